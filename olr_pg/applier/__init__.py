@@ -1,1 +1,1 @@
-"""The protocol client that applies changes to PostgreSQL exactly once."""
+"""The applier: a client of the protocol that applies changes to PostgreSQL exactly once."""

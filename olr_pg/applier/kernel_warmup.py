@@ -1,8 +1,8 @@
-"""The compilation of the applier's kernels before they are needed, while Spark starts.
+"""Compiles the applier's kernels before they are needed, while Spark starts.
 
-Numba compiles a kernel at its first call and keeps it on disk. A few changes of a made-up table
-take the way of real ones here, from received bytes to what is sent to PostgreSQL; the types that
-most tables have come first.
+Numba compiles a kernel at its first call and stores it on disk. This module passes a few changes of
+an invented table through the same functions as real changes, from received bytes to the data for
+PostgreSQL. The most common types come first.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _KEY: Final = "K"
 _VALUE: Final = "V"
 _ONE: Final = b"\xc1\x02"
 _COPY_ROWS: Final = (1, 100)
-"""The made-up insert goes once as COPY and once as an array."""
+"""The invented insert runs once as COPY and once as an array."""
 
 
 def _column(
@@ -96,7 +96,7 @@ _SAMPLES: Final = (
         b"\x80\0\0\0\x3c\x3c\x3c\x80\0\0\0",
     ),
 )
-"""A column of each type that has kernels of its own, and a value."""
+"""A column of each type with its own kernels, and a value."""
 
 
 _RARE: Final = (
@@ -107,17 +107,17 @@ _RARE: Final = (
     (_column(_VALUE, OracleType.RAW), b"a", PgKind.TEXT),
     (_column(_VALUE, OracleType.ROWID), bytes(10), PgKind.TEXT),
 )
-"""Single-byte characters, addresses of rows, and types that somebody has to choose."""
+"""Single-byte character sets, ROWIDs, and types that must be configured."""
 
 
 def is_compiled() -> bool:
-    """Tell whether the kernels are on disk: the one that `warm_kernels` comes to last is."""
+    """Tell whether the kernels are on disk, by the last kernel that `warm_kernels` compiles."""
     return is_on_disk(day_second_kernel)
 
 
 @contextmanager
 def warming(order: ByteOrder) -> Iterator[None]:
-    """Compile, or load, the applier's kernels in the background; ends with the block.
+    """Compile or load the applier's kernels in the background while the context is active.
 
     Args:
         order: byte order of the protocol.
@@ -144,11 +144,11 @@ def _warm(order: ByteOrder, stopped: Callable[[], bool]) -> None:
 
 
 def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) -> None:
-    """Take made-up changes through every kernel of the way, without a database.
+    """Pass invented changes through every kernel, without a database.
 
     Args:
         order: byte order of the protocol.
-        stopped: asked between the types; ends it.
+        stopped: checked between the types; True ends the function.
     """
     settings = ApplierSettings("", "", 0, "", byte_order=order)
     for column, value in _SAMPLES:
@@ -168,7 +168,7 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
 
 
 def warm_chunks(order: ByteOrder) -> None:
-    """Receive a row whose value comes in two chunks, the second of them later.
+    """Receive a row whose value arrives in two chunks, the second one later.
 
     Args:
         order: byte order of the protocol.
@@ -196,7 +196,7 @@ def warm_chunks(order: ByteOrder) -> None:
 
 
 def warm_rare(order: ByteOrder) -> None:
-    """Convert values of rarer types, and hold the changes of a table that has stopped.
+    """Convert values of rarer types, and hold the changes of a stopped table.
 
     Args:
         order: byte order of the protocol.
@@ -208,7 +208,7 @@ def warm_rare(order: ByteOrder) -> None:
 
 
 def _messages(column: Column, value: bytes) -> list[Element]:
-    """Return a transaction that inserts rows, not in key order, updates and deletes one."""
+    """Return a transaction that inserts rows (not in key order), updates one and deletes one."""
     sample = ColumnValue(
         _VALUE,
         column.type_code,
@@ -238,7 +238,7 @@ def _messages(column: Column, value: bytes) -> list[Element]:
 
 
 def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the elements' bytes as a session has them after the socket."""
+    """Yield the elements' bytes as a session receives them from the socket."""
     protocol = ClientProtocol(order)
     protocol.request(LastCommitedScn(0), len(elements))
     protocol.receive(
@@ -250,7 +250,7 @@ def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArr
 
 
 def _receive(elements: list[Element], order: ByteOrder) -> ReceivedChanges:
-    """Return the elements as a session has them once their rows are whole."""
+    """Return the elements as a session has them when their rows are complete."""
     (blob,) = _frames(elements, order)
     (chunk,) = MessageReader(order).feed(blob)
     return chunk

@@ -1,4 +1,4 @@
-"""Retries of what may fail and pass by itself."""
+"""Retries transient failures."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def retrying(
     stop: threading.Event,
     announce: Callable[[int, BaseException], None],
 ) -> tenacity.Retrying:
-    """Call again, after pauses that grow to two seconds; raise the last error in the end.
+    """Retry with pauses that grow to two seconds; after the last attempt raise its error.
 
     Args:
-        passes: whether an error may pass by itself.
-        seconds: that are gone on for after the first attempt, by the last error; None as long as
-            it takes.
-        stop: ends pauses, and with them the attempts.
-        announce: is told of each failed attempt that another one follows: its number from 1, and
-            the error.
+        passes: tells whether an error is transient.
+        seconds: the time limit after the first attempt, depending on the last error; None for no
+            limit.
+        stop: ends the pauses and the attempts.
+        announce: called after each failed attempt that is retried, with its number from 1 and the
+            error.
     """
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
@@ -44,7 +44,7 @@ def _failure(state: tenacity.RetryCallState) -> BaseException:
 
 
 class _Over(tenacity.stop.stop_base):
-    """Stops attempts once the time allowed for the last error is over."""
+    """Stops the retries when the time limit for the last error has passed."""
 
     def __init__(self, seconds: Callable[[BaseException], float | None]) -> None:
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""The checks of the target, one after the other; they change nothing there."""
+"""Runs the checks of the target in order; they change nothing."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype
 """
 
 _TOLD_OTHERWISE = (Code.TARGET_TRIGGER_FIRES,)
-"""What the checks of the kind of table say themselves."""
+"""Errors that the checks of the kind of table report themselves."""
 
 
 def check_target(
     settings: ApplierSettings, tables: Sequence[Table], structure: Structure = NO_STRUCTURE
 ) -> list[Finding]:
-    """Check everything in the target that the tables to be replicated need.
+    """Check everything in the target that the replicated tables need.
 
     Args:
-        structure: of these tables, as far as it is known: its checks tell which values are there.
+        structure: of these tables, if known: its check constraints restrict the values.
     """
     try:
         check_names(settings, tables)
@@ -120,14 +120,14 @@ def check_target(
 def _targets(
     connection: Connection[Any], settings: ApplierSettings, tables: Sequence[Table]
 ) -> list[int]:
-    """Return the OIDs of the target tables that are there."""
+    """Return the OIDs of the existing target tables."""
     names = [target_name(settings, table.owner, table.name) for table in tables]
     found = [read_table(connection, *name) for name in names]
     return [one.oid for one in found if one is not None]
 
 
 def _emptied(connection: Connection[Any], settings: ApplierSettings) -> list[str]:
-    """Return the source tables whose rows a crash has taken."""
+    """Return the source tables whose target rows were lost in a crash."""
     try:
         return lost_tables(connection, settings.subscription)
     except psycopg.Error as problem:
@@ -209,7 +209,9 @@ def _lost(
 
 
 def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]:
-    """See whether the types that new columns are to get take their values, and the names."""
+    """Check that the configured types of new columns can store their values, and check the
+    names.
+    """
     try:
         target_columns(settings, table)
     except OlrPgError as problem:
@@ -225,7 +227,9 @@ def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]
 def check_flags(
     settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
 ) -> Iterator[Finding]:
-    """Name columns that become boolean for their type, unless checks tell that they are flags."""
+    """Report columns that become boolean because of their type, unless check constraints show that
+    they are flags.
+    """
     parts = [one for one in structure.left_out if one.full_name == table.full_name]
     conditions, choices = check_conditions(parts), settings.choices
     for column in table.delivered:
@@ -253,7 +257,7 @@ def check_flags(
 def _check_close_keys(
     settings: ApplierSettings, table: Table, structure: Structure
 ) -> Iterator[Finding]:
-    """Name keys of which PostgreSQL keeps fewer digits than Oracle."""
+    """Report keys of which PostgreSQL keeps fewer digits than Oracle."""
     for column in close_key_columns(settings, table, structure):
         yield warning(
             "postgres.keys",
@@ -266,7 +270,7 @@ def _check_close_keys(
 def _check_firing(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable, user: str
 ) -> Iterator[Finding]:
-    """Return what the role may not set aside, because it does not own the table."""
+    """Report what the role cannot disable, because it does not own the table."""
     if settings.is_replica:
         return
     for one in firing_on(connection, target.schema, target.name):
@@ -415,7 +419,7 @@ def _check_keys(
 def _other_key(
     connection: Connection[Any], table: Table, target: TargetTable, key: Sequence[str]
 ) -> Finding:
-    """Name a target whose primary key is not the source's: both must hold."""
+    """Report a target whose primary key differs from the source's: both must be unique."""
     wanted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
     return warning(
         "postgres.keys",
@@ -428,7 +432,7 @@ def _other_key(
 
 
 def _own_key(settings: ApplierSettings, table: Table, target: TargetTable) -> Finding:
-    """Name a target with a primary key whose source has none: its redo may lack these columns."""
+    """Report a target with a primary key whose source has none: the redo may lack these columns."""
     names = {name: column for column, name in target_columns(settings, table).items()}
     columns = ", ".join(f'"{names.get(part, part)}"' for part in target.key)
     return warning(

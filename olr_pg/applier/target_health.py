@@ -1,14 +1,13 @@
-"""Finds what makes a target slow or full, before somebody notices: with the SQL that helps.
+"""Finds problems that make a target slow or full before users notice, with SQL to fix them.
 
-Theory of operation
--------------------
-PostgreSQL's catalogue and statistics tell it all; no row of a table is read. `look` asks once, for
-`olr-pg doctor`. `TargetHealth` asks every `LOOK_SECONDS` while the applier runs, over a connection
-of its own. A kind that may pass by itself (`SETTLES`) counts only if two looks in a row find
-it: a table that was just loaded has no statistics until autovacuum comes by.
+Theory of operation ------------------- All facts come from PostgreSQL's catalogue and statistics;
+no rows of tables are read. `look` queries once, for `olr-pg doctor`. `TargetHealth` queries every
+`LOOK_SECONDS` while the applier runs, over its own connection. A problem that can disappear by
+itself (`SETTLES`) is reported only if two consecutive queries find it. For example, a table that
+was just loaded has no statistics until autovacuum runs.
 
-Other sessions' transactions are visible to members of `pg_read_all_stats` only. Without it a
-transaction that holds back vacuum is not found; everything else is.
+Transactions of other sessions are visible only to members of `pg_read_all_stats`. Without that
+role, a transaction that holds back vacuum is not found; everything else is.
 """
 
 from __future__ import annotations
@@ -36,24 +35,24 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 LOOK_SECONDS: Final = 20.0
-"""Between two looks: what two of them find is known within a minute."""
+"""Interval of the queries; a problem that two of them find is reported within a minute."""
 
 _CONNECT_SECONDS: Final = 2
-"""The end of the applier waits for it."""
+"""Short, because the end of the applier waits for it."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Limits(NamedTuple):
-    """From where on something is worth a word.
+    """The thresholds of problems.
 
     Attributes:
-        rows: of a table; below it no index and no statistics are missed.
-        dead_rows: of a table that vacuum has not removed; they must also be more than the live ones
-            by half.
-        vacuum_at: dead rows at which autovacuum begins; more of them are too many at once.
-        transaction_seconds: a transaction that is open for longer keeps vacuum from working.
-        slot_bytes: of WAL that an inactive slot keeps.
+        rows: of a table; below it, missing indexes and statistics are not reported.
+        dead_rows: of a table that vacuum has not removed; they must also exceed the live ones by
+            half.
+        vacuum_at: dead rows at which autovacuum begins; a higher setting lets too many accumulate.
+        transaction_seconds: a transaction that is open for longer holds back vacuum.
+        slot_bytes: bytes of WAL that an inactive slot retains.
         freeze_ages: age of a database's oldest row, in multiples of autovacuum_freeze_max_age.
     """
 
@@ -66,10 +65,10 @@ class Limits(NamedTuple):
 
 
 class HealthProblem(NamedTuple):
-    """Something that makes the target slow or full.
+    """A problem that makes the target slow or full.
 
     Attributes:
-        table: ``OWNER.NAME`` in the source; empty where it is not about one table.
+        table: ``OWNER.NAME`` in the source; empty if it does not concern one table.
         error: one of 5161 to 5168; its action has the SQL.
     """
 
@@ -78,12 +77,12 @@ class HealthProblem(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What is the same problem in another look."""
+        """Identifies the same problem in another query."""
         return self.error.code, self.table
 
 
 class _Watched(NamedTuple):
-    """A target table: its name in the source, its OID, its name as SQL, its key's columns."""
+    """A target table: its name in the source, its OID, its name in SQL, its key's columns."""
 
     source: str
     oid: int
@@ -92,7 +91,7 @@ class _Watched(NamedTuple):
 
 
 SETTLES: Final = frozenset({Code.STATISTICS_MISSING, Code.DEAD_ROWS})
-"""What may pass by itself within a minute, when autovacuum comes by."""
+"""Problems that can disappear within a minute, when autovacuum runs."""
 
 _OIDS: Final = """
 SELECT number, c.oid, c.oid::regclass::text AS name
@@ -109,7 +108,9 @@ leaf AS (
         SELECT relid FROM pg_partition_tree(root.oid) WHERE isleaf
     ) part ON true)
 """
-"""The tables that hold the rows: a partitioned table's partitions, else the table itself."""
+"""Selects the tables that contain the rows: a partitioned table's partitions, or the table
+itself.
+"""
 
 _ROWS: Final = f"""{_LEAVES}
 SELECT leaf.root, leaf.oid::regclass::text AS name,
@@ -145,8 +146,9 @@ WHERE NOT EXISTS (
         OR string_to_array(wanted.key, chr(1)) <@ own.names[
             1:cardinality(string_to_array(wanted.key, chr(1)))]))
 """
-"""Tables without an index that finds a row by its key: a unique one within the key, or one that
-begins with all its columns. Names cannot have the character 1 between them, so that it parts them.
+"""Selects tables without an index that finds a row by its key: a unique index within the key, or an
+index that begins with all its columns. The character 1 separates names, because it cannot occur in
+them.
 """
 
 _TRIGGERS: Final = f"""{_LEAVES}
@@ -193,10 +195,10 @@ def look(
     """Find what makes the target slow or full now.
 
     Args:
-        tables: of the source, that are replicated.
+        tables: the replicated tables of the source.
 
     Raises:
-        psycopg.Error: PostgreSQL cannot be asked.
+        psycopg.Error: PostgreSQL cannot be queried.
     """
     cursor: Any = connection.cursor(row_factory=namedtuple_row)
     watched = _watched(cursor, connection, settings, tables)
@@ -229,7 +231,7 @@ def _watched(
 
 
 def _rows(cursor: Any, watched: Sequence[_Watched]) -> Mapping[str, list[Any]]:
-    """Return the statistics of each source table's leaves."""
+    """Return the statistics of the tables with rows, for each source table."""
     source = {one.oid: one.source for one in watched}
     found: dict[str, list[Any]] = {}
     for row in cursor.execute(_ROWS, {"oids": list(source)}).fetchall():
@@ -270,7 +272,7 @@ def _triggers(cursor: Any, watched: Sequence[_Watched]) -> Iterator[HealthProble
 
 
 def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
-    """See to the statistics of one table that holds rows."""
+    """Yield the problems in the statistics of one table with rows."""
     count = max(leaf.live, leaf.estimated)
     if leaf.enabled in ("false", "off", "no", "0"):
         yield _problem(
@@ -359,11 +361,11 @@ def _problem(code: Code, detail: str, action: str, source: str = "") -> HealthPr
 
 
 class TargetHealth:
-    """Looks at the target again and again, from `start` to `stop`, in a thread of its own.
+    """Queries the target periodically in its own thread, from `start` to `stop`.
 
     Args:
         settings: of the applier.
-        tables: returns the source's tables that are replicated now.
+        tables: returns the source's currently replicated tables.
     """
 
     def __init__(
@@ -383,11 +385,11 @@ class TargetHealth:
         self.problems: Sequence[HealthProblem] = ()
 
     def start(self) -> None:
-        """Start to look."""
+        """Start the thread."""
         self._looking.start()
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop the thread."""
         own = self._own
         if own is not None:
             own.give_up("the applier ends")

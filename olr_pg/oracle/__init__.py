@@ -1,1 +1,3 @@
-"""The live Oracle source: its dictionary, its archived logs, and what is wrong with it."""
+"""The live Oracle source: reads its dictionary and archived logs, and checks the source for
+problems.
+"""

@@ -1,4 +1,4 @@
-"""Finds out what the account of a live source may read."""
+"""Checks which tables and views the account of a live source can read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, FromClause, Table
 
 TOGETHER_MAX: Final = 50
-"""Tables that one statement asks for."""
+"""Maximum number of tables that one statement checks."""
 
 
 def rows_if_allowed(connection: Connection, query: Any) -> Sequence[Any] | None:
-    """Return the rows of the query; None where it is not allowed.
+    """Return the rows of the query; None if the account lacks the privilege.
 
     Raises:
         sqlalchemy.exc.DBAPIError: it fails for another reason.
@@ -34,7 +34,7 @@ def rows_if_allowed(connection: Connection, query: Any) -> Sequence[Any] | None:
 
 
 def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> frozenset[str]:
-    """Tell which of the named tables and views may not be read.
+    """Return those of the named tables and views that the account cannot read.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a query fails for another reason.
@@ -45,7 +45,7 @@ def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> froz
 
 
 def unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
-    """Tell which of the views may not be read, in their order.
+    """Return those of the views that the account cannot read, in their order.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a query fails for another reason.
@@ -58,7 +58,9 @@ def unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
 def _among(
     connection: Connection, sources: Mapping[str, FromClause], names: Sequence[str]
 ) -> Iterator[str]:
-    """Ask for all at once, which is the answer where all is well; else for each half."""
+    """Check all names in one statement, which succeeds if all are readable; otherwise check each
+    half.
+    """
     one = literal_column("1", Integer)
     queries = (select(one).select_from(sources[name]).where(false()) for name in names)
     if rows_if_allowed(connection, union_all(*queries)) is not None:

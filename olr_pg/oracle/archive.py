@@ -1,4 +1,4 @@
-"""The archived logs of a live database: found in V$ARCHIVED_LOG, read where they are mounted here.
+"""Finds the archived logs of a live database in V$ARCHIVED_LOG and opens their files.
 
 Source of the facts: dictionary §5.
 """
@@ -27,8 +27,8 @@ class ListedLog(NamedTuple):
     """A row of V$ARCHIVED_LOG.
 
     Attributes:
-        path: of the file, mapped to where it is here.
-        name: of the file, as Oracle has it.
+        path: of the file on this host, mapped from Oracle's name.
+        name: of the file in Oracle.
     """
 
     resetlogs_id: int
@@ -49,7 +49,7 @@ class ListedLog(NamedTuple):
 def list_logs(
     connection: Connection, source: OracleSource, incarnations: Sequence[int], scn: int
 ) -> dict[tuple[int, int, int], list[ListedLog]]:
-    """List the logs with redo from `scn` on, every copy of each, by position.
+    """List the logs that contain redo from `scn` on, with all copies of each log, by position.
 
     Args:
         incarnations: resetlogs ids; logs of others are orphans.
@@ -98,8 +98,9 @@ def list_logs(
 def list_positions(
     connection: Connection, incarnations: Sequence[int], scn: int
 ) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """First and next SCN of every log with redo from `scn` on, by position, wherever its copies
-    are, and whether there still are any.
+    """Return the first and next SCN of every log that contains redo from `scn` on, by position.
+
+    Logs whose copies are on other hosts or deleted are included.
 
     Args:
         incarnations: resetlogs ids; logs of others are orphans.
@@ -126,10 +127,10 @@ def list_positions(
 
 
 def open_threads(connection: Connection) -> frozenset[int]:
-    """Find the redo threads that more archived logs are to be expected from.
+    """Return the redo threads that will produce more archived logs.
 
-    An instance that was shut down closes its thread; what it wrote last is archived by another
-    one, a while later.
+    An instance that is shut down closes its thread. Its last redo is archived later by another
+    instance.
     """
     closed = bound("CLOSED") == THREAD.c.STATUS
     unarchived = select(LOG.c["THREAD#"]).where(
@@ -143,10 +144,10 @@ def open_threads(connection: Connection) -> frozenset[int]:
 
 
 def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
-    """Find where a file is here: the first prefix that fits is replaced.
+    """Map a file name of Oracle's to a path on this host: the first matching prefix is replaced.
 
-    A prefix fits whole directories only, unless it ends in a separator or is a whole path; both
-    kinds of separator are known, as the database may run on Windows.
+    A prefix matches whole directories only, unless it ends with a separator or is a whole path.
+    Both kinds of separator are supported, because the database can run on Windows.
     """
     for there, here in mapping:
         rest = name[len(there) :]
@@ -157,11 +158,11 @@ def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
 
 
 def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
-    """Open the log, from the first of its copies that is here and whole.
+    """Open the log from the first copy that exists on this host and is complete.
 
     Raises:
-        OlrPgError: 2004 or 2008 it is still being copied, 7010 the file is another log, 7011 none
-            of the copies can be read.
+        OlrPgError: 2004 or 2008 it is still being copied, 7010 the file contains another log, 7011
+            no copy can be read.
     """
     problems: list[OlrPgError] = []
     for listed in copies:
@@ -187,7 +188,7 @@ def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
 
 
 def not_brought(listed: ListedLog, reason: str) -> OlrPgError:
-    """Say why a log did not come."""
+    """Return the error for a log that cannot be read."""
     return OlrPgError(
         Code.LOG_NOT_BROUGHT,
         reason,
@@ -198,10 +199,10 @@ def not_brought(listed: ListedLog, reason: str) -> OlrPgError:
 
 
 def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
-    """See that a log is the one that Oracle lists.
+    """Check that an open log is the one that Oracle lists.
 
     Raises:
-        OlrPgError: 7010, it is another one.
+        OlrPgError: 7010, it is another log.
     """
     header = log.header
     pairs = (

@@ -1,7 +1,7 @@
-"""The dictionary of chosen tables, read from the SYS tables as of one SCN (dictionary §3).
+"""Reads the dictionary of selected tables from the SYS tables as of one SCN (dictionary §3).
 
-Every query is batched over the tables, gives its values as binds and reads its table as of the same
-SCN, so that the rows fit together whatever happens in the database meanwhile.
+Each query covers a batch of tables, passes its values as binds, and reads its SYS table as of the
+same SCN. So the rows are consistent even if the database changes meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 BATCH: Final = 500
-"""Values in one IN list; Oracle takes 1,000."""
+"""Maximum number of values in one IN list; Oracle allows 1,000."""
 
 ATTEMPTS: Final = 3
 FIRST_WITH_GUARDS: Final = (12, 1)
@@ -70,22 +70,22 @@ KINDS: Final = {
     "sys_icol": tables.ICOL,
     "sys_indpart": tables.INDPART,
 }
-"""Where the rows of each field of `SysRows` are read from; `SYS_COLUMNS` names the columns."""
+"""The SYS table for each field of `SysRows`; `SYS_COLUMNS` names the columns."""
 
 
 def read_snapshot(
     connection: Connection, database: Database, names: Iterable[tuple[str, str]], scn: int
 ) -> Snapshot:
-    """Read the dictionary of the named tables as of `scn`, and that of the SYS tables themselves.
+    """Read the dictionary of the named tables, and of the SYS tables themselves, as of `scn`.
 
-    A table that is not there as of `scn` is not in the snapshot.
+    A table that does not exist as of `scn` is not in the snapshot.
 
     Args:
         names: (owner, name), exactly as in the dictionary.
 
     Raises:
-        OlrPgError: 3005, rows do not fit together.
-        sqlalchemy.exc.DBAPIError: what Oracle reports.
+        OlrPgError: 3005 the rows are inconsistent.
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
     wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
     encrypted = encrypted_now(connection, database)
@@ -110,13 +110,13 @@ def read_snapshot(
 def read_dictionary(
     oracle: OracleDatabase, names: Sequence[tuple[str, str]], scn: int | None = None
 ) -> Snapshot:
-    """Read the dictionary of the named tables, with what the database is; see `read_snapshot`.
+    """Read the dictionary of the named tables and the database's properties; see `read_snapshot`.
 
     Args:
-        scn: as of which; None for now.
+        scn: the SCN to read as of; None for the current SCN.
 
     Raises:
-        OlrPgError: 3005, 7001 to 7009; 7005 where Oracle cannot read as of `scn` any more.
+        OlrPgError: 3005, 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
     """
 
     def read(connection: Connection) -> Snapshot:
@@ -135,10 +135,10 @@ def read_dictionary(
 
 
 class _Reader:
-    """Reads rows as of one SCN.
+    """Reads rows of the SYS tables as of one SCN.
 
     Args:
-        encrypted: TS# of tablespaces that are encrypted, whatever TS$ says.
+        encrypted: TS# of encrypted tablespaces, even if TS$ does not mark them.
     """
 
     def __init__(self, connection: Connection, scn: int, encrypted: frozenset[int]) -> None:
@@ -150,7 +150,7 @@ class _Reader:
         self._missing = frozenset[str]() if has_guards else frozenset({"GUARD_ID"})
 
     def rows(self, names: Sequence[tuple[str, str]]) -> sys_rows.SysRows:
-        """Read the rows of the tables of those names, and what they refer to."""
+        """Read the SYS rows of the named tables, and the rows that those refer to."""
         owners = list(dict.fromkeys(owner for owner, _ in names))
         users = self._where("sys_user", sys_rows.UserRow, "NAME", owners, single=1)
         objects = [
@@ -207,7 +207,7 @@ class _Reader:
         )
 
     def objects(self, numbers: Iterable[int]) -> list[sys_rows.ObjectRow]:
-        """Read the rows of OBJ$ of segments, which have the names of partitions."""
+        """Read the rows of OBJ$ of segments; they contain the names of partitions."""
         return self._where("sys_obj", sys_rows.ObjectRow, "OBJ#", sorted(numbers))
 
     def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
@@ -226,7 +226,7 @@ class _Reader:
     def _where(
         self, section: str, row: type[_Row], column: str, values: Sequence[Any], **others: Any
     ) -> list[_Row]:
-        """Read the rows where `column` is one of `values`, with `others` as further fields."""
+        """Read the rows whose `column` is one of `values`; `others` are added as further fields."""
         found: list[_Row] = []
         for batch in _batches(values):
             found += self._select(section, row, {column: batch}, **others)

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 _STANDBY: Final = "PHYSICAL STANDBY"
 _WRITES_REDO: Final = frozenset(("PRIMARY", "LOGICAL STANDBY"))
-"""Roles of databases whose redo is their own; a snapshot standby's is passed over in the end."""
+"""Roles of databases that write their own redo."""
 
 FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
 
 
 class CurrentDatabase(NamedTuple):
-    """The database as it is now.
+    """The current properties of the database.
 
     Attributes:
-        database: what a dictionary snapshot says of it.
+        database: the properties that a dictionary snapshot contains.
         incarnations: the current one first, then its ancestors.
-        dbid: as log headers have it (the CDB's).
+        dbid: as in log headers (the CDB's).
         scn: the current SCN; on a standby the last one applied.
     """
 
@@ -49,7 +49,7 @@ class CurrentDatabase(NamedTuple):
 
 
 def read_facts(connection: Connection) -> CurrentDatabase:
-    """Read the facts of the container that the connection is in."""
+    """Read the properties of the container that the connection is in."""
     is_cdb_release = (connection.dialect.server_version_info or ()) >= FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
     columns = [column for column in DATABASE.c if column.name not in left_out]
@@ -86,13 +86,13 @@ def read_scn(connection: Connection) -> int:
 
 
 class ReadableScn(NamedTuple):
-    """The SCN that rows can be read as of.
+    """The SCN as of which rows can be read.
 
     Attributes:
-        scn: the current one; of a standby the last one applied; 0 while it is not open (Oracle
-            Database Reference, V$DATABASE: CURRENT_SCN is null then).
-        is_standby: the database takes another one's redo (a physical or snapshot standby, a far
-            sync instance), and may lag behind it.
+        scn: the current SCN; on a standby the last one applied; 0 while the database is not open
+            (Oracle Database Reference, V$DATABASE: CURRENT_SCN is null then).
+        is_standby: the database applies another database's redo (a physical or snapshot standby, a
+            far sync instance), and can be behind it.
     """
 
     scn: int
@@ -100,22 +100,22 @@ class ReadableScn(NamedTuple):
 
 
 def read_readable_scn(connection: Connection) -> ReadableScn:
-    """Read up to which SCN rows can be read."""
+    """Read the SCN as of which rows can be read."""
     scn, role = connection.execute(select(DATABASE.c.CURRENT_SCN, DATABASE.c.DATABASE_ROLE)).one()
     return ReadableScn(int(scn or 0), str(role) not in _WRITES_REDO)
 
 
 def read_written_scn(connection: Connection) -> int | None:
-    """Read an SCN up to which the database has written redo, or None where nothing tells.
+    """Read an SCN up to which the database has written redo, or None if it is unknown.
 
-    That is the highest of the current SCN and of what its control file knows of the redo of this
-    incarnation. Another instance's SCN may be a moment behind; after FLASHBACK DATABASE the current
-    SCN is far behind redo that it can be recovered with. An older incarnation's redo says nothing:
-    it may reach further than the point that RESETLOGS went back to.
+    It is the highest of the current SCN and the SCNs of this incarnation's redo in the control
+    file. Another instance's SCN can be slightly behind. After FLASHBACK DATABASE the current SCN is
+    far behind redo with which the database can be recovered. Redo of an older incarnation is not
+    considered, because it can extend past the SCN of the RESETLOGS.
 
-    None of a standby: its own SCN is what it has applied, and the redo that has not come to it yet
-    will be the primary's, which the target may have. None of a database that is not open, whose
-    SCN is NULL or 0: how far its current log was written is not known.
+    On a standby the result is None: its own SCN is only what it has applied, and the target may
+    already have later redo of the primary. If the database is not open, its SCN is NULL or 0 and
+    the result is None: it is unknown how far the current log was written.
     """
     readable = read_readable_scn(connection)
     if readable.is_standby or readable.scn == 0:
@@ -133,13 +133,13 @@ def read_written_scn(connection: Connection) -> int | None:
 
 
 def is_physical_standby(connection: Connection) -> bool:
-    """Tell whether the database only applies another one's redo."""
+    """Tell whether the database only applies another database's redo."""
     role = connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one()
     return str(role) == _STANDBY
 
 
 def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
-    """Read the current incarnation and its ancestors; orphans are none of them."""
+    """Read the current incarnation and its ancestors, without orphaned incarnations."""
     rows: list[Any] = list(connection.execute(select(INCARNATION)).mappings())
     by_number = {row["INCARNATION#"]: row for row in rows}
     number = next((row["INCARNATION#"] for row in rows if row["STATUS"] == "CURRENT"), None)
@@ -152,7 +152,7 @@ def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
 
 
 def read_container(connection: Connection) -> tuple[int, str]:
-    """Read the number and the name of the container that the connection is in, of a CDB."""
+    """Read the number and the name of the container (in a CDB) that the connection is in."""
 
     def context(name: str) -> Any:
         return func.sys_context("USERENV", name)

@@ -1,4 +1,4 @@
-"""``AS OF SCN`` in SQLAlchemy Core."""
+"""Support for ``AS OF SCN`` in SQLAlchemy Core."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 class AsOfScn(Alias):
-    """A table as it was at an SCN; made by `as_of`.
+    """A table as of an SCN; made by `as_of`.
 
-    The SCN is a bind to the cache of compiled statements, too: they are compiled once for all SCNs.
+    The SCN is a bind in the cache of compiled statements too, so that a statement is compiled once
+    for all SCNs.
     """
 
     inherit_cache = True

@@ -1,4 +1,4 @@
-"""A row with a LOB that is too large to be held whole."""
+"""A row with a LOB that is too large to be held in memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Pieces = Callable[[], Iterator[Any]]
-    """Reads a value from its beginning: its pieces in order, each an Arrow array of one value. A
-    piece of text ends between two characters."""
+    """Reads a value from its beginning as pieces in order; each is an Arrow array of one value. A
+    piece of text ends between two characters.
+    """
 
 
 class LargeRow(NamedTuple):
-    """Holds one row with large values.
+    """A row with large values.
 
     Attributes:
         batch: the row, with NULL in place of its large values.
-        large: these, by the column's name.
+        large: the large values, by column name.
     """
 
     batch: pa.RecordBatch

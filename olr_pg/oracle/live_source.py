@@ -1,4 +1,4 @@
-"""A live Oracle database as the source of decoding: its dictionary and its logs."""
+"""A live Oracle database as the source of decoding: provides its dictionary and its logs."""
 
 from __future__ import annotations
 
@@ -40,25 +40,27 @@ if TYPE_CHECKING:
     from olr_pg.oracle.vault import LogVault
 
 IDLE_FACTOR_MAX: Final = 10.0
-"""How much longer than `poll-ms` the pause between looks may grow."""
+"""Factor by which the pause between polls can grow above `poll-ms`."""
 
 IDLE_GROWTH: Final = 1.5
 IDLE_STEPS_MAX: Final = 10
-"""After so many looks that found nothing, the pause does not grow any more."""
+"""Number of polls without new logs after which the pause no longer grows."""
 
 CATALOGUE: Final = "FROM DBA_TABLES"
-"""Of a query that patterns make (`config.table_patterns`): what it lists is there."""
+"""Marks a query that was made from patterns (`config.table_patterns`); the tables that it lists
+exist.
+"""
 
 _log = structlog.get_logger(__name__)
 
 
 class _Listing(NamedTuple):
-    """Holds what Oracle says of its logs, those by (incarnation, thread, sequence).
+    """What Oracle reports about its logs, by (incarnation, thread, sequence).
 
     Attributes:
-        opened: redo threads that more logs are to be expected from.
-        archived: first and next SCN of all, whatever became of their copies.
-        copies: where those are that can be read.
+        opened: redo threads that will produce more logs.
+        archived: first and next SCN of every log, even if its copies are deleted.
+        copies: the copies that can be read.
     """
 
     opened: frozenset[int]
@@ -67,23 +69,23 @@ class _Listing(NamedTuple):
 
 
 class LiveDatabase:
-    """The source database of a run; a `capture.source_database.SourceDatabase`.
+    """The source database of a run; implements `capture.source_database.SourceDatabase`.
 
     Args:
-        lineage: remembers over restarts what was delivered from which incarnation.
-        start_scn: the SCN from which redo will be wanted; 0 for the oldest log. The dictionary is
-            read as of it where Oracle can still do that.
-        loaded_scn: the same, of tables (``OWNER.NAME``) where `start_scn` does not say.
-        dictionary: the file that keeps the dictionary which a run began with; later DDL is followed
-            through redo from there on, so that a restart needs the same one.
+        lineage: the persistent record of what was delivered from which incarnation.
+        start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
+            as of this SCN if Oracle still can.
+        loaded_scn: the SCN of the tables' initial load (``OWNER.NAME``), used if `start_scn` is 0.
+        dictionary: the file with the dictionary that the first run began with. Later DDL is
+            followed in the redo, so a restart needs the same dictionary.
         vault: copies of the logs.
-        online: reads the logs that are not archived yet; None: only archived logs are read.
-        join: makes one of the dictionaries of several containers.
-        ledger: owner and name of the ledger of the way back, which may not be there yet; None:
-            there is no way back.
+        online: reads the logs that are not archived yet; None to read only archived logs.
+        join: joins the dictionaries of several containers.
+        ledger: owner and name of the fallback's ledger, which may not exist yet; None without a
+            fallback.
 
     Raises:
-        OlrPgError: 7001 to 7009, the database cannot be asked.
+        OlrPgError: 7001 to 7009, the database cannot be queried.
     """
 
     def __init__(
@@ -134,7 +136,7 @@ class LiveDatabase:
             raise
 
     def close(self) -> None:
-        """Close the connections, and the online logs."""
+        """Close the connections and the online logs."""
         if self._online is not None:
             self._online.close()
         if self._vault is not None:
@@ -143,7 +145,7 @@ class LiveDatabase:
 
     @property
     def facts(self) -> CurrentDatabase:
-        """The database as it was at the start."""
+        """The properties of the database at the start."""
         return self._facts
 
     @property
@@ -187,7 +189,9 @@ class LiveDatabase:
         return snapshot, find_tables(snapshot, names)
 
     def _files(self) -> list[Path]:
-        """Return the file of each container's dictionary; none where they are not kept."""
+        """Return the dictionary file of each container; empty if the dictionaries are not
+        stored.
+        """
         if self._dictionary is None:
             return []
         if not self._containers.names:
@@ -195,7 +199,9 @@ class LiveDatabase:
         return [self._dictionary.with_suffix(f".{one}.json") for one in self._containers.names]
 
     def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
-        """Return the dictionary of this run, or that an earlier one began with, if it is whole."""
+        """Return this run's dictionary, or the stored one of an earlier run if it contains all
+        tables.
+        """
         snapshot = self._snapshot
         if snapshot is None:
             files = self._files()
@@ -208,16 +214,17 @@ class LiveDatabase:
         return snapshot if same and has_tables(snapshot, names) else None
 
     def _read_dictionaries(self) -> list[Snapshot]:
-        """Read the dictionary of each container, all as of one SCN, and keep them."""
+        """Read the dictionary of each container, all as of one SCN, and store them."""
         found = self._dictionaries_at_start()
         for file, snapshot in zip(self._files(), found, strict=False):
             write_snapshot(snapshot, str(file), 0o600)  # as all that the data directory holds
         return found
 
     def _dictionaries_at_start(self) -> list[Snapshot]:
-        """Read them as of the SCN from which redo is wanted, or else all as they are now.
+        """Read the dictionaries as of the SCN from which redo is needed, or else all as of now.
 
-        Undo is a container's own: one may reach back that far, and another not.
+        Undo belongs to a container: it may reach back to that SCN in one container and not in
+        another.
         """
         names = (*self._names, *self._ledgers)
         wanted = self._start_scn() or self._behind_loads() or self._oldest_scn()
@@ -236,11 +243,11 @@ class LiveDatabase:
         return self._containers.read_dictionaries(names, structure=False)
 
     def _behind_loads(self) -> int:
-        """Return where redo is wanted from for the loads' sake; 0 where none says."""
+        """Return the lowest SCN from which the loaded tables need redo; 0 if unknown."""
         return self._loaded_scn({f"{owner}.{name}" for owner, name in self._names})
 
     def _oldest_scn(self) -> int:
-        """Return where the oldest archived log begins; 0 where there is none."""
+        """Return the first SCN of the oldest archived log; 0 if there is none."""
         listed = self._oracle.read(
             "listing the archived logs",
             lambda connection: list_logs(connection, self._source, self.database.resetlogs, 0),
@@ -248,10 +255,10 @@ class LiveDatabase:
         return min((copies[0].first_scn for copies in listed.values()), default=0)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """See `SourceDatabase.scan`. What may be there later is in `LogScan.unusable`.
+        """See `SourceDatabase.scan`. Logs that are not readable yet are in `LogScan.unusable`.
 
         Raises:
-            OlrPgError: 7004 and the like, 7020 a RESETLOGS behind what was delivered.
+            OlrPgError: 7004 and the like, 7020 a RESETLOGS to an SCN before what was delivered.
         """
         self._lineage.delivered(delivered_scn)
         if self._online is None:
@@ -262,7 +269,7 @@ class LiveDatabase:
         return self._without_orphans(self._online.add_to(self._scanned, scn))
 
     def _without_orphans(self, scan: LogScan) -> LogScan:
-        """Return what was found, but for online logs of which a RESETLOGS made something else."""
+        """Return the scan without online logs that a RESETLOGS has orphaned."""
         known = self._facts.database.resetlogs
         if any(log.position.resetlogs_id not in known for log in scan.logs):
             self._list_again = 0.0
@@ -304,7 +311,7 @@ class LiveDatabase:
         )
 
     def _chosen(self) -> list[tuple[Table, ...]]:
-        """Return the tables of all that have asked, of each container as it knows them."""
+        """Return the selected tables of all requests, for each container under its own names."""
         if self._snapshot is None:
             return [()] * len(self._containers.databases)
         tables = find_tables(self._snapshot, self._names)
@@ -316,13 +323,13 @@ class LiveDatabase:
         ]
 
     def current_scn(self) -> int | None:
-        """See `SourceDatabase.current_scn`; None also while the database does not answer.
+        """See `SourceDatabase.current_scn`; also None while the database does not answer.
 
-        Of a standby nobody can tell (`read_written_scn`).
+        On a standby it is unknown (`read_written_scn`).
 
         Raises:
-            OlrPgError: 7020, a RESETLOGS has put it back behind what was delivered; 7003 and the
-                like, what waiting does not mend.
+            OlrPgError: 7020 a RESETLOGS has set the database back to before what was delivered;
+                7003 and the like, errors that waiting does not resolve.
         """
         try:
             incarnations, scn = self._oracle.read(
@@ -340,12 +347,12 @@ class LiveDatabase:
         """See `SourceDatabase.delivering`.
 
         Raises:
-            OlrPgError: 1092, it cannot be kept.
+            OlrPgError: 1092, it cannot be stored.
         """
         self._lineage.delivered(scn)
 
     def pause(self, idle: int) -> float:
-        """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
+        """See `SourceDatabase.pause`: the pause grows while idle, up to ten times `poll-ms`."""
         if self._online is not None:
             return self._source.poll_ms / 1000
         factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
@@ -360,7 +367,7 @@ class LiveDatabase:
         """See `SourceDatabase.has_news`.
 
         Raises:
-            OlrPgError: 1092, what was read cannot be kept.
+            OlrPgError: 1092, the redo that was read cannot be stored.
         """
         return self._online is not None and self._online.poll()
 
@@ -382,9 +389,9 @@ class LiveDatabase:
         return _Listing(opened | open_threads(connection), archived, copies)
 
     def _take_from_vault(self, scn: int) -> None:
-        """Add logs that Oracle may have deleted since they were copied.
+        """Add the logs in the vault, which Oracle may have deleted.
 
-        This happens once, and where one is wanted that lies further back.
+        This runs once, and again if an older log is needed.
         """
         if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return
@@ -399,7 +406,7 @@ class LiveDatabase:
                 self._keep(position, log)
 
     def _keep(self, position: tuple[int, int, int], log: ArchivedLog) -> None:
-        """Remember a log, but for what a RESETLOGS has orphaned."""
+        """Add a log to the known logs, without redo that a RESETLOGS has orphaned."""
         end = self._lineage.end_of(position[0])
         if end is None or log.next_scn <= end:
             self._logs[position] = log
@@ -407,7 +414,7 @@ class LiveDatabase:
             self._logs[position] = replace(log, end_scn=end)
 
     def _cut_known(self) -> None:
-        """Drop known logs whose redo a RESETLOGS has orphaned."""
+        """Remove known logs whose redo a RESETLOGS has orphaned."""
         for position, log in list(self._logs.items()):
             end = self._lineage.end_of(position[0])
             if end is not None and log.end_scn != end < log.next_scn:
@@ -415,9 +422,10 @@ class LiveDatabase:
                 self._keep(position, log)
 
     def _open(self, listed: dict[tuple[int, int, int], list[ListedLog]]) -> list[OlrPgError]:
-        """Open the listed logs that are not known yet, or not there any more; why some cannot be.
+        """Open listed logs that are not known or whose file has disappeared; return the errors of
+        those that cannot be opened.
 
-        What comes behind one that cannot be opened, in the same thread, has to wait for it.
+        If a log cannot be opened, later logs of the same thread are not opened either.
         """
         unusable: list[OlrPgError] = []
         self._blocked = {}
@@ -445,7 +453,7 @@ class LiveDatabase:
         return unusable
 
     def _absent(self, listing: _Listing) -> tuple[AbsentLog, ...]:
-        """Find the logs without a copy: neither listed, nor known, nor in the vault."""
+        """Return the logs without any copy: neither listed, nor known, nor in the vault."""
         dbid = self._facts.dbid
         absent = []
         for position, (first_scn, next_scn) in sorted(listing.archived.items()):
@@ -456,7 +464,7 @@ class LiveDatabase:
         return tuple(absent)
 
     def _forget_below(self, scn: int) -> None:
-        """Forget logs that are not wanted any more, but for the last of each thread."""
+        """Forget logs that are no longer needed, except the last log of each thread."""
         last: dict[int, tuple[int, int, int]] = {}
         for position, log in self._logs.items():
             if log.next_scn <= scn:
@@ -475,10 +483,11 @@ class LiveDatabase:
 
 
 def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
-    """Leave out what a catalogue lists by now and the dictionary, which is older, has not yet.
+    """Remove tables that are in Oracle's catalogue but not in the dictionary, which is older.
 
-    Its redo tells of such a table, where it comes to it (`decoding.new_tables`). Names that a query
-    gives by itself may be of no table: they stay.
+    The decoder learns about such a table from the redo of its CREATE TABLE (`decoding.new_tables`).
+    A name that a query returns without the catalogue may not be a table; it is kept and checked
+    later.
     """
     found = [pair for pair in names if has_tables(snapshot, [pair])]
     if len(found) == len(names) or not found or CATALOGUE not in sql:

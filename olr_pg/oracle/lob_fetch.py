@@ -1,8 +1,8 @@
-"""LOB values that redo does not hold whole, read from their rows by ROWID.
+"""Reads LOB values that the redo contains only partly, from their rows by ROWID.
 
-Read as of the commit that set them where undo reaches back; else as they are now, which is what
-later changes lead to anyway. What cannot be read stays unavailable. Each of the two is said once
-for a column.
+A value is read as of the commit that set it, if undo reaches back that far. Otherwise the current
+value is read; later changes lead to it anyway. If that fails as well, the value stays unavailable.
+Each of these two cases is logged once per column.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Allocate
 
 MOST_BYTES: Final = 1 << 30
-"""Of a value; PostgreSQL holds less."""
+"""Maximum bytes of a value; PostgreSQL's limit is lower."""
 
 PIECE_BYTES: Final = 1 << 20
 _AS_LONG: Final = {
@@ -39,16 +39,17 @@ _AS_LONG: Final = {
     oracledb.DB_TYPE_NCLOB: oracledb.DB_TYPE_LONG_NVARCHAR,
 }
 _STRINGS: Final = (1, 23)
-"""COL$.TYPE# of VARCHAR2 and RAW, which may be kept as LOBs."""
+"""COL$.TYPE# of VARCHAR2 and RAW, which can be stored as LOBs."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LobFetcher:
-    """A `transactions.lobs.source_reads.LobSource` over connections to the source database.
+    """Implements `transactions.lobs.source_reads.LobSource` over connections to the source
+    database.
 
     Args:
-        database_of: gives the database of a table's container.
+        database_of: returns the database of a table's container.
     """
 
     def __init__(self, database_of: Callable[[Table], OracleDatabase]) -> None:
@@ -112,18 +113,18 @@ class LobFetcher:
 
 
 def is_readable(column: Column) -> bool:
-    """Tell whether the driver gives the values of a column as they are delivered.
+    """Tell whether the driver returns a column's values in the form in which they are delivered.
 
-    Not JSON and VECTOR; of binary XML a query gives the text only.
+    Not so for JSON and VECTOR; for binary XML a query returns only the text.
     """
     return column.type_code in (CLOB, BLOB, *_STRINGS) and not column.raw_xml
 
 
 def query_of(table: Table, column: Column, scn: int | None) -> str:
-    """Make the query of a value; its binds are the SCN, if there is one, and the ROWID.
+    """Return the query for a value; its binds are the SCN, if given, and the ROWID.
 
     Args:
-        table: as its container knows it.
+        table: under its container's names.
     """
     # A name in Oracle holds no quotation mark.
     value = f't."{column.name}"'
@@ -171,7 +172,7 @@ def _read_by(
 
 
 def _replacing(cursor: Any, metadata: Any) -> Any:
-    """Text whole, with U+FFFD for what is none."""
+    """Output type handler: return text whole, with U+FFFD for invalid characters."""
     kind = metadata.type_code
     # The driver makes room for four bytes a character.
     size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
@@ -179,7 +180,7 @@ def _replacing(cursor: Any, metadata: Any) -> Any:
 
 
 def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | None:
-    """Return the bytes to deliver of a LOB, a string or bytes; None where there are too many."""
+    """Return the bytes of a LOB, a string or bytes for delivery; None if there are too many."""
     if value is None:
         return FetchedLob(None)
     if hasattr(value, "read"):
@@ -206,7 +207,7 @@ def _in_pieces(lob: Any, size: int, allocate: Allocate) -> FetchedLob:
 
 
 def _encoded(text: str, column: Column) -> bytes:
-    """Text as the column's values are delivered."""
+    """Encode text as the column's values are delivered."""
     delivery = lob_delivery(column)
     if delivery is LobDelivery.UTF16:
         return text.encode("utf-16-be", "surrogatepass")

@@ -1,14 +1,14 @@
-"""Rows one by one, of tables with LOBs: short values with their rows, long ones piece by piece.
+"""Reads rows of tables with LOBs: short values together with the row, long values in pieces.
 
-A short value comes with its row, as LONG does; a long one as a locator, whose content is read when
-it is wanted, `PIECE` at a time, so that nobody holds it whole. So at most `ROWS` times
-`SHORT_MAX` of each LOB column are held at a time.
+A short value is fetched with its row, as a LONG. For a long value the row contains a locator, and
+its content is read on demand, `PIECE` at a time, so that it is never whole in memory. So memory
+holds at most `ROWS` times `SHORT_MAX` per LOB column.
 
-An empty LOB is no NULL, but as LONG it comes as one: the length tells.
+An empty LOB is not NULL, but fetched as a LONG it looks like NULL; its length distinguishes them.
 
-Text need not be what its character set allows: bytes of VARCHAR2 that are no UTF-8 come as they
-are, and half a surrogate pair of NVARCHAR2 as U+FFFD. The driver's Arrow columns take no such
-NVARCHAR2, so tables with NVARCHAR2 or NCHAR are read here too.
+Text can be invalid in its character set. Bytes of VARCHAR2 that are not valid UTF-8 are returned
+unchanged; half a surrogate pair in NVARCHAR2 is returned as U+FFFD. The driver's Arrow columns
+reject such NVARCHAR2, so tables with NVARCHAR2 or NCHAR are read here too.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 SHORT_MAX: Final = 1 << 16
-"""Characters (UTF-16 units) or bytes of a value that comes with its row."""
+"""Maximum characters (UTF-16 units) or bytes of a value that is fetched with its row."""
 
 ROWS: Final = 128
-"""Fetched at a time."""
+"""Rows per fetch."""
 
 PIECE: Final = 1 << 20
-"""Characters (UTF-16 units) or bytes that are read of a long value at a time."""
+"""Characters (UTF-16 units) or bytes per read of a long value."""
 
 _AS_LONG: Final = {
     oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG,
@@ -54,9 +54,9 @@ class QueryField(NamedTuple):
 
     Attributes:
         name: of the table's column.
-        expression: that gives its values.
-        kind: what the driver makes of them.
-        is_lob: they are read here.
+        expression: SQL that returns its values.
+        kind: the type that the driver returns.
+        is_lob: whether this module reads its values as LOBs.
     """
 
     name: str
@@ -66,7 +66,9 @@ class QueryField(NamedTuple):
 
 
 def selected(field: QueryField, number: int) -> tuple[str, ...]:
-    """List what the query selects for a LOB column: the short value, the length, the long value."""
+    """Return what the query selects for a LOB column: the short value, the length, and the locator
+    of a long value.
+    """
     length = f"DBMS_LOB.GETLENGTH({field.expression})"
     return (
         f"CASE WHEN {length} <= {SHORT_MAX} THEN {field.expression} END AS C{number}",
@@ -86,12 +88,12 @@ def read_lob_rows(
     """Yield the rows of a query that was made with `selected`.
 
     Args:
-        schema: of the rows: maybe ROWID, then the fields.
-        rows_at_a_time: fetched; `ROWS` with LOBs.
+        schema: of the rows: ROWID if selected, then the fields.
+        rows_at_a_time: rows per fetch; `ROWS` for tables with LOBs.
 
     Raises:
-        oracledb.Error: what Oracle reports.
-        OlrPgError: 5146, when a text is read that is no UTF-16.
+        oracledb.Error: any error of Oracle.
+        OlrPgError: 5146, a text is not valid UTF-16.
     """
     split = _Split(schema, fields)
     with connection.cursor() as cursor:
@@ -103,7 +105,9 @@ def read_lob_rows(
 
 
 def _output(cursor: Any, metadata: Any) -> Any:
-    """LOBs come as LONG but for the long ones, whatever the driver's defaults are."""
+    """Output type handler: fetch short LOBs as LONG and long ones as locators, independent of the
+    driver's defaults.
+    """
     kind = wanted = metadata.type_code
     if kind in _AS_LONG and not metadata.name.startswith(_LONG_VALUE):
         wanted = _AS_LONG[kind]
@@ -116,7 +120,7 @@ def _output(cursor: Any, metadata: Any) -> Any:
 
 
 def _array(values: list[Any], kind: pa.DataType) -> Any:
-    """Make an array of the values of a column, whose text may hold bytes that are no UTF-8."""
+    """Make an Arrow array of a column's values; text may contain bytes that are not UTF-8."""
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
@@ -126,7 +130,7 @@ def _array(values: list[Any], kind: pa.DataType) -> Any:
 
 
 class _Split:
-    """Takes fetched rows apart."""
+    """Splits fetched rows into batches and large rows."""
 
     def __init__(self, schema: pa.Schema, fields: Sequence[QueryField]) -> None:
         self._schema = schema
@@ -135,10 +139,10 @@ class _Split:
         self._lobs = [
             (first + number, next(lobs)) for number, field in enumerate(fields) if field.is_lob
         ]
-        """(the value's place, the place of its length; the long value follows)."""
+        """For each LOB: the index of its value and the index of its length; the locator follows."""
 
     def batches(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[pa.RecordBatch | LargeRow]:
-        """Yield the rows in their order, each large one alone."""
+        """Yield the rows in their order; each large row is yielded alone."""
         for large, some in groupby(rows, self._is_large):
             if not large:
                 yield self._batch(list(some))
@@ -173,11 +177,11 @@ def read_pieces(lob: oracledb.LOB, field: Any) -> Iterator[Any]:
     """Yield the content of a LOB from its beginning, as arrays of one value.
 
     Args:
-        field: of the schema.
+        field: the LOB's field of the schema.
 
     Raises:
-        oracledb.Error: what Oracle reports.
-        OlrPgError: 5146, it is text and no UTF-16.
+        oracledb.Error: any error of Oracle.
+        OlrPgError: 5146, it is text and not valid UTF-16.
     """
     size, at = lob.size(), 0
     read = _read_bytes if pa.types.is_large_binary(field.type) else _read_text
@@ -193,10 +197,10 @@ def _read_bytes(lob: oracledb.LOB, at: int, amount: int, _: str) -> tuple[str | 
 
 
 def _read_text(lob: oracledb.LOB, at: int, amount: int, column: str) -> tuple[str | bytes, int]:
-    """Read a piece of text and count its UTF-16 units.
+    """Read a piece of text; return it with its number of UTF-16 units.
 
-    The piece is shorter by one unit where it would end within a character, which the driver does
-    not decode.
+    The piece is one unit shorter if it would end within a character, because the driver cannot
+    decode half a character.
     """
     try:
         piece = lob.read(at + 1, amount)

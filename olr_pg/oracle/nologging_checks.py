@@ -1,8 +1,9 @@
-"""Work without redo: what the source lets happen, and what the control file says has happened.
+"""Checks for NOLOGGING work: whether the source allows it, and whether the control file shows that
+it has happened.
 
-A NOLOGGING operation leaves nothing of its rows in the redo. FORCE LOGGING rules it out; without
-it, a table, partition or LOB that is NOLOGGING invites it. Each data file notes the last SCN at
-which it was written to so (V$DATAFILE.UNRECOVERABLE_CHANGE#).
+A NOLOGGING operation writes no redo for its rows. FORCE LOGGING prevents it. Without FORCE LOGGING,
+every table, partition or LOB with the NOLOGGING attribute is a risk. For each data file Oracle
+records the last SCN of such a write (V$DATAFILE.UNRECOVERABLE_CHANGE#).
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _log = structlog.get_logger(__name__)
 
 
 class UnloggedFile(NamedTuple):
-    """A data file that has blocks which no redo has.
+    """A data file with blocks that were written without redo.
 
     Attributes:
-        scn, time: of the last such work.
+        scn, time: of the last such write.
     """
 
     number: int
@@ -47,17 +48,17 @@ class UnloggedFile(NamedTuple):
 
     @property
     def as_error(self) -> OlrPgError:
-        """7050, with what is known."""
+        """Return error 7050 with the details."""
         what = f"data file {self.number} ({self.name}) was written to without redo at {self.time}"
         return OlrPgError(Code.UNLOGGED_WORK, what, scn=self.scn)
 
 
 class NologgingPart(NamedTuple):
-    """Names one part of a table that is NOLOGGING.
+    """A part of a table with the NOLOGGING attribute.
 
     Attributes:
         name: the table, with its partition or column.
-        mend: the SQL that makes it LOGGING.
+        mend: SQL that sets it to LOGGING.
     """
 
     name: str
@@ -65,14 +66,14 @@ class NologgingPart(NamedTuple):
 
     @property
     def as_error(self) -> OlrPgError:
-        """7051, with what mends it."""
+        """Return error 7051 with the SQL that solves it."""
         return OlrPgError(
             Code.UNLOGGED_WORK_POSSIBLE, f"{self.name} is NOLOGGING", action=self.mend
         )
 
 
 def unlogged_files(connection: Connection) -> list[UnloggedFile]:
-    """List the data files with work that no redo has, ever."""
+    """List the data files that were ever written without redo."""
     columns = tables.DATAFILE.c
     scn = columns["UNRECOVERABLE_CHANGE#"]
     rows = connection.execute(
@@ -86,12 +87,12 @@ def unlogged_files(connection: Connection) -> list[UnloggedFile]:
 
 
 def is_forced(connection: Connection) -> bool:
-    """Tell whether the database logs NOLOGGING work, too."""
+    """Tell whether FORCE LOGGING is enabled for the database."""
     return connection.execute(select(tables.DATABASE.c.FORCE_LOGGING)).scalar() == "YES"
 
 
 def nologging_parts(connection: Connection, chosen: Iterable[Table]) -> Iterator[NologgingPart]:
-    """Find what is NOLOGGING among the tables, their partitions and their delivered LOBs."""
+    """Yield the parts with the NOLOGGING attribute: tables, partitions and delivered LOBs."""
     for table in chosen:
         yield from _of_table(connection, table)
 
@@ -132,7 +133,7 @@ def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
 def _nologging(
     connection: Connection, view: View, table: Table, names: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Read the `names` of the rows of a table that are NOLOGGING, in order."""
+    """Read the `names` of a table's rows with the NOLOGGING attribute, in order."""
     columns = view.c
     owner = columns.OWNER if "OWNER" in columns else columns.TABLE_OWNER
     wanted = [columns[name] for name in names]
@@ -149,10 +150,10 @@ def _nologging(
 
 
 class UnloggedWatch:
-    """Warns of work without redo, and of what invites it, while a source is read.
+    """Logs warnings about NOLOGGING work, and about settings that allow it, while a source is read.
 
     Args:
-        since: the SCN from which its redo is read; 0 where it is not known.
+        since: the SCN from which redo is read; 0 if unknown.
     """
 
     def __init__(self, oracle: OracleDatabase, since: Callable[[], int]) -> None:
@@ -165,7 +166,7 @@ class UnloggedWatch:
         self._is_allowed = True
 
     def look(self, chosen: Sequence[Table]) -> None:
-        """Ask the source, and warn of what is new."""
+        """Query the source, and log what is new."""
         if not self._is_allowed:
             return
         try:

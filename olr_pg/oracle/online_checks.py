@@ -1,4 +1,4 @@
-"""Checks what reading the online logs of a live source needs: `olr-pg doctor`."""
+"""Checks for `olr-pg doctor` what reading the online logs of a live source needs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ CHECK: Final = "oracle.online-logs"
 
 
 def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
-    """Find what is missing: privileges, groups, files that can be read here."""
+    """Return findings about missing privileges, groups, and files that cannot be read on this
+    host.
+    """
     user = source.user.upper()
     needed = [tables.LOGFILE]
     if is_physical_standby(connection):
@@ -63,7 +65,7 @@ def check_far_groups(
 ) -> Iterator[Finding]:
     """Yield a finding for each member that the transport cannot read.
 
-    It is an error where no other member of the group is left.
+    It is an error if no other member of the group can be read.
     """
     ranges = open_ranges(section, source)
     try:
@@ -89,7 +91,7 @@ def check_far_groups(
 
 
 def _far_problem(ranges: OnlineRanges, path: str) -> OlrPgError | None:
-    """Read the header of a member; why that cannot be."""
+    """Try to read the header of a member; return the error if that fails."""
     try:
         ranges.open(path).read_header()
     except OlrPgError as problem:
@@ -99,10 +101,11 @@ def _far_problem(ranges: OnlineRanges, path: str) -> OlrPgError | None:
 
 
 def closed_to_us(path: str, may: Callable[[Path, int], bool] = os.access) -> str | None:
-    """Say who may read a file that this user may not; None where it may, or the file is not there.
+    """Return who can read a file that this user cannot; None if this user can, or if the file does
+    not exist.
 
     Args:
-        may: whether this user has an access (`os.R_OK`, `os.X_OK`) to a path.
+        may: tells whether this user has an access mode (`os.R_OK`, `os.X_OK`) to a path.
     """
     file = Path(path)
     for place in (*reversed(file.parents), file):
@@ -127,7 +130,7 @@ def _group_name(number: int) -> str:
 
 
 def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
-    """Yield a finding for each group of which no member can be read, and one for slow reading."""
+    """Yield a finding for each group without a readable member, and one if reading is slow."""
     cached = []
     for paths in groups:
         problem: OlrPgError | None = None

@@ -1,6 +1,6 @@
-"""The online logs of a live database, as files that are here: those of V$LOG and V$LOGFILE.
+"""Finds the files of a live database's online logs on this host, from V$LOG and V$LOGFILE.
 
-On a physical standby they are the standby redo logs, into which the primary's redo comes.
+On a physical standby these are the standby redo logs, which receive the primary's redo.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _GONE: Final = frozenset({"INVALID", "DELETED"})
 
 
 def online_groups(connection: Connection, source: OracleSource) -> list[tuple[str, ...]]:
-    """List the groups that logs were written into: where the members of each are here.
+    """List the groups that contain redo: for each, the paths of its members on this host.
 
-    With a transport, they are where Oracle has them. Members that Oracle cannot use are left out;
-    one that is not complete comes last.
+    With a transport, the paths are Oracle's. Members that Oracle cannot use are left out; an
+    incomplete one comes last.
     """
     standby = is_physical_standby(connection)
     logs = read_standby_logs(connection) if standby else read_online_logs(connection)
@@ -52,5 +52,5 @@ def _paths(members: list[LogMember], mapping: Iterable[tuple[str, str]]) -> tupl
 
 
 def unreadable_group(paths: tuple[str, ...], problem: OlrPgError) -> OlrPgError:
-    """Say that no member of a group can be read here."""
+    """Return the error that no member of a group can be read on this host."""
     return OlrPgError(Code.ONLINE_LOG_UNREADABLE, f"looked at {', '.join(paths)}: {problem.detail}")

@@ -1,7 +1,7 @@
-"""The statements that find the online redo logs of a live database, and their rows.
+"""Queries that find the online redo logs of a live database.
 
 V$LOG has a row for each group of online logs, V$STANDBY_LOG one for each group of standby redo
-logs, V$LOGFILE one for each member (a file) of either (Oracle Database Reference).
+logs, and V$LOGFILE one for each member (file) of both (Oracle Database Reference).
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ STANDBY_LOGS: Final = (
 )
 
 NO_NEXT_SCN: Final = 0xFFFFFFFFFFFF
-"""The least NEXT_CHANGE# of a current log: the highest SCN of 48 bits; from 12.2 on it is one of 64
-bits. A standby log that is being written to has NULL."""
+"""The lowest value of NEXT_CHANGE# that marks a current log: the highest 48-bit SCN. Since 12.2 it
+is a 64-bit value. A standby log in use has NULL.
+"""
 
 
 class OnlineLog(NamedTuple):
-    """A group of online or standby redo logs, as V$LOG or V$STANDBY_LOG has it.
+    """A group of online or standby redo logs, from V$LOG or V$STANDBY_LOG.
 
     Attributes:
-        thread: redo thread; 0 of a standby log that is assigned to none.
-        sequence: of the log that is in the group's files; 0 where there was none yet.
+        thread: redo thread; 0 for a standby log that is assigned to none.
+        sequence: of the log in the group's files; 0 if the group was never used.
         size: of each member in bytes.
-        members: how many files there are; 0 where V$STANDBY_LOG does not tell.
-        archived: the group need not be archived any more.
-        status: CURRENT, ACTIVE, INACTIVE, UNUSED, CLEARING, CLEARING_CURRENT; of a standby log
+        members: number of files; 0 if unknown (V$STANDBY_LOG does not contain it).
+        archived: the group does not need to be archived.
+        status: CURRENT, ACTIVE, INACTIVE, UNUSED, CLEARING, CLEARING_CURRENT; for a standby log
             ACTIVE or UNASSIGNED.
         first_time: in the time zone of the database's host.
         next_scn: exclusive; None while the log is written to.
@@ -56,13 +57,13 @@ class OnlineLog(NamedTuple):
 
 
 class LogMember(NamedTuple):
-    """A file of a group, as V$LOGFILE has it.
+    """A file of a group, from V$LOGFILE.
 
     Attributes:
-        status: INVALID (cannot be accessed), STALE (not complete), DELETED (not in use); None of a
-            file in use.
+        status: INVALID (inaccessible), STALE (incomplete), DELETED (not in use); None for a file in
+            use.
         kind: ONLINE or STANDBY.
-        name: of the file, as Oracle has it.
+        name: of the file in Oracle.
     """
 
     group: int
@@ -72,13 +73,13 @@ class LogMember(NamedTuple):
 
 
 def read_online_logs(connection: Connection) -> list[OnlineLog]:
-    """Read the groups of online logs, those of every thread, by number of the group."""
+    """Read the groups of online logs of every thread, in the order of group numbers."""
     rows = connection.exec_driver_sql(LOGS)
     return sorted(_log(*row) for row in rows)
 
 
 def read_standby_logs(connection: Connection) -> list[OnlineLog]:
-    """Read the groups of standby redo logs, by number of the group."""
+    """Read the groups of standby redo logs, in the order of group numbers."""
     rows = connection.exec_driver_sql(STANDBY_LOGS)
     return sorted(_log(*row[:5], 0, *row[5:]) for row in rows)
 

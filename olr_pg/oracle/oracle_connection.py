@@ -31,8 +31,9 @@ FIRST_WAIT_SECONDS: Final = 0.1
 LAST_WAIT_SECONDS: Final = 3.0
 
 _SESSION: Final = "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
-"""TO_CHAR of dates follows the calendar, comparisons of names follow NLS_COMP (Globalization
-Support Guide); both may be set for a whole database."""
+"""Makes TO_CHAR of dates use the Gregorian calendar and comparisons of names be binary; a database
+can set both otherwise (Globalization Support Guide).
+"""
 
 _Result = TypeVar("_Result")
 
@@ -40,13 +41,13 @@ _log = structlog.get_logger(__name__)
 
 
 def open_connection(source: OracleSource, seconds: float | None = None) -> oracledb.Connection:
-    """Open one connection of the driver's own, for what SQLAlchemy does not do.
+    """Open one connection of the driver, for work that SQLAlchemy does not support.
 
     Args:
-        seconds: that the login and each of its calls may take, where that is less than usual.
+        seconds: time limit for the login and for each call, if lower than usual.
 
     Raises:
-        oracledb.Error: what the driver reports, or that nobody answers.
+        oracledb.Error: any error of the driver, or there is no answer.
     """
     if source.thick_mode:
         library = source.client_library
@@ -61,7 +62,9 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
 def _prepare(
     connection: Any, source: OracleSource, container: str | None, seconds: float | None = None
 ) -> None:
-    """Bound the calls of a new session, and let its answers not depend on the database's NLS."""
+    """Set the time limit of calls, and the NLS settings, so that results do not depend on the
+    database's.
+    """
     bound = source.query_timeout if seconds is None else min(source.query_timeout, seconds)
     connection.call_timeout = int(bound * 1000)
     with connection.cursor() as cursor:
@@ -71,7 +74,7 @@ def _prepare(
 
 
 def _enter(connection: Any, container: str) -> None:
-    """Go into a container; names of PDBs are in upper case."""
+    """Switch the session to a container; names of PDBs are in upper case."""
     with connection.cursor() as cursor:
         name = container.upper().replace('"', "")
         cursor.execute(f'ALTER SESSION SET CONTAINER = "{name}"')
@@ -88,18 +91,18 @@ def _connect_arguments(source: OracleSource) -> dict[str, Any]:
 
 
 class OracleDatabase:
-    """The source database; connections are opened when they are needed and checked before use.
+    """The source database; opens connections on demand and checks them before use.
 
     Args:
-        source: where it is and who we are.
-        container: that connections are in; by default the first one of `source.containers`, else
-            that of the service.
+        source: the address and the account.
+        container: that connections switch to; by default the first of `source.containers`, else the
+            service's.
 
     Raises:
-        OlrPgError: 7008, thick mode is asked for and the client libraries do not load.
+        OlrPgError: 7008, thick mode is configured and the client libraries cannot be loaded.
 
     Attributes:
-        query_seconds: that one call of the driver may take.
+        query_seconds: time limit of one call of the driver.
     """
 
     def __init__(self, source: OracleSource, container: str | None = None) -> None:
@@ -117,15 +120,16 @@ class OracleDatabase:
     def read(
         self, doing: str, work: Callable[[Connection], _Result], *, action: str | None = None
     ) -> _Result:
-        """Run `work` in a transaction that cannot change anything; again where that may help.
+        """Run `work` in a read-only transaction; retry if the error is transient.
 
         Args:
-            doing: what for, for messages.
-            work: called anew, with another connection, when the connection is lost.
-            action: what to do about an error, where the caller knows better than the catalogue.
+            doing: the purpose, for messages.
+            work: called again with another connection if the connection is lost.
+            action: what the reader can do about an error, if the caller knows better than the
+                catalogue.
 
         Raises:
-            OlrPgError: 7001 to 7009, what the driver reports; what `work` raises.
+            OlrPgError: 7001 to 7009, errors of the driver; any error of `work`.
         """
         retrying = Retrying(
             retry=retry_if_exception(is_transient),
@@ -156,7 +160,7 @@ class OracleDatabase:
             raise oracle_error(error, doing, action=action) from error
 
     def _report(self, state: RetryCallState) -> None:
-        """Tell of an outage once, however often and by whomever it is met until it is over."""
+        """Log an outage once until it is over, regardless of how often and where it is noticed."""
         assert state.outcome is not None
         if not self._is_told:
             self._is_told = True
@@ -198,22 +202,23 @@ def _make_engine(source: OracleSource, container: str | None, calls: BoundedCall
 
 
 class ReadingDialect(OracleDialect_oracledb):
-    """SQLAlchemy's dialect, but for a question that begins a transaction in the source.
+    """SQLAlchemy's dialect without a query that would start a transaction in the source.
 
-    To learn the isolation level it would ask DBMS_TRANSACTION for a transaction's number, which
-    takes a slot of an undo segment, and then V$TRANSACTION, which the account may not read.
+    To find the isolation level, SQLAlchemy would ask DBMS_TRANSACTION for a transaction id, which
+    allocates a slot in an undo segment. Then it would query V$TRANSACTION, which the account may
+    not be allowed to read.
     """
 
     supports_statement_cache = True
     calls: BoundedCalls
 
     def do_ping(self, dbapi_connection: Any) -> bool:
-        """Ask a connection of the pool whether it is there still, before it is used."""
+        """Check that a pooled connection is still alive before it is used."""
         with self.calls.giving_up_silence(dbapi_connection):
             return super().do_ping(dbapi_connection)
 
     def get_default_isolation_level(self, dbapi_conn: object) -> IsolationLevel:
-        """Return what Oracle's sessions begin with."""
+        """Return the initial isolation level of Oracle's sessions."""
         return "READ COMMITTED"
 
 

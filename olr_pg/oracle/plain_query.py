@@ -1,8 +1,8 @@
-"""Checks that a query from outside is a plain one: one SELECT that calls known functions only.
+"""Checks that a query from a client is safe: a single SELECT that calls only known functions.
 
-The text is read as tokens, so that literals, quoted names and comments may hold anything. What
-cannot be told from the text is a function of somebody's that is called without brackets, and a view
-that calls one: against these stand the read-only transaction and the privileges of the account.
+The text is read as tokens, so literals, quoted names and comments can contain anything. Two cases
+cannot be seen in the text: a user's function that is called without brackets, and a view that calls
+one. The read-only transaction and the privileges of the account protect against these.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ FUNCTIONS: Final = frozenset(
         *("TRUNC", "UPPER"),
     }
 )
-"""Oracle's own that a query may call: they depend on their arguments, and change nothing."""
+"""Oracle's functions that a query can call; their result depends only on their arguments, and they
+change nothing.
+"""
 
 _BEFORE_BRACKETS: Final = FUNCTIONS | {
     *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CHAR", "DISTINCT", "ELSE", "EXCEPT"),
@@ -52,7 +54,7 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The word in upper case; empty where it is none."""
+        """The word in upper case; empty if the token is no word."""
         return self.text.upper() if self.kind == "word" else ""
 
 
@@ -60,13 +62,14 @@ _END: Final = _Token("end", "")
 
 
 def check_plain(query: str) -> None:
-    """Refuse what is not one SELECT, or has locks, links, sequences or unknown functions.
+    """Refuse a query that is not a single SELECT, or that uses locks, links, sequences or unknown
+    functions.
 
     Args:
         query: without a semicolon at its end.
 
     Raises:
-        OlrPgError: 3010 a literal or comment does not end, 3016 it is not plain.
+        OlrPgError: 3010 a literal or comment is not terminated, 3016 the query is refused.
     """
     tokens = _tokens(query)
     first = next((token for token in tokens if token.text != "("), _END)
@@ -98,7 +101,7 @@ def _tokens(query: str) -> list[_Token]:
 
 
 def _reason(tokens: list[_Token], at: int) -> str | None:
-    """Say why a token has no place in a plain query; None: it has one."""
+    """Return why a token is not allowed; None if it is."""
     token = tokens[at]
     before = tokens[at - 1] if at else _END
     if token.text == ";":
@@ -117,7 +120,9 @@ def _reason(tokens: list[_Token], at: int) -> str | None:
 
 
 def _may_open(tokens: list[_Token], at: int) -> bool:
-    """Tell whether the bracket at that place belongs to no call, or to an allowed one."""
+    """Tell whether the opening bracket belongs to no call, or to the call of an allowed
+    function.
+    """
     name = tokens[at - 1] if at else _END
     before = tokens[at - 2] if at > 1 else _END
     if name.kind not in ("word", "quoted"):
@@ -130,7 +135,9 @@ def _may_open(tokens: list[_Token], at: int) -> bool:
 
 
 def _names_columns(tokens: list[_Token], at: int) -> bool:
-    """Tell whether the bracket has the columns of a WITH clause: only names, and AS behind it."""
+    """Tell whether the bracket contains the column names of a WITH clause: only names, followed by
+    AS.
+    """
     end = next((n for n, token in enumerate(tokens) if n > at and token.text == ")"), len(tokens))
     names = all(
         token.kind in ("word", "quoted") or token.text == "," for token in tokens[at + 1 : end]

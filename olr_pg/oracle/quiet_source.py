@@ -1,4 +1,6 @@
-"""Tells whether a live database is quiet, and how far its logs are archived (dictionary §4, §5)."""
+"""Checks whether a live database is quiet, and how far its logs are archived (dictionary §4,
+§5).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Activity(NamedTuple):
-    """Holds what goes on in the database.
+    """The open transactions of the database.
 
     Attributes:
         scn: the current SCN.
-        transactions: that have changed something and are open, on all instances.
-        oldest: where the oldest of them began; 0 where there is none.
+        transactions: number of open transactions with changes, on all instances.
+        oldest: SCN at which the oldest of them began; 0 if there is none.
     """
 
     scn: int
@@ -29,7 +31,9 @@ class Activity(NamedTuple):
 
 
 def read_activity(connection: Connection) -> Activity:
-    """Read the open transactions, and an SCN that is not before any that has ended."""
+    """Read the open transactions, and an SCN that is not lower than the commit of any ended
+    transaction.
+    """
     begun = func.nullif(TRANSACTION.c.START_SCN, bound(0))  # 0: it has not changed anything yet
     query = select(func.count(), func.min(begun)).select_from(TRANSACTION)
     count, oldest = connection.execute(query).one()
@@ -37,9 +41,10 @@ def read_activity(connection: Connection) -> Activity:
 
 
 def read_archived(connection: Connection) -> dict[int, int]:
-    """Up to which SCN, inclusive, each open thread of the current incarnation is archived.
+    """Return for each open thread of the current incarnation the SCN, inclusive, up to which it is
+    archived.
 
-    A log holds what is below its NEXT_CHANGE#; 0 where nothing is archived.
+    A log contains redo below its NEXT_CHANGE#. The SCN is 0 if nothing is archived.
     """
     columns = ARCHIVED_LOG.c
     current = read_incarnations(connection)[0]

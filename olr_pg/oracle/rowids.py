@@ -1,8 +1,8 @@
-"""Ranges of ROWIDs that together hold every row of a table, each worth one task.
+"""Divides a table into ROWID ranges, one per task, that together contain every row.
 
-The ranges of a segment meet: from the lowest ROWID that there can be to the highest. Extents, or a
-sample of the rows, only say where to cut, so that no row is missed where these are not what the
-segment had at the SCN that it is read as of.
+The ranges of a segment have no gaps: they cover the lowest to the highest possible ROWID. Extents,
+or a sample of the rows, only determine where to cut. So no row is missed if the extents have
+changed since the SCN that the rows are read as of.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ SAMPLE_PERCENT: Final = 1
 SAMPLE_ROWS_MAX: Final = 200_000
 
 _BIGFILE: Final = 1_024
-"""The relative file number of a bigfile tablespace: its ROWIDs have 32 bits for the block
-(PL/SQL reference, DBMS_ROWID)."""
+"""The relative file number of a bigfile tablespace; its ROWIDs use 32 bits for the block (PL/SQL
+reference, DBMS_ROWID).
+"""
 
 _BLOCK_BITS: Final = 22
 _DBA_MAX: Final = (1 << 32) - 1
@@ -61,7 +62,9 @@ class Extent(NamedTuple):
 
 
 def segments_of(table: Table) -> tuple[int, ...]:
-    """DATAOBJ# of each segment that can hold rows; none where the first row is still to come."""
+    """Return DATAOBJ# of each segment that can contain rows; empty if the table has never contained
+    rows.
+    """
     own = [table.dataobj] if table.dataobj else []
     return tuple(dict.fromkeys(obj for obj in (*own, *(table.segments or table.partitions)) if obj))
 
@@ -70,7 +73,7 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
     """Read the extents of a table's segments.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: DBA_EXTENTS may not be read.
+        sqlalchemy.exc.DBAPIError: DBA_EXTENTS cannot be read.
     """
     # Not by an IN list: Oracle takes 1,000 values, and tables have more partitions (ORA-01795).
     wanted = frozenset(segments_of(table))
@@ -96,7 +99,7 @@ def _dba(file: int, block: int) -> int:
 
 
 def ranges_by_extents(table: Table, extents: Iterable[Extent]) -> list[RowidRange]:
-    """Ranges of about `BLOCKS_PER_RANGE` blocks."""
+    """Return ranges of about `BLOCKS_PER_RANGE` blocks."""
     cuts: dict[int, list[int]] = defaultdict(list)
     left: dict[int, int] = defaultdict(lambda: BLOCKS_PER_RANGE)
     for data_obj, dba, blocks in sorted(extents):
@@ -110,10 +113,10 @@ def ranges_by_extents(table: Table, extents: Iterable[Extent]) -> list[RowidRang
 
 
 def ranges_by_sample(table: Table, rowids: Iterable[str]) -> list[RowidRange]:
-    """Ranges of about `ROWS_PER_RANGE` rows.
+    """Return ranges of about `ROWS_PER_RANGE` rows.
 
     Args:
-        rowids: of `SAMPLE_PERCENT` of the table's rows.
+        rowids: a sample of `SAMPLE_PERCENT` of the table's rows.
     """
     dbas: dict[int, list[int]] = defaultdict(list)
     for rowid in rowids:
@@ -128,10 +131,10 @@ def ranges_by_sample(table: Table, rowids: Iterable[str]) -> list[RowidRange]:
 
 
 def read_sample(connection: Connection, table: Table) -> list[str]:
-    """ROWIDs of the rows of some blocks.
+    """Return the ROWIDs of the rows in a sample of blocks.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: the table may not be read.
+        sqlalchemy.exc.DBAPIError: the table cannot be read.
     """
     query = (
         f'SELECT ROWIDTOCHAR(ROWID) FROM "{table.owner}"."{table.name}"'  # noqa: S608 - quoted
@@ -141,7 +144,7 @@ def read_sample(connection: Connection, table: Table) -> list[str]:
 
 
 def _between(data_obj: int, cuts: Sequence[int]) -> list[RowidRange]:
-    """Make the ranges of a segment that begin at its first block and at each of `cuts`."""
+    """Return the ranges of a segment; they begin at its first block and at each of `cuts`."""
     edges = [0, *cuts, _DBA_MAX + 1]
     return [
         RowidRange(

@@ -1,11 +1,11 @@
-"""Finds the tables with compressed segments, as of an SCN, and the encrypted tablespaces of now.
+"""Finds tables with compressed segments as of an SCN, and the tablespaces that are encrypted now.
 
-Facts: the text of Oracle's own views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
+Facts: the text of Oracle's views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
 segment by its header block and read its kind from SEG$.SPARE1.
 
-TS$.FLAGS tells what DBA_TABLESPACES.ENCRYPTED does, also as of an SCN. V$ENCRYPTED_TABLESPACES
-tells what the headers of the data files do, and so knows of a tablespace that is being encrypted
-(ALTER TABLESPACE … ENCRYPTION ONLINE).
+TS$.FLAGS contains the same as DBA_TABLESPACES.ENCRYPTED, and can be read as of an SCN.
+V$ENCRYPTED_TABLESPACES shows the headers of the data files, so it also contains a tablespace that
+is being encrypted (ALTER TABLESPACE … ENCRYPTION ONLINE).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 _COMPRESSED: Final = 0x800
 _HYBRID_COLUMNAR: Final = 0x2000000 | 0x4000000 | 0x8000000
-"""Bits of SEG$.SPARE1; the kinds of hybrid columnar compression."""
+"""Bits of SEG$.SPARE1 for the kinds of hybrid columnar compression."""
 
 _BATCH: Final = 500
 
 
 def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compression:
-    """Find the compressed segments of the tables of `rows`, and of their partitions.
+    """Return the compressed segments of the tables of `rows`, and of their partitions.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: what Oracle reports.
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
     objs = [row.obj for row in rows.sys_tab]
     composite = [row.obj for row in rows.sys_tabcompart]
@@ -58,7 +58,7 @@ def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compres
 def _segments(
     connection: Connection, scn: int, owner: tuple[Table, str], objs: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Return (OBJ#, SPARE1) of the compressed segments of tables or partitions."""
+    """Yield (OBJ#, SPARE1) of the compressed segments of tables or partitions."""
     part, segment = as_of(owner[0], scn, "t"), as_of(tables.SEG, scn, "s")
     place = [part.c[name] == segment.c[name] for name in ("FILE#", "BLOCK#", "TS#")]
     for at in range(0, len(objs), _BATCH):
@@ -72,10 +72,10 @@ def _segments(
 
 
 def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
-    """Return TS# of the container's encrypted tablespaces; none if the view may not be read.
+    """Return TS# of the container's encrypted tablespaces; empty if the view cannot be read.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: what Oracle reports.
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
     columns = tables.ENCRYPTED_TABLESPACES.c
     query = select(columns["TS#"]).where(bound("YES") == columns.ENCRYPTEDTS)

@@ -1,4 +1,4 @@
-"""Checks what has to be right in the source database, one after the other (dictionary §4–§9)."""
+"""Runs the checks of the source database in order (dictionary §4–§9)."""
 
 from __future__ import annotations
 
@@ -53,17 +53,19 @@ if TYPE_CHECKING:
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
 _NEEDED_MAX: Final = 200
-"""Logs of a thread that are looked for at most, from the oldest that a restart reads."""
+"""Maximum number of logs per thread that are checked, starting with the oldest that a restart
+reads.
+"""
 
 _LOCAL_TARGETS: Final = ("PRIMARY", "LOCAL")
 
 
 class Diagnosis(NamedTuple):
-    """Holds what was found, and what the rest of the checks needs.
+    """The findings, and data that later checks need.
 
     Attributes:
-        tables: that are subscribed; empty where they could not be read.
-        snapshot: their dictionary; None where it could not be read.
+        tables: the selected tables; empty if they could not be read.
+        snapshot: their dictionary; None if it could not be read.
     """
 
     findings: list[Finding]
@@ -86,12 +88,12 @@ def check_oracle(
     """Run every check of the source.
 
     Args:
-        query: the TableList query; None where no tables are configured.
-        saved_scn: from which redo is still needed; None where nothing was replicated yet.
-        for_load: also what a load and a verification need, which read the tables' rows.
-        condition: what the rows of a table must fulfil; its errors are findings.
-        of_database: also what all containers of the database have in common.
-        names: of the tables, where it is known what the query names.
+        query: the TableList query; None if no tables are configured.
+        saved_scn: the SCN from which redo is still needed; None before the first run.
+        for_load: also check what a load and a verification need to read the rows.
+        condition: returns the row condition of a table; its errors become findings.
+        of_database: also check what all containers of the database share.
+        names: of the tables, if already known from the query.
     """
     try:
         oracle.read("connecting", lambda connection: connection.execute(select(literal(1))).all())
@@ -154,7 +156,7 @@ def check_oracle(
 def _redo(
     source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
-    """Check the archived logs, and the online ones where they are read."""
+    """Check the archived logs, and the online logs if they are read."""
     found = _logs(source, oracle, facts, saved_scn)
     if source.redo == "online":
         found += oracle.read(
@@ -164,7 +166,7 @@ def _redo(
 
 
 def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
-    """SELECT on every view and SYS table, FLASHBACK on every SYS table."""
+    """Check SELECT on every view and SYS table, and FLASHBACK on every SYS table."""
     user = source.user.upper()
     found = [
         error("oracle.privileges", f"{user} may not read {view.name}", _grant(view, user))
@@ -188,7 +190,9 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
 def _load_privileges(
     connection: Connection, source: OracleSource, chosen: Iterable[SourceTable], scn: int
 ) -> list[Finding]:
-    """Check that a load may read the rows of the tables, also as of an SCN, and some views."""
+    """Check that a load can read the rows of the tables, also as of an SCN, and the views that it
+    uses.
+    """
     user = source.user.upper()
     sources = {f'"{one.owner}"."{one.name}"': tables.of_user(one) for one in chosen}
     found = list(_table_privileges(connection, sources, user, scn))
@@ -259,7 +263,9 @@ def _database(connection: Connection) -> list[Finding]:
 
 
 def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | None) -> list[Finding]:
-    """Check the views that tell of work without redo, and what of it the next run will meet."""
+    """Check access to the views about NOLOGGING work, and report such work in the redo of the next
+    run.
+    """
     user = source.user.upper()
     denied = [
         warning(
@@ -285,7 +291,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
 
 
 def _nologging(connection: Connection, chosen: Iterable[SourceTable]) -> list[Finding]:
-    """Find what of the tables is NOLOGGING, where that counts."""
+    """Report parts of the tables with the NOLOGGING attribute, unless FORCE LOGGING is enabled."""
     if is_forced(connection):
         return []
     return [
@@ -340,7 +346,7 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
 def _logs(
     source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
-    """Check that the archived logs are there, as far back as they are needed."""
+    """Check that the archived logs exist, from the oldest that is needed."""
     try:
         listed = oracle.read(
             "listing the archived logs",
@@ -393,7 +399,7 @@ def _looked_at(
     listed: Mapping[tuple[int, int, int], Sequence[ListedLog]],
     saved_scn: int | None,
 ) -> list[tuple[int, int, int]]:
-    """Choose the logs of a thread that must be there: both ends, and what a restart reads."""
+    """Choose the logs of a thread to check: both ends, and those that a restart reads."""
     if source.transport is not None:
         return [positions[-1]]
     needed: list[tuple[int, int, int]] = []
@@ -403,7 +409,7 @@ def _looked_at(
 
 
 def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
-    """See that a log can be had: that it is mounted, or can be brought."""
+    """Check that a log can be read: it is mounted, or the transport can fetch it."""
     if source.transport is None:
         open_listed(copies)
         return
@@ -428,7 +434,9 @@ def _conditions(
     facts: CurrentDatabase,
     condition: Callable[[SourceTable, CurrentDatabase], RowCondition | None],
 ) -> Iterator[Finding]:
-    """Check that redo will tell which rows fulfil their condition, and all that move in."""
+    """Check that redo shows which rows meet their condition, and contains whole rows that newly
+    meet it.
+    """
     wanted: dict[int, RowCondition] = {}
     for table in chosen:
         try:

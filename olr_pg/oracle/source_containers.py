@@ -1,9 +1,9 @@
-"""The containers (PDBs) of a live source: a connection to each, and what is read in all of them.
+"""The containers (PDBs) of a live source: one connection for each, and queries over all of them.
 
-Each container is asked by a session of its own, which a common user has in the service of
-`source.server` and then moves into the container (ALTER SESSION SET CONTAINER). So everything that
-reads one container takes a source that names that container alone (`sources_of`), and need not know
-of others; what has to be known of all is put together here.
+Each container has its own session: a common user connects to the service of `source.server` and
+switches to the container (ALTER SESSION SET CONTAINER). So code that reads one container gets a
+source that names only that container (`sources_of`) and does not need to know the others. This
+module combines the results of all containers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 _ALL_TABLES: Final = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {WITH_REDO}"  # noqa: S608 - constant
-"""Not of ALL_TABLES, which has only what the account may read the rows of."""
+"""Not ALL_TABLES, which contains only tables whose rows the account can read."""
 
 
 def sources_of(source: OracleSource) -> dict[str, OracleSource]:
@@ -56,12 +56,12 @@ class ContainerDatabases:
 
     @property
     def first(self) -> OracleDatabase:
-        """The container that is asked for what belongs to the whole database."""
+        """The container that is used for queries about the whole database."""
         return next(iter(self.databases.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Are the names of the containers, where they are several."""
+        """The names of the containers, if there are several."""
         return tuple(self.databases) if len(self.databases) > 1 else ()
 
     def close(self) -> None:
@@ -72,13 +72,13 @@ class ContainerDatabases:
     def run_table_list(
         self, query: str, is_abandoned: Callable[[], bool] | None = None
     ) -> list[tuple[str, str]]:
-        """Find the tables that a TableList query names; of several containers ``PDB.OWNER``.
+        """Run a TableList query; with several containers, owners are ``PDB.OWNER``.
 
         Args:
-            is_abandoned: whether nobody waits for the answer any more; asked from another thread.
+            is_abandoned: tells whether the client has gone; called from another thread.
 
         Raises:
-            OlrPgError: 3010 to 3017 the query, 70xx the database.
+            OlrPgError: 3010 to 3017 errors of the query, 70xx errors of the database.
         """
         if not self.names:
             return run_table_list(self.first, query, is_abandoned)
@@ -89,7 +89,7 @@ class ContainerDatabases:
         return names_in_containers(known, query, is_abandoned)
 
     def own(self, names: Sequence[tuple[str, str]], container: str) -> list[tuple[str, str]]:
-        """Return those of `names` that are of a container, as it calls them itself."""
+        """Return those of `names` that belong to a container, without the container's name."""
         if not self.names:
             return list(names)
         prefix = f"{container}."
@@ -100,11 +100,11 @@ class ContainerDatabases:
         ]
 
     def container_of(self, table: Table, snapshot: Snapshot) -> str:
-        """Return the name of a table's container, as `sources` and `databases` have it.
+        """Return the name of a table's container, as in `sources` and `databases`.
 
         Args:
             table: of `snapshot`.
-            snapshot: the dictionaries of all, joined; or that of the only one.
+            snapshot: the joined dictionaries of all containers, or the only dictionary.
         """
         known = {one.database.con_id: one.database.con_name for one in snapshot.members}
         return known.get(table.con_id) or ""
@@ -115,12 +115,12 @@ class ContainerDatabases:
         """Read the dictionary of each container, all as of one SCN.
 
         Args:
-            names: of the tables, as `run_table_list` found them.
-            scn: as of which; None for now.
-            structure: with keys, indexes and sequences.
+            names: of the tables, from `run_table_list`.
+            scn: the SCN to read as of; None for the current SCN.
+            structure: whether to include keys, indexes and sequences.
 
         Raises:
-            OlrPgError: 3005, 7001 to 7009; 7005 where Oracle cannot read as of `scn` any more.
+            OlrPgError: 3005, 7001 to 7009; 7005 if Oracle can no longer read as of `scn`.
         """
         found: list[Snapshot] = []
         for name, oracle in self.databases.items():

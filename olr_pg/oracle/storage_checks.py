@@ -1,4 +1,4 @@
-"""Checks how the segments of the tables are stored: `olr-pg doctor`."""
+"""Checks for `olr-pg doctor` how the segments of the tables are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column, Snapshot, Table
 
 _SYSTEM: Final = 0
-"""TS# of the tablespace that holds the dictionary."""
+"""TS# of the tablespace that contains the dictionary."""
 
 _REBUILD: Final = "rebuild its indexes afterwards, or add ONLINE to the statement (12.2 or later)"
 _DECRYPT: Final = "or decrypt the tablespace: ALTER TABLESPACE … ENCRYPTION ONLINE DECRYPT"
@@ -29,7 +29,7 @@ _NAMED_MAX: Final = 5
 
 
 class Storage:
-    """How the segments of a dictionary's tables are stored, with the SQL that changes it."""
+    """How the segments of a dictionary's tables are stored, with SQL to change it."""
 
     def __init__(self, connection: Connection, snapshot: Snapshot) -> None:
         rows = snapshot.sys_rows
@@ -39,7 +39,7 @@ class Storage:
         self._tablespaces = rows.sys_ts
 
     def mend_table(self, table: Table) -> tuple[str, ...]:
-        """Return the SQL for a table that is refused for its storage, and what else to do."""
+        """Return SQL for a table that is refused because of its storage, and further steps."""
         name = table.source_owner, table.name
         encrypted = self._segments.encrypted(table.obj)
         columnar = self._segments.columnar(table.obj)
@@ -48,7 +48,7 @@ class Storage:
         return (*moves, _REBUILD, *([_DECRYPT] if encrypted else [])) if moves else ()
 
     def mend_column(self, table: Table, column: Column) -> tuple[str, ...]:
-        """Return the SQL for a column whose values are encrypted, in any way; else nothing."""
+        """Return SQL for a column whose values are encrypted in any way; else empty."""
         name = table.source_owner, table.name
         again = "then load the table again; or leave the column out, as it is now"
         if column.encrypted:
@@ -63,9 +63,10 @@ class Storage:
         return (*moves, _REBUILD, _DECRYPT, again) if moves else ()
 
     def findings(self, chosen: Iterable[Table]) -> Iterator[Finding]:
-        """Warn of storage that hides some changes of tables that can be replicated.
+        """Yield warnings about storage that hides some changes of tables that can be replicated.
 
-        Rows that are loaded by direct path into a compressed segment are in its compressed form.
+        Rows that a direct-path load inserts into a compressed segment are compressed in the redo,
+        so they cannot be decoded.
         """
         for row in self._tablespaces:
             if row.ts == _SYSTEM and is_encrypted(row):

@@ -1,12 +1,13 @@
-"""Keys, indexes and sequences of a live database, as of an SCN (dictionary §2.5, §2.6).
+"""Reads keys, indexes and sequences of a live database as of an SCN (dictionary §2.5, §2.6).
 
-From Oracle's definitions of the dictionary: CDEF$.REFACT 1 is ON DELETE CASCADE and 2 ON DELETE SET
-NULL, CDEF$.ENABLED of a key is its index, SEQ$.HIGHWATER is LAST_NUMBER of DBA_SEQUENCES;
-CDEF$.CONDITION is the text of a check, COL$.DEFAULT$ that of a default, of a virtual column, and of
-the hidden column that an index on an expression has; an identity column's default names its
-sequence, ISEQ$$_ and a number.
+Facts from Oracle's definitions of the dictionary. CDEF$.REFACT 1 is ON DELETE CASCADE and 2 is ON
+DELETE SET NULL. CDEF$.ENABLED of a key is its index. SEQ$.HIGHWATER is LAST_NUMBER of
+DBA_SEQUENCES. CDEF$.CONDITION is the text of a check. COL$.DEFAULT$ is the text of a default, of a
+virtual column, and of the hidden column of an index on an expression. The default of an identity
+column names its sequence, ISEQ$$_ and a number.
 
-Texts are Oracle's SQL. What they define is not made in the target but listed with them.
+These texts are in Oracle's SQL. Objects that they define are not created in the target but listed
+with their text.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 _CHECK, _PRIMARY, _UNIQUE, _FOREIGN = 1, 2, 3, 4
-"""CDEF$.TYPE#."""
+"""Values of CDEF$.TYPE#."""
 
 _NORMAL, _BITMAP = 1, 2
 _IS_UNIQUE, _FUNCTIONAL = 0x1, 0x10
@@ -55,11 +56,11 @@ _UNUSABLE: Final = 0x1 | 0x400
 """IND$.TYPE#, PROPERTY and FLAGS."""
 
 _BY_ITSELF: Final = frozenset({3, 4, 5, 6, 8})
-"""IND$.TYPE# of indexes that are part of how a table is stored."""
+"""IND$.TYPE# of indexes that are part of a table's storage."""
 
 _IDENTITY: Final = "ISEQ$$_"
 _SEQUENCE: Final = 6
-"""OBJ$.TYPE#."""
+"""OBJ$.TYPE# of a sequence."""
 
 _REASONS: Final[dict[LeftOutKind, str]] = {
     "default": "defaults are not made",
@@ -70,10 +71,11 @@ _ON_DELETE: Final[dict[int, OnDelete]] = {1: "cascade", 2: "set null"}
 
 
 def read_structure(oracle: OracleDatabase, snapshot: Snapshot) -> Structure:
-    """Read the structure of the snapshot's tables, Oracle's own excepted, as of its SCN.
+    """Read the structure of the snapshot's tables, except Oracle's own tables, as of the snapshot's
+    SCN.
 
     Raises:
-        OlrPgError: 7001 to 7009; the account may not read SYS.CON$ or SYS.SEQ$.
+        OlrPgError: 7001 to 7009; also if the account cannot read SYS.CON$ or SYS.SEQ$.
     """
     rows = snapshot.sys_rows
     if rows is None:
@@ -142,7 +144,7 @@ class _Reader:
         return _select(self._connection, self._scn, table, column, values, *wanted)
 
     def _texts(self) -> dict[tuple[int, int], str]:
-        """COL$.DEFAULT$ by OBJ# and INTCOL#, where there is one."""
+        """Return the texts of COL$.DEFAULT$ by OBJ# and INTCOL#."""
         rows = self._select(tables.COL, "OBJ#", sorted(self._tables), "OBJ#", "INTCOL#", "DEFAULT$")
         return {
             (row["OBJ#"], row["INTCOL#"]): text
@@ -151,7 +153,7 @@ class _Reader:
         }
 
     def _checks(self, names: dict[int, str]) -> Iterator[LeftOut]:
-        """Check constraints that are enabled; NOT NULL is none of them but a kind of its own."""
+        """Yield the enabled check constraints; NOT NULL has another type of constraint."""
         numbers = [
             row.con
             for row in self._rows.sys_cdef
@@ -226,7 +228,7 @@ class _Reader:
         return made, left_out
 
     def _part(self, obj: int, intcol: int, texts: dict[tuple[int, int], str]) -> str | None:
-        """Return a column of an index, or the expression that is one; None where nobody tells."""
+        """Return the column or the expression of an index part; None if unknown."""
         column = next((c for c in self._tables[obj].columns if c.intcol == intcol), None)
         if column is not None and not column.hidden:
             return f'"{column.name}"'
@@ -261,7 +263,7 @@ class _Reader:
 
 
 def _named(table: SourceTable, intcols: list[int]) -> tuple[str, ...]:
-    """Return the columns' names; none where one of them is hidden."""
+    """Return the columns' names; empty if one of them is hidden."""
     names = {column.intcol: column.name for column in table.columns if not column.hidden}
     return tuple(names[i] for i in intcols) if all(i in names for i in intcols) else ()
 

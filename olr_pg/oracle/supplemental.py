@@ -1,4 +1,6 @@
-"""Tells whether supplemental logging has the key of every changed row in redo (dictionary §9)."""
+"""Checks whether supplemental logging writes the key of every changed row to the redo (dictionary
+§9).
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,12 @@ NO_MINIMAL_LOGGING: Final = (
     "minimal supplemental logging is off: rows in several pieces cannot be joined",
     "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;",
 )
-"""What is wrong, and what mends it."""
+"""The problem, and SQL to fix it."""
 
 _GROUP: Final = 12
 _TABLE_PRIMARY_KEY: Final = 14
 _TABLE_ALL: Final = 17
-"""CDEF$.TYPE# (dictionary §2.5)."""
+"""Values of CDEF$.TYPE# (dictionary §2.5)."""
 
 _SCHEMA_PRIMARY_KEY: Final = 1
 _SCHEMA_ALL: Final = 8
@@ -40,7 +42,9 @@ _SCHEMA_ALL: Final = 8
 
 
 class Levels(NamedTuple):
-    """What is logged of every table: by the database, or by the container that we are in."""
+    """What is logged for every table, by the settings of the database or of the current
+    container.
+    """
 
     minimal: bool
     primary_key: bool
@@ -48,9 +52,10 @@ class Levels(NamedTuple):
 
 
 def read_levels(connection: Connection) -> Levels:
-    """Read them: in V$DATABASE is what the whole database logs, of a PDB's own it says nothing.
+    """Read the logging levels of the database and of the current PDB.
 
-    Where the account may not read DBA_SUPPLEMENTAL_LOGGING, a PDB's own are not known.
+    V$DATABASE contains the levels of the whole database, not those of a PDB. If the account cannot
+    read DBA_SUPPLEMENTAL_LOGGING, the PDB's own levels are unknown.
     """
     columns = tables.DATABASE.c
     told = [
@@ -71,24 +76,24 @@ def read_levels(connection: Connection) -> Levels:
 
 
 def may_read_levels(connection: Connection) -> bool | None:
-    """Tell whether a PDB's own levels may be read; None of a release that has none."""
+    """Tell whether the PDB's own levels can be read; None for a release without such levels."""
     if not _has_containers(connection):
         return None
     return not unreadable(connection, [tables.SUPPLEMENTAL])
 
 
 def _has_containers(connection: Connection) -> bool:
-    """Tell whether it is a release that knows containers."""
+    """Tell whether the release supports containers."""
     return (connection.dialect.server_version_info or ()) >= FIRST_CDB
 
 
 class Logged(NamedTuple):
-    """Says what of a changed row is always in redo.
+    """Which columns of a changed row are always in the redo.
 
     Attributes:
         everything: every column.
         primary_key: the columns of the primary key.
-        grouped: INTCOL# of the columns of named log groups.
+        grouped: INTCOL# of the columns in named log groups.
     """
 
     everything: bool
@@ -99,15 +104,15 @@ class Logged(NamedTuple):
 def unlogged_tables(
     connection: Connection, snapshot: Snapshot, chosen: Sequence[Table]
 ) -> Iterator[tuple[Table, str]]:
-    """Find the tables whose key is not logged, with the level that would do.
+    """Yield the tables whose key is not logged, with the logging level that they need.
 
-    Minimal logging is not looked at: without it nothing else counts, and it is checked apart.
+    Minimal logging is checked separately; without it, nothing else is logged.
     """
     yield from without_key(logged_columns(connection, snapshot, chosen))
 
 
 def without_key(found: Iterable[tuple[Table, Logged]]) -> Iterator[tuple[Table, str]]:
-    """Find those whose key is not logged, with the level that would do."""
+    """Yield those whose key is not logged, with the logging level that they need."""
     for table, logged in found:
         has_primary_key = table.key_kind is KeyKind.PRIMARY
         if logged.everything or (has_primary_key and logged.primary_key):
@@ -118,7 +123,7 @@ def without_key(found: Iterable[tuple[Table, Logged]]) -> Iterator[tuple[Table, 
 
 
 def without_key_words(table: Table, level: str) -> tuple[str, str]:
-    """Say that a table's key is not logged, and what mends it."""
+    """Return the problem that a table's key is not logged, and SQL to fix it."""
     return (
         f"{table.full_name}: updates and deletes do not carry a key",
         f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA ({level}) COLUMNS;',
@@ -126,10 +131,10 @@ def without_key_words(table: Table, level: str) -> tuple[str, str]:
 
 
 def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table, Logged]]:
-    """Tell what is logged of each table by the rows of a snapshot.
+    """Yield what is logged for each table, from the rows of a snapshot.
 
-    They do not tell which columns of a named log group are marked NO LOG: all count. Minimal
-    logging is not looked at.
+    These rows do not show which columns of a named log group are marked NO LOG, so all columns
+    count as logged. Minimal logging is not considered.
     """
     levels, groups = _table_levels(rows)
     grouped: dict[int, set[int]] = {}
@@ -152,7 +157,9 @@ def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table
 
 
 def _table_levels(rows: SysRows) -> tuple[dict[int, set[int]], dict[int, int]]:
-    """CDEF$.TYPE# that each table has, by OBJ#; OBJ# of named log groups, by CON#."""
+    """Return CDEF$.TYPE# of each table's log groups by OBJ#, and OBJ# of named log groups by
+    CON#.
+    """
     levels: dict[int, set[int]] = {}
     groups: dict[int, int] = {}
     for row in rows.sys_cdef:
@@ -165,7 +172,9 @@ def _table_levels(rows: SysRows) -> tuple[dict[int, set[int]], dict[int, int]]:
 def logged_columns(
     connection: Connection, snapshot: Snapshot, chosen: Sequence[Table]
 ) -> Iterator[tuple[Table, Logged]]:
-    """Read what is logged of each table; minimal logging is not looked at."""
+    """Yield what is logged for each table, read from the database; minimal logging is not
+    considered.
+    """
     assert snapshot.sys_rows is not None
     database = read_levels(connection)
     levels, groups = _table_levels(snapshot.sys_rows)
@@ -188,7 +197,9 @@ def logged_columns(
 
 
 def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int, set[int]]:
-    """INTCOL# that named log groups carry, by OBJ#; columns marked NO LOG do not count."""
+    """Return INTCOL# of the columns in named log groups by OBJ#; columns marked NO LOG do not
+    count.
+    """
     found: dict[int, set[int]] = {}
     for batch in _batches(list(groups)):
         columns = tables.CCOL.c

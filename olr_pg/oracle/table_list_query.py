@@ -1,8 +1,8 @@
-"""The client's TableList query, run in the source database.
+"""Runs the client's TableList query in the source database.
 
-The query comes from a client over the network. It must be a plain one, and is run as an inline
-view, which nothing but a query can be, in a read-only transaction. Neither its time nor its result
-is unbounded, and it ends when nobody waits for it any more.
+The query comes from a client over the network. It is checked (`plain_query`) and runs as an inline
+view in a read-only transaction, so it can only be a query. Its time and its result are limited, and
+it is cancelled if the client disconnects.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 100_000
 NAME_BYTES_MAX: Final = 128
-"""Of a name in Oracle."""
+"""Maximum bytes of a name in Oracle."""
 
 _FETCH_ROWS: Final = 1_000
 _LOOK_SECONDS: Final = 0.05
-"""Between two looks whether the client has gone."""
+"""Interval at which to check whether the client has disconnected."""
 
 _ACTION: Final = (
     "correct the query: one SELECT of owner and table name from DBA_TABLES or ALL_TABLES"
@@ -40,15 +40,15 @@ _ACTION: Final = (
 def run_table_list(
     database: OracleDatabase, query: str, is_abandoned: Callable[[], bool] | None = None
 ) -> list[tuple[str, str]]:
-    """Return (owner, table name) of each row of a TableList query, each once, in its order.
+    """Return (owner, table name) from each row of a TableList query, without duplicates, in its
+    order.
 
     Args:
-        is_abandoned: whether nobody waits for the answer any more; asked from another thread.
+        is_abandoned: tells whether the client has gone; called from another thread.
 
     Raises:
-        OlrPgError: 3010 not valid, 3011 not two columns, 3014 no rows, 3015 too slow, too many
-            rows or abandoned, 3016 not a plain query, 3017 a value that is no name; 70xx the
-            database.
+        OlrPgError: 3010 not valid, 3011 not two columns, 3014 no rows, 3015 too slow, too many rows
+            or abandoned, 3016 refused, 3017 a value is no name; 70xx errors of the database.
     """
     text = query.strip().rstrip(";").rstrip()
     if "\0" in text:
@@ -71,10 +71,10 @@ def run_table_list(
 
 
 class _Watch:
-    """Cancels what a connection is at when nobody waits for it any more.
+    """Cancels a connection's current call if the client has disconnected.
 
     Attributes:
-        has_fired: it did.
+        has_fired: whether it has cancelled the call.
     """
 
     def __init__(self, is_abandoned: Callable[[], bool] | None) -> None:
@@ -83,7 +83,7 @@ class _Watch:
 
     @contextmanager
     def over(self, connection: Connection) -> Iterator[None]:
-        """Watch during the context."""
+        """Watch a connection while the context is active."""
         if self._is_abandoned is None:
             yield
             return

@@ -1,12 +1,13 @@
-"""The query that reads rows of a table for a load, and its rows as Arrow batches.
+"""Builds the query that reads a table's rows for a load, and returns the rows as Arrow batches.
 
-Every value comes exactly, or the load would differ from what replication applies: the driver's
-Arrow forms are used where they hold every value of the type, and Oracle's own text for the rest.
-NUMBER without precision would come as a double; dates before the year 1, and nanoseconds before
-1677, have no place in the driver's timestamps; a time zone would be dropped (python-oracledb's
-"Converting Oracle data types to Arrow"). LOBs would come whole, and half a surrogate pair of
-NVARCHAR2 not at all: `lob_row_reading` reads tables that have any of these. What is text only by a
-function (XMLTYPE, JSON, VECTOR) does come whole, and so does LONG, which Oracle lets nobody cut.
+Every value must be exact; otherwise the load would differ from what replication applies. So the
+driver's Arrow types are used where they can represent every value of the type, and Oracle's text
+for the others. NUMBER without precision would become a double. Dates before year 1, and nanoseconds
+before 1677, do not fit the driver's timestamps. Time zones would be dropped (python-oracledb's
+"Converting Oracle data types to Arrow"). LOBs would be fetched whole, and half a surrogate pair of
+NVARCHAR2 cannot be fetched; `lob_row_reading` reads tables with these types. Values that only a
+function converts to text (XMLTYPE, JSON, VECTOR) are fetched whole, and so is LONG, which Oracle
+cannot read in parts.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 
 ROWID: Final = "ROWID"
 DECIMAL_DIGITS_MAX: Final = 38
-"""Of NUMBER's precision, and of Arrow's decimal128."""
+"""Maximum precision of NUMBER, and of Arrow's decimal128."""
 
 DATE_FORMAT: Final = 'SYYYY-MM-DD"T"HH24:MI:SS'
 TIMESTAMP_FORMAT: Final = f"{DATE_FORMAT}.FF9"
 SPARSE_SINCE: Final = (23, 6)
-"""The release that brought sparse vectors, and FORMAT for their text."""
+"""The release that introduced sparse vectors, and FORMAT for their text."""
 
 NUMBER_FORMAT: Final = "'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''"
 
@@ -46,10 +47,10 @@ _NATIONAL_FORM: Final = 2
 
 
 def query_fields(table: Table, *, has_sparse: bool = False) -> tuple[QueryField, ...]:
-    """Choose what is read of a table: every column that is replicated.
+    """Choose the expressions to read from a table: one for every replicated column.
 
     Args:
-        has_sparse: the database knows sparse vectors.
+        has_sparse: whether the database supports sparse vectors.
     """
     row_by_row = _is_read_row_by_row(table)
     return tuple(_field(column, row_by_row, has_sparse) for column in table.delivered)
@@ -65,7 +66,7 @@ def _is_lob(column: Column) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Quote a name for SQL; Oracle's names cannot hold a double quote."""
+    """Quote a name for SQL; names in Oracle cannot contain a double quote."""
     return f'"{name}"'
 
 
@@ -132,7 +133,7 @@ def _in_format(value: str, form: str) -> str:
 
 
 def query_schema(table: Table) -> pa.Schema:
-    """Return the schema of what `read_rows` gives."""
+    """Return the schema of the batches from `read_rows`."""
     fields = [pa.field(field.name, field.kind) for field in query_fields(table)]
     first = [] if table.index_organised else [pa.field(ROWID, pa.string())]
     return pa.schema([*first, *fields])
@@ -141,7 +142,7 @@ def query_schema(table: Table) -> pa.Schema:
 def rows_statement(
     table: Table, scn: int, part: RowidRange | None, version: str
 ) -> tuple[str, dict[str, Any]]:
-    """Make the query for the rows of a part of a table as of an SCN, and its binds.
+    """Return the query for the rows of a part of a table as of an SCN, and its binds.
 
     Args:
         part: its ROWIDs; None for the whole table.
@@ -178,11 +179,11 @@ def read_rows(
     """Read the rows of a part of a table as of an SCN.
 
     Args:
-        batch_rows: fetched at a time; `lob_row_reading.ROWS` of a table with LOBs.
+        batch_rows: rows per fetch; `lob_row_reading.ROWS` for a table with LOBs.
 
     Raises:
-        oracledb.Error: what Oracle reports.
-        OlrPgError: 5146, a LOB that is being read is no text.
+        oracledb.Error: any error of Oracle.
+        OlrPgError: 5146, a LOB contains invalid text.
     """
     statement, binds = rows_statement(table, scn, part, connection.version)
     schema, fields = query_schema(table), query_fields(table)

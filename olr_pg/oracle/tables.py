@@ -1,7 +1,8 @@
-"""The SYS tables and fixed views that are read, as SQLAlchemy tables (dictionary §2, §4, §5).
+"""Defines the SYS tables and fixed views that are read, as SQLAlchemy tables (dictionary §2, §4,
+§5).
 
-Names are quoted, since SQLAlchemy folds what is not. Numbers come as Python integers, however
-many bits they have.
+Names are quoted, because SQLAlchemy changes the case of unquoted names. Numbers are returned as
+Python integers of any size.
 """
 
 from __future__ import annotations
@@ -38,25 +39,27 @@ def _table(
 
 
 def _sys(name: str, numbers: str, texts: str = "") -> Table:
-    """Describe a dictionary table, with the pseudo-column ROWID, which must not be quoted."""
+    """Define a dictionary table, with the pseudo-column ROWID, which must not be quoted."""
     table = _table(name, numbers, texts, schema="SYS")
     table.append_column(Column(quoted_name("ROWID", quote=False), String, key="ROWID"))
     return table
 
 
 def of_user(table: SourceTable) -> Table:
-    """Describe a table whose rows are read; without its columns."""
+    """Define a user's table whose rows are read, without its columns."""
     name, owner = (quoted_name(part, quote=True) for part in (table.name, table.owner))
     return Table(name, MetaData(), schema=owner)
 
 
 def bound(value: object) -> BindParameter[Any]:
-    """Return `value` as a bind; one named after its column would have a # in its name."""
+    """Return `value` as a bind with a generated name; a bind named after its column would contain a
+    #.
+    """
     return bindparam("v", value, unique=True)
 
 
 def among(values: Sequence[object]) -> BindParameter[Any]:
-    """Return `values` as binds of an IN list."""
+    """Return `values` as binds for an IN list."""
     return bindparam("v", list(values), expanding=True, unique=True)
 
 
@@ -96,7 +99,9 @@ DATABASE: Final = _table(
     " SUPPLEMENTAL_LOG_DATA_ALL",
 )
 SUPPLEMENTAL: Final = _table("DBA_SUPPLEMENTAL_LOGGING", "", "MINIMAL PRIMARY_KEY ALL_COLUMN")
-"""What is logged of the container beside what V$DATABASE says of the whole (12.1 on)."""
+"""What a container logs in addition to V$DATABASE, which covers the whole database (12.1 and
+later).
+"""
 
 INCARNATION: Final = _table(
     "V$DATABASE_INCARNATION",
@@ -122,7 +127,7 @@ EXTENTS: Final = _table(
     "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
 )
 ENCRYPTED_TABLESPACES: Final = _table("V$ENCRYPTED_TABLESPACES", "TS# CON_ID", "ENCRYPTEDTS")
-"""What the data files' headers say of encryption, also while a tablespace is being converted."""
+"""Encryption as in the headers of the data files, also while a tablespace is being converted."""
 
 DATAFILE: Final = _table("V$DATAFILE", "FILE# UNRECOVERABLE_CHANGE#", "NAME UNRECOVERABLE_TIME")
 ALL_TABLES: Final = _table("DBA_TABLES", "", "OWNER TABLE_NAME LOGGING")
@@ -156,31 +161,31 @@ SYS_TABLES: Final = (
     *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, INDPART, TABPART, TABCOMPART, TABSUBPART),
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
-"""What the account must be able to SELECT and FLASHBACK; their definitions are read too."""
+"""Tables on which the account needs SELECT and FLASHBACK; their definitions are read too."""
 
 SEGMENT_TABLES: Final = (SEG,)
-"""What it must be able to SELECT and FLASHBACK beside them."""
+"""Further tables on which the account needs SELECT and FLASHBACK."""
 
 STRUCTURE_TABLES: Final = (CON, SEQ)
-"""The same, for creating keys, indexes and sequences in the target only."""
+"""The same, needed only to create keys, indexes and sequences in the target."""
 
 VIEWS: Final = (
     *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),
 )
-"""What the account must be able to SELECT, under the name that grants take (``V_$…``)."""
+"""Views on which the account needs SELECT, under the names that GRANT accepts (``V_$…``)."""
 
 ONLINE_VIEWS: Final = (LOGFILE, STANDBY_LOG)
-"""What is read beside them where online logs are; the second on a physical standby only."""
+"""Further views for reading online logs; STANDBY_LOG on a physical standby only."""
 
 LOGGING_VIEWS: Final = (
     *(DATAFILE, ALL_TABLES, TAB_PARTITIONS, TAB_SUBPARTITIONS, LOBS, LOB_PARTITIONS),
     LOB_SUBPARTITIONS,
 )
-"""What tells of work without redo; without them nothing is said of it before it is decoded."""
+"""Views about NOLOGGING work; without them, such work is reported only when its redo is decoded."""
 
 LOAD_VIEWS: Final = {
     EXTENTS: "tables are cut at a sample of their rows",
     PARAMETER: "nothing can be said of the undo that a load needs",
     UNDOSTAT: "nothing can be said of the undo that a load needs",
 }
-"""What a load reads if it may, and what becomes of it otherwise."""
+"""Views that a load reads if it can, and what happens otherwise."""

@@ -1,4 +1,4 @@
-"""Reads for how long the source keeps what reading ``AS OF SCN`` needs."""
+"""Reads how long the source keeps undo for queries ``AS OF SCN``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class UndoRetention(NamedTuple):
-    """Seconds for which undo is kept.
+    """For how many seconds undo is kept.
 
     Attributes:
-        wanted: UNDO_RETENTION; Oracle falls short of it where the undo tablespace is full, unless
-            its retention is guaranteed.
-        tuned: what Oracle makes of it by the latest line of V$UNDOSTAT; None where there is none.
+        wanted: UNDO_RETENTION. Oracle keeps undo for a shorter time if the undo tablespace is full,
+            unless its retention is guaranteed.
+        tuned: Oracle's current value, from the latest row of V$UNDOSTAT; None if there is no row.
     """
 
     wanted: int
@@ -26,10 +26,10 @@ class UndoRetention(NamedTuple):
 
 
 def read_undo_retention(connection: Connection) -> UndoRetention:
-    """Read the retention now (Database Reference, V$UNDOSTAT: a line for ten minutes).
+    """Read the current retention (Database Reference, V$UNDOSTAT: one row per ten minutes).
 
     Raises:
-        sqlalchemy.exc.DBAPIError: one of the two views may not be read.
+        sqlalchemy.exc.DBAPIError: one of the two views cannot be read.
     """
     wanted = connection.execute(
         select(PARAMETER.c.VALUE).where(bound("undo_retention") == PARAMETER.c.NAME)

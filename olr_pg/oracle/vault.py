@@ -1,10 +1,10 @@
-"""The log vault: every archived log is copied here once, before RMAN can delete it.
+"""The log vault: copies each archived log once, before RMAN can delete it.
 
-While files with rows are encrypted (`files.sealed`), so are the copies. A transport writes a log in
-plain; it is encrypted as soon as it is whole.
+If the files of the appliance are encrypted (`files.sealed`), the copies are encrypted too. A
+transport writes a log unencrypted; it is encrypted as soon as it is complete.
 
-A copy gets its name last, after its bytes have been read back and compared, so that a file with a
-name is whole. Copies go once nothing in them is unconfirmed and they are old enough.
+A copy is renamed to its final name after its bytes were read back and compared, so a file with a
+final name is complete. A copy is removed when all its redo is confirmed and it is old enough.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _log = structlog.get_logger(__name__)
 
 
 class LogVault:
-    """Copies of archived logs in a directory of their own.
+    """Copies of archived logs in a directory.
 
     Args:
-        confirmed: the SCN below which nothing will be asked for any more; None for not known.
-        transport: brings the logs; None: they are mounted here.
+        confirmed: returns the SCN below which no redo is needed; None if unknown.
+        transport: fetches the logs; None if they are mounted on this host.
 
     Raises:
         OlrPgError: 7030, the directory cannot be used.
@@ -76,24 +76,24 @@ class LogVault:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Give up the logs that are on their way."""
+        """Cancel the fetches in progress."""
         if self._fetching is not None:
             self._fetching.close()
 
     def logs(self) -> list[ArchivedLog]:
-        """List every copy there is.
+        """Return all copies.
 
         Raises:
-            OlrPgError: 2002 to 2008, a copy was damaged since; 7030, the directory cannot be read.
+            OlrPgError: 2002 to 2008, a copy has been damaged; 7030, the directory cannot be read.
         """
         return [open_log(str(path)) for path in self._named(_COPY)]
 
     def keep(self, copies: Sequence[ListedLog]) -> ArchivedLog:
-        """Return the vault's copy of a log, made now if it is not there yet.
+        """Return the vault's copy of a log; copy the log first if needed.
 
         Raises:
-            OlrPgError: 7030 the copy cannot be made, 7031 it did not come, 7032 it is on its way;
-                what `open_listed` raises.
+            OlrPgError: 7030 the copy cannot be written, 7031 the fetch failed, 7032 it is in
+                progress; any error of `open_listed`.
         """
         first = copies[0]
         path = self._directory / f"{_NAME.format(log=first)}{_COPY}"
@@ -109,10 +109,10 @@ class LogVault:
         return open_log(str(path))
 
     def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
-        """Drop logs that a transport has brought, and that nobody asks for any more.
+        """Discard fetched logs that are no longer wanted.
 
         Args:
-            wanted: (incarnation, thread, sequence) of those that are asked for.
+            wanted: (incarnation, thread, sequence) of the wanted logs.
 
         Raises:
             OlrPgError: 7030, the directory cannot be used.
@@ -150,7 +150,7 @@ class LogVault:
         sync_directory(self._directory)
 
     def remove_confirmed(self) -> None:
-        """Remove the copies that nobody will ask for any more and that are old enough.
+        """Remove the copies that are no longer needed and old enough.
 
         Raises:
             OlrPgError: 7030, the directory cannot be used.
@@ -172,7 +172,7 @@ class LogVault:
                 raise self._unusable(error) from error
 
     def _named(self, suffix: str) -> list[Path]:
-        """List the vault's own files of a kind."""
+        """List the vault's files with a suffix."""
         try:
             found = [path for path in self._directory.iterdir() if path.suffix == suffix]
             return sorted(path for path in found if _OWN_STEM.fullmatch(path.stem))
@@ -184,7 +184,7 @@ class LogVault:
 
 
 def check_brought(listed: ListedLog, file: Path) -> None:
-    """See that a file is a log, whole and on the disk.
+    """Check that a file is a complete and undamaged log, and sync it to disk.
 
     Raises:
         OlrPgError: 2002 to 2008 it is damaged, 7010 it is another log.

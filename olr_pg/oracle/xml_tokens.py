@@ -1,4 +1,4 @@
-"""The names of binary XML: the token tables of the default token set (dictionary §2.10)."""
+"""Reads the names in binary XML: the token tables of the default token set (dictionary §2.10)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _DEFAULT: Final = 0
-"""FLAGS of the token set that tables use unless they are told another."""
+"""FLAGS of the default token set, which tables use unless another one is specified."""
 
 _ATTRIBUTE: Final = 1
 
 
 def read_xml_tokens(connection: Connection, scn: int) -> XmlTokens:
-    """Read the token tables as of `scn`; empty where the database has no XML DB token set.
+    """Read the token tables as of `scn`; empty if the database has no XML DB token set.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: what Oracle reports.
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
     sets = as_of(_xdb("XDB$TTSET", TOKSUF=String, FLAGS=Integer), scn, "t")
     query = select(sets.c.TOKSUF).where(bound(_DEFAULT) == sets.c.FLAGS)

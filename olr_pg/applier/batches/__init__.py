@@ -1,1 +1,1 @@
-"""What is applied together: tables, streams, slices, and the workers that apply them."""
+"""Builds and applies batches: queues, streams, slices, and the workers' appliers."""

@@ -1,4 +1,6 @@
-"""The contract of whatever applies batches: a table by itself, or all tables in one stream."""
+"""The interface of a batch applier: one applies a single table, another all tables in one
+stream.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BatchApplier(Protocol):
-    """Applies batches and events in their order, from one thread; `prepare` may be in another.
+    """Applies batches and events in order, in one thread; `prepare` can run in another thread.
 
     Attributes:
         name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
@@ -27,10 +29,10 @@ class BatchApplier(Protocol):
     name: str
 
     def forget(self) -> None:
-        """Forget what was known of the target: the connection was lost."""
+        """Discard what is known about the target, because the connection was lost."""
 
     def prepare(self, selection: Selection) -> Prepared | None:
-        """Make the statements of a selection ahead of `apply`, if that is possible."""
+        """Make the statements of a selection before `apply`, if possible."""
 
     def apply(
         self,
@@ -39,35 +41,37 @@ class BatchApplier(Protocol):
         prepared: Prepared | None = None,
         durability: CommitDurability | None = None,
     ) -> None:
-        """Bring changes of whole transactions into the target, durably.
+        """Apply changes of whole transactions to the target, durably.
 
         Args:
-            prepared: of this selection, where that was made.
-            durability: of its commit; without it that waits for the disk.
+            prepared: the prepared statements of this selection, if any.
+            durability: of the commit; None to wait for the disk.
 
         Raises:
-            psycopg.Error: an error that may pass; nothing of the batch is applied.
+            psycopg.Error: a transient error; nothing of the batch is applied.
         """
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Do what `apply` does for one transaction that does not fit in memory."""
+        """Apply one transaction that does not fit in memory; otherwise like `apply`."""
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
-        """Take an event of a table's definition over."""
+        """Apply a change of a table's definition."""
 
     def settle(self, connection: Connection[Any]) -> None:
-        """Bring everything that is committed to disk."""
+        """Flush everything that is committed to disk."""
 
     def reached(self) -> Mapping[str, int]:
-        """Return each table's last commit SCN as of the last batch; called by its thread."""
+        """Return the commit SCN of each table's last transaction as of the last batch; called by
+        the applying thread.
+        """
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
     ) -> Callable[[], list[TableProgress]]:
-        """Return what tells how far its tables are, for a thread that holds no lock by then.
+        """Return a function that reports the tables' progress; call it without the lock.
 
         Args:
-            waiting: changes that no batch has taken, those in the spool aside.
-            changes: how many they are, those in the spool included.
-            pending: the lowest commit SCN that was delivered and is not durable.
+            waiting: changes in no batch yet, without those in the spool.
+            changes: their number, including those in the spool.
+            pending: the lowest commit SCN that was delivered and is not durable yet.
         """

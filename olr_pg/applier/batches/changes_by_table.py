@@ -1,4 +1,4 @@
-"""Changes of several tables in one selection, as a stream has them: which table each is of."""
+"""Separates the changes of a stream, where one selection contains several tables, by table."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from olr_pg.applier.statements.table_changes import Selection
 
 STREAM: Final = "*"
-"""What stands where a table's name does."""
+"""Used in place of a table's name for the stream of all tables."""
 
 
 def by_table(selection: Selection) -> list[tuple[str, Selection]]:
-    """Return the changes of each table, in the order of its first one."""
+    """Return the changes of each table; tables are in the order of their first change."""
     found, table = _tables_of(selection)
     present, first_of = np.unique(table, return_index=True)
     return [(found[n], selection.part(table == n)) for n in present[np.argsort(first_of)].tolist()]
 
 
 def rows_of(selection: Selection, table: str, commit_scn: int, xid: int) -> npt.NDArray[np.int64]:
-    """Return the changes of a transaction and a table, by their numbers."""
+    """Return the indexes of the changes that one transaction made to one table."""
     first, end = selection.commit_scn.searchsorted(
         np.array([commit_scn, commit_scn + 1], np.uint64)
     ).tolist()
@@ -40,7 +40,7 @@ def rows_of(selection: Selection, table: str, commit_scn: int, xid: int) -> npt.
 
 
 def count_by_table(selections: Iterable[Selection]) -> dict[str, int]:
-    """Return how many changes there are of each table."""
+    """Return the number of changes of each table."""
     counts: dict[str, int] = {}
     for selection in selections:
         names, table = _tables_of(selection)
@@ -50,7 +50,7 @@ def count_by_table(selections: Iterable[Selection]) -> dict[str, int]:
 
 
 def _tables_of(selection: Selection) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of tables, and for each change the number of its table's."""
+    """Return the names of the tables, and for each change the index of its table's name."""
     numbers: dict[str, int] = {}
     table = np.empty(len(selection), np.int64)
     done = 0

@@ -1,4 +1,4 @@
-"""Commits that need not wait for the disk, because others follow them at once."""
+"""Commits that do not wait for the disk, because another commit follows at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLACES: Final = """
 SELECT (pg_current_wal_insert_lsn() - '0/0')::int8, (pg_current_wal_flush_lsn() - '0/0')::int8
 """
 MAX_PLACE: Final = 2**64 - 1
-"""Behind everything in PostgreSQL's log."""
+"""The highest position in PostgreSQL's WAL."""
 
 # A standby that commits are to wait for would not be waited for either.
 _LAG: Final = """
@@ -23,11 +23,12 @@ WHERE current_setting('synchronous_standby_names') = ''
 
 
 class CommitDurability:
-    """Decides what the commit of one batch waits for, and tells how far PostgreSQL's log was then.
+    """Decides whether the commit of a batch waits for the disk, and reads the WAL positions after
+    it.
 
     Args:
-        follows: asked before the commit: whether another batch does, so that it need not wait
-            for the disk. Every later commit that does brings it to disk, too.
+        follows: called before the commit; returns whether another batch follows, so that this
+            commit does not need to wait. A later commit that waits flushes this one too.
 
     Attributes:
         lags: the commit did not wait.
@@ -39,22 +40,24 @@ class CommitDurability:
         self.lags = False
 
     def loosen(self, connection: Connection[Any]) -> None:
-        """Let the commit of the open transaction return before it is on disk, if it may."""
+        """Set the open transaction to commit asynchronously, if allowed."""
         self.lags = self._follows()
         if self.lags:
             connection.execute(_LAG)
 
     def commit(self, connection: Connection[Any]) -> None:
-        """Commit, and ask for the places: in the caller's pipeline, which then sends it all."""
+        """Commit and query the WAL positions, within the caller's pipeline, which then sends
+        everything.
+        """
         self.loosen(connection)
         connection.execute("COMMIT")
         self._places = connection.execute(_PLACES)
 
     def places(self, connection: Connection[Any]) -> tuple[int, int]:
-        """Return places in PostgreSQL's write-ahead log, as of some time after the commit.
+        """Return positions in PostgreSQL's WAL from some moment after the commit.
 
         Returns:
-            (its end, up to where it is on disk).
+            (the end of the WAL, the position up to which it is flushed to disk).
         """
         cursor, self._places = self._places, None
         if cursor is None or cursor.description is None:  # the commit failed: nobody answered

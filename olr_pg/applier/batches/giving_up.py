@@ -1,8 +1,9 @@
-"""What is done with a batch whose error should pass by itself, and did not.
+"""Handles a batch whose error looked transient but did not go away.
 
-PostgreSQL says XX000 of a row that is too large for its memory, and 53200 of a table with more
-partitions than it has room for locks, as it does of what passes. So such an error is tried again
-first, as long as `apply.retry-seconds`; then it is the table's: it stops, and the others go on.
+PostgreSQL also reports XX000 for a row that is too large for its memory, and 53200 for a table with
+more partitions than its lock table can hold. So such an error is first retried for
+`apply.retry-seconds`. After that it counts as the table's error: the table is stopped, and the
+others continue.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def give_up(applier: TableApplier, connection: Connection[Any], selection: Selection) -> None:
-    """Apply the transactions of a batch one by one; stop the table with the first that fails.
+    """Apply the transactions of a batch one by one; stop the table at the first that fails.
 
     Raises:
-        psycopg.Error: another error that may pass; what is applied or held so far stays.
+        psycopg.Error: a different transient error; what is applied or held so far stays.
     """
     for rows in selection.transactions():
         part = selection.part(rows)

@@ -1,10 +1,12 @@
-"""How long a batch waits for the locks of others, so that the other tables of its worker go on.
+"""Limits how long a batch waits for locks of other sessions, so that its worker's other tables
+continue.
 
-A batch that waits in PostgreSQL for `_PATIENT_MILLISECONDS` is given up and set aside; the worker
-applies what it has of other tables, and tries the batch again now and then. Most tries are short.
-After `HOLD_SECONDS` the changes of the table go to the hold (`locked_tables`), so that they need no
-memory and the confirmation moves on. A transaction that did not fit in memory waits that long in
-one try: it would have to be written again. A stream has no other tables, so it waits in its place.
+A batch that waits in PostgreSQL for `_PATIENT_MILLISECONDS` is cancelled and postponed. The worker
+applies batches of its other tables and retries this one periodically; most retries wait only
+briefly. After `HOLD_SECONDS` the changes are written to the hold (`locked_tables`), so that they
+need no memory and the confirmation advances. A transaction that does not fit in memory waits that
+long in a single attempt, because a retry would have to write it again. A stream has no other
+tables, so it waits without postponing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HOLD_SECONDS: Final = 30.0
-"""How long changes wait for a lock in memory, before they are held in the target."""
+"""Seconds that changes wait for a lock in memory before they are held in the target."""
 
 _PATIENCE: Final = "SELECT set_config('lock_timeout', %s, false)"
 _RESET: Final = "RESET lock_timeout"
@@ -37,7 +39,7 @@ _SHORT_MILLISECONDS: Final = 500
 
 
 class BlockedError(Exception):
-    """Ends the try of a batch that somebody holds up: `error` says who (5098)."""
+    """Raised if a lock of another session blocks a batch: `error` names the session (5098)."""
 
     def __init__(self, error: OlrPgError) -> None:
         super().__init__(str(error))
@@ -45,7 +47,7 @@ class BlockedError(Exception):
 
 
 def wait_briefly(connection: Connection[Any], settings: ApplierSettings) -> None:
-    """Let the statements of a new connection wait for locks only so long as usual."""
+    """Set the usual lock timeout for the statements of a new connection."""
     if settings.consistency is Consistency.TABLE:
         _wait_at_most(connection, _PATIENT_MILLISECONDS)
 
@@ -58,16 +60,16 @@ def unless_locked(
     *,
     is_brief: bool = True,
 ) -> T:
-    """Do `work` unless one of its statements waits for a lock for too long; return its result.
+    """Run `work` and return its result, unless one of its statements waits too long for a lock.
 
     Args:
-        milliseconds: how long a statement may wait.
-        last_seen: returns who was seen to hold it up (5098).
-        is_brief: whether the connection is bounded by `wait_briefly`, and will be again.
+        milliseconds: maximum time that a statement waits.
+        last_seen: returns the last known blocking session (5098).
+        is_brief: whether the connection has the timeout of `wait_briefly`, which is restored.
 
     Raises:
-        BlockedError: one did; the connection is as good as before.
-        psycopg.Error: what `work` meets.
+        BlockedError: a statement waited too long; the connection stays usable.
+        psycopg.Error: any error of `work`.
     """
     is_usual = is_brief and milliseconds == _PATIENT_MILLISECONDS
     if not is_usual:
@@ -92,7 +94,9 @@ def unless_locked(
 
 
 def patience(*, patient: bool) -> int:
-    """Return the milliseconds that a try waits for locks; `patient`: as long as the first one."""
+    """Return the lock timeout of an attempt in milliseconds; if `patient`, that of the first
+    attempt.
+    """
     return _PATIENT_MILLISECONDS if patient else _SHORT_MILLISECONDS
 
 

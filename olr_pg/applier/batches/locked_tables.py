@@ -1,10 +1,10 @@
-"""Tables whose changes are held because somebody's lock kept them out for too long.
+"""Handles tables whose changes are held because another session's lock blocked them too long.
 
-Such a table is stopped in the ledger where it is, with a line in ``olr_pg.error`` that says who
-holds the lock. What comes next goes to the hold, as for every stopped table (`table_applier`). So
-the confirmation, the checkpoint and the other tables continue, and memory holds nothing of it. The
-table's worker tries to replay the hold now and then (`replay`), one target transaction at a time
-between the batches of its other tables. When the lock is gone, the table continues by itself.
+Such a table is stopped in the ledger at its position, with a row in ``olr_pg.error`` that names the
+lock's owner. Later changes go to the hold, as for every stopped table (`table_applier`). So the
+confirmation, the checkpoint and the other tables continue, and no memory is used. Between batches
+of its other tables, the table's worker periodically tries to replay the hold (`replay`), one target
+transaction at a time. When the lock is released, the table resumes automatically.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 
 _AGAIN_SECONDS: Final = 2.0
 _PATIENT_TRY: Final = 10
-"""Each tenth try waits in the queue for the lock, and sees who holds it."""
+"""Every tenth attempt waits in the lock's queue, and finds out who holds the lock."""
 
 
 class LockedTable:
-    """A table that is held for a lock; used by the thread that applies.
+    """A table that is held because of a lock; used by the applying thread.
 
     Attributes:
-        blocked: who holds the lock; also for other threads, replaced whole.
+        blocked: the session that holds the lock; other threads can read it, because it is replaced
+            as a whole.
     """
 
     def __init__(self, settings: ApplierSettings, blocked: Blocked) -> None:
@@ -47,22 +48,22 @@ class LockedTable:
         self.blocked = blocked._replace(is_held=True)
 
     def due_in(self) -> float:
-        """Return the seconds until the next try, 0 or less if it is due."""
+        """Return the seconds until the next attempt; 0 or less if it is due."""
         return self._again_at - time.monotonic()
 
     def forget(self) -> None:
-        """Begin anew: the connection was lost."""
+        """Discard the state, because the connection was lost."""
         self._replay = None
 
     def step(self, connection: Connection[Any], watch: StatementWatch | None) -> Step | None:
-        """Apply what is first in the hold, in one target transaction.
+        """Apply the first held changes in one target transaction.
 
         Returns:
-            What was done; None if somebody still holds the lock.
+            What was done; None if the lock is still held.
 
         Raises:
             OlrPgError: 5141, the hold cannot be read.
-            psycopg.Error: an error that may pass.
+            psycopg.Error: a transient error.
         """
         self._tries += 1
         milliseconds = patience(patient=self._tries % _PATIENT_TRY == 0)

@@ -1,10 +1,10 @@
-"""The replay of a stopped table: its held changes are applied, in order, and it goes on.
+"""Replays a stopped table: applies its held changes in order, and then resumes the table.
 
-Each step takes what is first in the hold, applies it and deletes it from there in one target
-transaction under the lock of the table's ledger row, so a kill at any moment loses and doubles
-nothing, and the running applier may add to the hold meanwhile. The step that finds the hold empty
-marks the table as going on; the applier sees that with its next batch. So it does not matter
-whether an applier runs, or in which process this does.
+Each step is one target transaction under the lock of the table's ledger row. It reads the first
+held changes, applies them and deletes them from the hold. So a kill at any moment neither loses nor
+duplicates changes, and a running applier can add to the hold meanwhile. The step that finds the
+hold empty marks the table as resumed; the applier sees this with its next batch. So a replay works
+in any process, with or without a running applier.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ WHERE subscription = %s AND source_table = %s AND resolution = 'stopped' AND com
 
 
 class Replayed(NamedTuple):
-    """The outcome of a replay of a stopped table.
+    """The result of a replay.
 
     Attributes:
-        counters: what was applied of its held changes.
-        events: DDL events that were carried out or skipped.
-        error: why it stopped again; None where it goes on.
+        counters: the held changes that were applied.
+        events: number of DDL events applied or skipped.
+        error: why the table stopped again; None if it has resumed.
     """
 
     table: str
@@ -83,7 +83,7 @@ class Replayed(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The work of one target transaction; `ended`: there is nothing more to do."""
+    """The work of one target transaction; `ended` if nothing remains to be done."""
 
     counters: ChangeCounts = ChangeCounts()
     events: int = 0
@@ -92,20 +92,20 @@ class Step(NamedTuple):
 
 
 def stopped_tables(connection: Connection[Any], subscription: str) -> list[str]:
-    """Return the source tables of a subscription that are stopped, without those paused."""
+    """Return the stopped source tables of a subscription, without paused ones."""
     return [row[0] for row in connection.execute(_STOPPED, (subscription,)).fetchall()]
 
 
 def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -> Replayed:
-    """Apply the held changes of a table, as far as they go in.
+    """Apply the held changes of a table until the hold is empty or a change fails.
 
     Args:
-        connection: of the applier's kind (`connection.connect`).
-        table: ``OWNER.NAME``; nothing is done where it is not stopped.
+        connection: opened by `connection.connect`.
+        table: ``OWNER.NAME``; nothing is done if it is not stopped.
 
     Raises:
         OlrPgError: 5141, the hold cannot be read.
-        psycopg.Error: an error that may pass; what was applied so far stays.
+        psycopg.Error: a transient error; what was applied so far stays.
     """
     one = Replay(connection, settings, table)
     counters, events = ChangeCounts(), 0
@@ -119,7 +119,7 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
 
 
 class Replay:
-    """The steps of one table; arguments as of `replay`."""
+    """The steps of a table's replay; arguments as in `replay`."""
 
     def __init__(self, connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
         self._connection = connection
@@ -132,11 +132,11 @@ class Replay:
         self._is_begun = False
 
     def step(self) -> Step:
-        """Apply what is first in the hold, durably.
+        """Apply the first held changes, durably.
 
         Raises:
             OlrPgError: 5141, the hold cannot be read.
-            psycopg.Error: an error that may pass.
+            psycopg.Error: a transient error.
         """
         if not self._is_begun:
             unfit = unfit_reason(self._connection, self._settings, self._table)
@@ -249,7 +249,7 @@ class Replay:
         return Step(done)
 
     def _done(self, found: HeldChanges, written: Written) -> None:
-        """Take what is in the table out of the hold."""
+        """Delete from the hold the changes that are now in the table."""
         ends = [rows.stop for rows in found.selection.transactions()]
         last = ends.index(written.changes)
         delete_held(self._connection, self._ledger.key, found.last_id[last])
@@ -257,7 +257,7 @@ class Replay:
         self._resolve(int(found.selection.commit_scn[written.changes - 1]), found, written)
 
     def _resolve(self, scn: int, found: HeldChanges, written: Written) -> None:
-        """Close the lines of the error table that the applied transactions had."""
+        """Resolve the rows of the error table that belong to the applied transactions."""
         refusal: tuple[int | None, str | None] = (None, None)
         if written.refused is not None:
             rest = found.selection.part(slice(written.changes, None))

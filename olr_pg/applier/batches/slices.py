@@ -1,10 +1,10 @@
-"""Large transactions in slices: one after the other, all in one target transaction.
+"""Applies a large transaction in slices, one after the other, within one target transaction.
 
-A slice is brought in as a set, like a batch of small transactions. The net change of a key is that
-of each slice, not of the transaction: where a statement moves keys over each other (``SET k = k +
-1``), one slice may need a key that a later one frees. So a transaction that is refused in slices is
-tried as a whole once more, if it is not too large for that; else slice by slice with the conflict
-policy, change by change where a slice is refused.
+A slice is applied as a set, like a batch of small transactions. Net changes per key are computed
+per slice, not for the whole transaction. If a statement moves keys over each other (``SET k = k +
+1``), a slice may need a key that a later slice frees. So if a transaction is refused in slices, it
+is retried whole, if it is not too large. Otherwise it is applied slice by slice with the conflict
+policy, and a refused slice change by change.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 WHOLE_SPOOLS: Final = 4
-"""A refused transaction of up to so many times `ApplierSettings.spool_bytes` is tried whole."""
+"""A refused transaction is retried whole up to this multiple of `ApplierSettings.spool_bytes`."""
 
 
 class Slices(Protocol):
-    """The changes of one large transaction to one table (or to all), in the delivery's order."""
+    """The changes of one large transaction to one table, or to all tables, in delivery order."""
 
     @property
     def commit_scn(self) -> int:
@@ -46,7 +46,7 @@ class Slices(Protocol):
         """Bytes of the messages."""
 
     def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
-        """Return the changes from the first on, in parts up to about these limits.
+        """Yield the changes from the first on, in parts of about these sizes.
 
         Raises:
             OlrPgError: they cannot be read.
@@ -54,10 +54,10 @@ class Slices(Protocol):
 
 
 class SliceRefusedError(Exception):
-    """The target refuses a slice of a large transaction.
+    """Raised if the target refuses a slice of a large transaction.
 
     Attributes:
-        first: the number of its first change within the transaction's changes of the table.
+        first: the index of its first change within the transaction's changes of the table.
     """
 
     def __init__(self, refusal: RefusedError, part: Selection, first: int = 0) -> None:
@@ -67,17 +67,17 @@ class SliceRefusedError(Exception):
         self.first = first
 
     def row(self) -> ErrorRow:
-        """Return the line of the error table for a table that stops."""
+        """Return the row of the error table for the stopped table."""
         row = self.refusal.row(self.part, "stopped")
         return row._replace(position=self.first + row.position)
 
     def located(self, table: str) -> OlrPgError:
-        """Return the error with the place of its transaction."""
+        """Return the error with the position of its transaction."""
         return self.refusal.located(table, self.part)
 
 
 def numbered(slices: Iterator[Selection]) -> Iterator[tuple[int, Selection]]:
-    """Yield each slice with the number of its first change."""
+    """Yield each slice with the index of its first change."""
     first = 0
     for part in slices:
         yield first, part
@@ -85,7 +85,7 @@ def numbered(slices: Iterator[Selection]) -> Iterator[tuple[int, Selection]]:
 
 
 def renumbered(skipped: Skipped, first: int) -> Skipped:
-    """Renumber changes to leave out, counted from the change `first` of their transaction on."""
+    """Renumber changes to skip, so that they count from the change `first` of their transaction."""
     return frozenset((scn, xid, number - first) for scn, xid, number in skipped)
 
 
@@ -95,9 +95,9 @@ def read_slices(slices: Slices, settings: ApplierSettings) -> Iterator[Selection
 
 
 def whole_or_slices(slices: Slices, settings: ApplierSettings) -> Iterator[Selection]:
-    """Yield a transaction whole where memory may have it for once, else slices of it.
+    """Yield a transaction whole if it fits in memory once, else in slices.
 
-    Whole it can go in where no order of slices does: rows that take one another's keys.
+    Applied whole it can succeed where slices in any order fail: rows that exchange their keys.
     """
     parts = read_slices(slices, settings)
     if slices.size <= settings.spool_bytes * WHOLE_SPOOLS:
@@ -112,11 +112,11 @@ def write_slices(
     settings: ApplierSettings,
     skipped: Skipped = frozenset(),
 ) -> ChangeCounts:
-    """Bring a large transaction's changes of one table in, in the caller's target transaction.
+    """Write a large transaction's changes of one table, within the caller's target transaction.
 
     Raises:
-        SliceRefusedError: something of it does not go in; nothing of it is in then.
-        psycopg.Error: an error that may pass.
+        SliceRefusedError: the target refuses a change; nothing of the transaction is written.
+        psycopg.Error: a transient error.
     """
     mine = frozenset(one for one in skipped if one[:2] == (slices.commit_scn, slices.xid))
     if not mine:

@@ -1,10 +1,11 @@
-"""The spool: source transactions that do not fit in memory wait on disk until their Commit is here.
+"""The spool: source transactions that do not fit in memory wait on disk until their Commit arrives.
 
-The changes of each table go into a file of its own (`files.waiting_rows`) as the protocol's
-messages, in runs as they were received. After a kill nothing is left: what is not applied is not
-confirmed, and comes again.
+The changes of each table are written to a separate file (`files.waiting_rows`) as protocol
+messages, in runs as received. After a kill the spool is empty: changes that are not applied are not
+confirmed, so they are delivered again.
 
-A spooled transaction is applied in slices, read one after the other, in one target transaction.
+A spooled transaction is applied in slices, which are read one after the other, in one target
+transaction.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _WAIT_SECONDS: Final = 0.2
 
 
 class _Run(NamedTuple):
-    """A stretch of a file that holds messages.
+    """A section of a file with messages.
 
     Attributes:
-        cut: where those changes begin whose LOB values were dropped.
+        cut: the position at which changes whose LOB values were dropped begin.
     """
 
     offset: int
@@ -52,11 +53,11 @@ class _Run(NamedTuple):
 
 
 class SpoolFiles:
-    """The directory of the spools, and the bound on how much they may take.
+    """The directory of the spools, with a limit on its size.
 
     Args:
-        directory: of the files; None is the system's directory for temporary files.
-        disk_max: bytes of all files at a time; None = what the disk has.
+        directory: of the files; None for the system's directory of temporary files.
+        disk_max: maximum bytes of all files together; None for no limit.
     """
 
     def __init__(self, directory: Path | None = None, disk_max: int | None = None) -> None:
@@ -69,16 +70,16 @@ class SpoolFiles:
         """Open a new file.
 
         Raises:
-            OlrPgError: 5021, it cannot be made.
+            OlrPgError: 5021, it cannot be created.
         """
         return WaitingRows(SPOOLED, self._directory)
 
     def reserve(self, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
-        """Take a part of the limit; wait while other transactions have it.
+        """Reserve a part of the limit; wait while other transactions use it.
 
         Args:
-            own: what the same transaction has already.
-            has_stopped: whether nothing is applied any more, so that waiting is in vain.
+            own: bytes that the same transaction has reserved already.
+            has_stopped: tells whether the applier has stopped, so that waiting is pointless.
 
         Raises:
             OlrPgError: 5020, the transaction alone is larger than the limit.
@@ -105,7 +106,7 @@ class SpoolFiles:
 
 
 class _TableFile:
-    """The messages of one table."""
+    """The messages of one table in a file."""
 
     def __init__(self, files: SpoolFiles) -> None:
         self.runs: list[_Run] = []
@@ -118,14 +119,14 @@ class _TableFile:
         return self._file.size
 
     def append(self, data: bytes, changes: int, cut: tuple[int, ...]) -> None:
-        """Add messages, for which the room is reserved."""
+        """Append messages; their space must be reserved."""
         self.runs.append(_Run(self._file.append(data), len(data), changes, cut))
 
     def read(self, number: int) -> npt.NDArray[np.uint8]:
-        """Read the messages of a run; any thread may ask.
+        """Read the messages of a run; thread-safe.
 
         Raises:
-            OlrPgError: 5022, they are not what was written.
+            OlrPgError: 5022, the file is damaged.
         """
         run = self.runs[number]
         return np.frombuffer(self._file.read(run.offset, run.size), np.uint8)
@@ -137,7 +138,9 @@ def _close(file: WaitingRows, files: SpoolFiles) -> None:
 
 
 class SpooledChanges:
-    """A spooled transaction's changes to one table, or to all; `slices.Slices` on disk."""
+    """A spooled transaction's changes to one table, or to all tables; implements `slices.Slices` on
+    disk.
+    """
 
     def __init__(
         self,
@@ -160,14 +163,14 @@ class SpooledChanges:
         return self._file.size
 
     def close(self) -> None:
-        """Free the room: the transaction is applied, or comes again."""
+        """Release the disk space: the transaction is applied or will be delivered again."""
         self._file.close()
 
     def __len__(self) -> int:
         return sum(run.changes for run in self._file.runs)
 
     def add_lost(self, table: str, lobs: tuple[LostLob, ...]) -> bool:
-        """Have LOB values that are left out go with its changes; False where it has no such."""
+        """Attach missing LOB values to its changes; return False if it has no such change."""
         if table not in self._counts:
             return False
         self._lost.append((table, lobs))
@@ -201,7 +204,7 @@ class SpooledChanges:
 
 
 class Spool:
-    """A transaction while it is received.
+    """Collects a transaction on disk while it is received.
 
     Args:
         has_stopped: see `SpoolFiles.reserve`.
@@ -224,14 +227,14 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
+        """Bytes received so far."""
         return sum(file.size for file in self._tables.values())
 
     def add(self, table: str, selection: Selection) -> None:
-        """Write down the next changes of a table.
+        """Append the next changes of a table.
 
         Raises:
-            OlrPgError: 5020 the limit is reached, 5021 the disk does not take them.
+            OlrPgError: 5020 the limit is reached, 5021 the disk cannot store them.
         """
         self._identity = int(selection.commit_scn[0]), int(selection.xid[0])
         data, first = framed(selection)
@@ -244,7 +247,7 @@ class Spool:
         self._counts.setdefault(table, Counter()).update(count_by_table([selection]))
 
     def finish(self) -> dict[str, SpooledChanges]:
-        """Return what it did to each table: its Commit is here."""
+        """Return its changes by table; called when its Commit has arrived."""
         return {
             table: SpooledChanges(file, self._order, self._identity, self._counts[table])
             for table, file in self._tables.items()

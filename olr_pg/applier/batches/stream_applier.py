@@ -1,10 +1,10 @@
-"""All tables of a subscription in one stream: source transactions are applied whole.
+"""Applies all tables of a subscription in one stream: source transactions are applied as a whole.
 
-With `apply.consistency` "transaction" a target transaction holds whole source transactions with
-their changes of every table, in commit order, so that the target's tables always are as the source
-was at some commit. One connection applies them. An error that stays cannot stop a table alone here,
-because the others would go on without it: everything before the offending transaction is applied,
-the change is recorded, and the run ends.
+With `apply.consistency` "transaction", a target transaction contains whole source transactions with
+their changes of every table, in commit order. So the target's tables always match the source as of
+some commit. One connection applies them. A permanent error cannot stop a single table here, because
+the other tables would continue without it. So everything before the failed transaction is applied,
+the failed change is recorded, and the run ends.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ WHERE subscription = %s AND resolution = 'stopped' AND commit_scn <= %s
 
 
 class TableDone(NamedTuple):
-    """The counts of what was applied to one table since the start.
+    """Counts of what was applied to one table since the start.
 
     Attributes:
         commit_scn: of the last transaction that changed it.
@@ -74,19 +74,19 @@ class TableDone(NamedTuple):
     counters: ChangeCounts = ChangeCounts()
 
     def plus(self, other: TableDone) -> TableDone:
-        """Add what was applied next."""
+        """Return the counts with those of later changes added."""
         return TableDone(other.commit_scn, self.counters.plus(other.counters))
 
 
 class StreamApplier:
-    """Applies the changes of all tables, from one thread.
+    """Applies the changes of all tables, in one thread.
 
     Args:
-        source: the tables as the source has them, as far as anyone told.
+        source: the definitions of the source tables, if known.
 
     Attributes:
-        done: by table, what was applied since the start; replaced, never changed, so that any
-            thread may look at it.
+        done: by table, what was applied since the start; it is replaced and never modified, so any
+            thread can read it.
     """
 
     def __init__(self, settings: ApplierSettings, source: Mapping[str, Table]) -> None:
@@ -101,7 +101,7 @@ class StreamApplier:
 
     @property
     def table_names(self) -> frozenset[str]:
-        """The tables that are known."""
+        """The names of the known tables."""
         return frozenset(self._source).union(self.done)
 
     def reached(self) -> Mapping[str, int]:
@@ -111,22 +111,22 @@ class StreamApplier:
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
     ) -> Callable[[], list[TableProgress]]:
-        """Return what counts the changes that wait by their tables, which takes its time."""
+        """Return a function that counts the waiting changes by table, which takes time."""
         return partial(_progress, self, waiting, pending)
 
     def forget(self) -> None:
-        """Do nothing: the connection was lost, and nothing is kept from one batch to the next."""
+        """Do nothing, because no state of the connection is kept between batches."""
 
     def prepare(self, selection: Selection) -> Prepared | None:
-        """Do nothing: no statements are made ahead of `apply`."""
+        """Return None: no statements are prepared before `apply`."""
         return None
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
-        """Take an event of a table's definition over.
+        """Apply a change of a table's definition.
 
         Raises:
-            OlrPgError: 5145, the target cannot follow it.
-            psycopg.Error: an error that may pass.
+            OlrPgError: 5145, the target cannot apply it.
+            psycopg.Error: a transient error.
         """
         if not event.past:
             self._carry_out(connection, event)
@@ -138,7 +138,7 @@ class StreamApplier:
             self._writers.pop(event.table, None)
 
     def settle(self, connection: Connection[Any]) -> None:
-        """Bring everything that is committed to disk."""
+        """Flush everything that is committed to disk."""
         for ledger in self._ledgers.values():
             ledger.touch(connection)
             return
@@ -150,15 +150,16 @@ class StreamApplier:
         prepared: Prepared | None = None,
         durability: CommitDurability | None = None,
     ) -> None:
-        """Bring whole source transactions into the tables, durably; not what is there already.
+        """Apply whole source transactions to the tables, durably; skip those that are already
+        applied.
 
         Args:
             selection: changes of all tables, in delivery order.
-            durability: of its commit; without it that waits for the disk.
+            durability: of the commit; None to wait for the disk.
 
         Raises:
-            OlrPgError: 5145, a transaction does not go in; those before it are applied.
-            psycopg.Error: an error that may pass; nothing of the batch is applied.
+            OlrPgError: 5145, a transaction fails; those before it are applied.
+            psycopg.Error: a transient error; nothing of the batch is applied.
         """
         try:
             done = with_current_plan(
@@ -191,11 +192,11 @@ class StreamApplier:
             return self._apply_carefully(connection, selection)
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Do what `apply` does for one transaction that does not fit in memory.
+        """Apply one transaction that does not fit in memory; otherwise like `apply`.
 
         Raises:
-            OlrPgError: 5145 it does not go in, 5022 the spool is damaged.
-            psycopg.Error: an error that may pass; nothing of it is applied.
+            OlrPgError: 5145 the transaction fails, 5022 the spool is damaged.
+            psycopg.Error: a transient error; nothing of it is applied.
         """
 
         def attempt() -> dict[str, TableDone]:
@@ -221,7 +222,9 @@ class StreamApplier:
         self.done = {**self.done, **sums}
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
-        """Write like `slices.write_slices`: as sets, then whole, else with the conflict policy."""
+        """Write like `slices.write_slices`: first as sets, then whole, then with the conflict
+        policy.
+        """
         identity = slices.commit_scn, slices.xid
         skipped = self._read_skipped(connection)
         if not any(one[:2] == identity for changes in skipped.values() for one in changes):
@@ -242,10 +245,10 @@ class StreamApplier:
         parts: Iterator[Selection],
         write: Callable[[TableWriter, Connection[Any], Selection, Skipped], Written],
     ) -> dict[str, TableDone]:
-        """Bring the parts of a transaction in.
+        """Write the parts of a transaction.
 
         Raises:
-            _PartRefusedError: one does not go in.
+            _PartRefusedError: the target refuses one.
         """
         skipped = self._read_skipped(connection)
         positions: dict[str, TablePosition] = {}
@@ -300,7 +303,9 @@ class StreamApplier:
         return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:
-        """Say how far all tables are: another transaction of the last commit SCN may come."""
+        """Record the position of all tables; a further transaction with the same commit SCN can
+        follow.
+        """
         note_complete(connection, self._settings.subscription, scn - 1)
         connection.execute(_APPLIED, (self._settings.subscription, scn - 1))
 
@@ -311,10 +316,11 @@ class StreamApplier:
         position: TablePosition,
         counters: ChangeCounts,
     ) -> None:
-        """Move a table's position behind what its writer wrote, if its plan held: one round trip.
+        """Advance a table's position after its writer's changes, if the writer's plan was valid:
+        one round trip.
 
         Raises:
-            TargetAlteredError: it did not.
+            TargetAlteredError: the plan was not valid.
         """
         shape = self._writers[name].shape
         with connection.pipeline():
@@ -362,10 +368,10 @@ class StreamApplier:
         parts: list[tuple[str, Selection]],
         positions: Mapping[str, TablePosition],
     ) -> dict[str, ChangeCounts]:
-        """Bring one source transaction in; what it did to each table that did not have it.
+        """Write one source transaction; return the counts of each table that did not have it yet.
 
         Raises:
-            _PartRefusedError: something of it does not go in.
+            _PartRefusedError: the target refuses a change.
         """
         skipped = self._read_skipped(connection)
         done: dict[str, ChangeCounts] = {}
@@ -385,7 +391,7 @@ class StreamApplier:
     def _end_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
     ) -> NoReturn:
-        """End with a transaction that fails at its COMMIT, whichever table was why.
+        """Stop the run at a transaction that fails at its COMMIT, whichever table caused it.
 
         Raises:
             OlrPgError: 5145, always.
@@ -439,7 +445,7 @@ class StreamApplier:
         return writer
 
     def _read_skipped(self, connection: Connection[Any]) -> Mapping[str, Skipped]:
-        """Read what somebody decided to leave out before this run."""
+        """Read the changes that operators chose to skip before this run."""
         if self._skipped is None:
             found: dict[str, set[tuple[int, int, int]]] = {}
             rows = connection.execute(_SKIPPED, (self._settings.subscription,)).fetchall()
@@ -450,7 +456,7 @@ class StreamApplier:
 
 
 class _PartRefusedError(SliceRefusedError):
-    """The refusal of changes of one of the tables, `name`."""
+    """Raised if the target refuses changes of one of the tables, `name`."""
 
     def __init__(self, name: str, refusal: RefusedError, part: Selection, first: int = 0) -> None:
         super().__init__(refusal, part, first)
@@ -460,7 +466,7 @@ class _PartRefusedError(SliceRefusedError):
 def _write_set(
     writer: TableWriter, connection: Connection[Any], part: Selection, _skipped: Skipped
 ) -> Written:
-    """Do what `TableWriter.write` does without what it does where the set is refused."""
+    """Write like `TableWriter.write`, but without its second attempt after a refusal."""
     try:
         writer.tune(connection)
         return Written(len(part), writer.write_set(connection, part), None)

@@ -1,11 +1,11 @@
-"""The applier of one table: batches in, target transactions out, exactly once.
+"""Applies the changes of one table exactly once.
 
-A batch goes as a set in one target transaction with the ledger's row. Where that meets a conflict
-or an error it is rolled back and done again carefully (`table_writer`). An error that stays *stops*
-the table: what comes before the offending transaction is applied, it and all that follows goes to
-the hold (`hold`), with the ledger's position moving on, so that the other tables and the
-confirmation do. Whoever ends that (`replay`) does it under the lock of the ledger's row, so each
-batch finds the table either stopped or not.
+A batch is applied as a set, in one target transaction together with the ledger's row. If it meets a
+conflict or an error, it is rolled back and applied again carefully (`table_writer`). A permanent
+error *stops* the table: transactions before the failed one are applied; the failed one and all
+later ones are written to the hold (`hold`). The ledger's position still advances, so that the other
+tables and the confirmation continue. A replay (`replay`) that resumes the table holds the lock of
+the ledger's row, so each batch sees the table either stopped or not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Moved(Exception):  # noqa: N818 - no error: the batch is looked at again
-    """The ledger is not where it was thought to be."""
+    """Raised if the ledger's position is not the expected one."""
 
 
 class _Outcome(NamedTuple):
@@ -62,15 +62,15 @@ class _Outcome(NamedTuple):
 
 
 class TableApplier:
-    """Applies the changes of one table, from one thread.
+    """Applies the changes of one table, in one thread.
 
     Args:
         name: ``OWNER.NAME``.
-        source: the table as the source has it, as far as anyone told.
+        source: the definition of the source table, if known.
 
     Attributes:
-        counters: what was applied since the start.
-        error: why the table stopped; None while it goes on.
+        counters: counts of what was applied since the start.
+        error: why the table is stopped; None if it is not.
     """
 
     def __init__(self, name: str, settings: ApplierSettings, source: Table | None) -> None:
@@ -87,18 +87,18 @@ class TableApplier:
 
     @property
     def commit_scn(self) -> int:
-        """The commit SCN of the last transaction that is in; 0 before the ledger was read."""
+        """The commit SCN of the last applied transaction; 0 before the ledger was read."""
         state = self._state
         return 0 if state is None else state.position.commit_scn
 
     def reached(self) -> Mapping[str, int]:
-        """Return the commit SCN of the last transaction that is in, by the table's name."""
+        """Return the commit SCN of the last applied transaction, by the table's name."""
         return {self.name: self.commit_scn}
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
     ) -> Callable[[], list[TableProgress]]:
-        """Return how far the table is now."""
+        """Return a function that reports the table's current progress."""
         only = TableProgress(
             name=self.name,
             commit_scn=self.commit_scn,
@@ -110,20 +110,23 @@ class TableApplier:
         return lambda: [only]
 
     def forget(self) -> None:
-        """Read the ledger again before the next batch, and plan anew (the connection was lost).
+        """Discard the plan and the ledger's state after a lost connection; both are read again
+        before the next batch.
 
-        A crash may have emptied an UNLOGGED table, which a new plan meets (`target.crash_watch`).
+        A crash of PostgreSQL may have emptied an UNLOGGED table, which a new plan detects
+        (`target.crash_watch`).
         """
         self._state = None
         self._writer.drop()
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
-        """Take an event of the table's definition over: into the target or the hold, and here.
+        """Apply a change of the table's definition to the target or add it to the hold, and adopt
+        it here.
 
-        Where the table stops with it, `error` says why.
+        If it stops the table, `error` says why.
 
         Raises:
-            psycopg.Error: an error that may pass.
+            psycopg.Error: a transient error.
         """
         if not event.past:
             error = apply_event(connection, self._settings, event, self.source)
@@ -139,12 +142,12 @@ class TableApplier:
         self._writer.drop()
 
     def prepare(self, selection: Selection) -> Prepared | None:
-        """Make the statements of a selection ahead of `apply`, from any one thread."""
+        """Make the statements of a selection before `apply`; can run in another thread."""
         writer = self._writer.writer
         return None if writer is None else writer.prepare(selection)
 
     def settle(self, connection: Connection[Any]) -> None:
-        """Bring everything that is committed to disk."""
+        """Flush everything that is committed to disk."""
         self._ledger.touch(connection)
 
     def apply(
@@ -154,16 +157,16 @@ class TableApplier:
         prepared: Prepared | None = None,
         durability: CommitDurability | None = None,
     ) -> None:
-        """Bring changes of whole transactions into the table or the hold, durably.
+        """Apply changes of whole transactions to the table, or write them to the hold, durably.
 
-        What is there already is left out. Where the table stops, `error` says why.
+        Transactions that are already applied are skipped. If the table stops, `error` says why.
 
         Args:
-            prepared: of this selection, where that was made.
-            durability: of its commit; without it that waits for the disk.
+            prepared: the prepared statements of this selection, if any.
+            durability: of the commit; None to wait for the disk.
 
         Raises:
-            psycopg.Error: an error that may pass (`is_transient`); nothing of the batch is applied.
+            psycopg.Error: a transient error (`is_transient`); nothing of the batch is applied.
         """
         try:
             self._apply(connection, selection, prepared, durability or CommitDurability())
@@ -180,11 +183,11 @@ class TableApplier:
                 self.stop_with(connection, selection, refused(error))
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Do what `apply` does for one transaction that does not fit in memory.
+        """Apply one transaction that does not fit in memory; otherwise like `apply`.
 
         Raises:
             OlrPgError: 5022 the spool is damaged, 5023 the hold is full.
-            psycopg.Error: an error that may pass; nothing is applied.
+            psycopg.Error: a transient error; nothing is applied.
         """
 
         def attempt() -> tuple[_Outcome, SliceRefusedError | None]:
@@ -258,10 +261,10 @@ class TableApplier:
             self._add_to_hold(connection, part)
 
     def _add_to_hold(self, connection: Connection[Any], changes: Selection) -> None:
-        """Hold changes.
+        """Write changes to the hold.
 
         Raises:
-            OlrPgError: 5023, the hold of the table has no room for them.
+            OlrPgError: 5023, the hold of the table is full.
         """
         limit = self._settings.held_max
         if limit is not None:
@@ -299,7 +302,7 @@ class TableApplier:
         return state
 
     def _looked_at(self, state: LedgerState) -> LedgerState:
-        """Take the ledger's state over, which may be news."""
+        """Adopt the ledger's state; clear the error if an operator has resumed the table."""
         if not state.stopped and self.error is not None:
             # Somebody let it go on, and may have mended the target table.
             _log.info("table goes on", table=self.name)
@@ -308,7 +311,7 @@ class TableApplier:
         return state
 
     def _reached(self, position: TablePosition, *, stopped: bool = False) -> LedgerState:
-        """Return the ledger's state behind what was just done."""
+        """Return the ledger's state after the current changes."""
         return LedgerState(position, stopped, self._ledger.listed)
 
     # --- as a set ---
@@ -337,12 +340,12 @@ class TableApplier:
         prepared: Prepared | None,
         durability: CommitDurability,
     ) -> _Outcome:
-        """Apply it with the plan that there is, or a new one.
+        """Apply changes with the current plan, or with a new one.
 
         Raises:
-            RefusedError: there can be no plan.
-            TargetAlteredError: the target is not as the plan has it.
-            psycopg.Error: an error that may pass.
+            RefusedError: no plan is possible.
+            TargetAlteredError: the target has changed since the plan was made.
+            psycopg.Error: a transient error.
         """
         writer = self._writer.planned(connection, self._settings, self._ledger, todo, self.source)
         if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
@@ -386,7 +389,9 @@ class TableApplier:
         todo: Sequence[BoundStatement],
         state: LedgerState,
     ) -> None:
-        """Begin, lock the ledger, run the first steps, compare the columns: one round trip."""
+        """In one round trip: begin, lock the ledger's row, run the first steps, and compare the
+        columns.
+        """
         try:
             with connection.pipeline():
                 connection.execute("BEGIN")
@@ -428,16 +433,16 @@ class TableApplier:
     # --- stopped ---
 
     def stop_in_place(self, connection: Connection[Any], reason: OlrPgError) -> None:
-        """Stop the table before its next change, for a reason that lies in no change.
+        """Stop the table before its next change, for a reason outside the changes.
 
         Raises:
-            psycopg.Error: an error that may pass.
+            psycopg.Error: a transient error.
         """
         self.forget()
         self._ledger.stop_in_place(connection, self._definition, reason)
 
     def stop_ended(self, error: OlrPgError | None) -> None:
-        """Take over how the replay of held changes ended: `error` stops the table, if there is one.
+        """Adopt the result of a replay: an `error` stops the table.
 
         The next batch reads the ledger again.
         """
@@ -464,7 +469,7 @@ class TableApplier:
     def stop_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
     ) -> _Outcome:
-        """Stop the table before anything of the selection."""
+        """Stop the table before the first transaction of the selection."""
         with connection.transaction():
             state = self._ledger.lock(connection)
             todo = missing(selection, state.position)
@@ -480,7 +485,7 @@ class TableApplier:
         return _Outcome(self._reached(position, stopped=True), ChangeCounts())
 
     def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
-        """Stop with the first transaction of `rest`, which is held from there on."""
+        """Stop the table at the first transaction of `rest`, and hold all of `rest`."""
         first = rest.part(rest.transactions()[0])
         self._ledger.stop(connection, self._definition(int(first.commit_scn[0])))
         self._ledger.record(connection, error.row(first, "stopped"))
@@ -493,7 +498,7 @@ class TableApplier:
 
 
 def missing(selection: Selection, position: TablePosition) -> Selection:
-    """Return the part of the selection that a table at that position does not have."""
+    """Return the part of a selection that a table at this position does not have yet."""
     if len(selection) == 0 or int(selection.commit_scn[0]) > position.commit_scn:
         return selection
     scn = np.uint64(position.commit_scn)
@@ -506,7 +511,7 @@ def missing(selection: Selection, position: TablePosition) -> Selection:
 
 
 def advanced(position: TablePosition, selection: Selection) -> TablePosition:
-    """Return the position once the whole selection is applied too."""
+    """Return the position after the whole selection is applied."""
     firsts = selection.firsts()
     tied = int((selection.commit_scn[firsts] == selection.commit_scn[-1:]).sum())
     for first in firsts[len(firsts) - tied :].tolist():

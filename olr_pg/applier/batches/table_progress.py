@@ -1,4 +1,4 @@
-"""The position of a table as a worker tells it to the session's thread and to whoever watches."""
+"""The progress of a table, as a worker reports it to the session and to status displays."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class TableProgress(NamedTuple):
-    """The position of a table and what waits for it.
+    """The position of a table and its waiting changes.
 
     Attributes:
-        commit_scn: of the last transaction that is in the table (of a stopped table: held), 0 for
-            none since the start.
-        waiting: changes that no batch has taken. Of a stream those of a spooled transaction do not
-            count: which tables they are of is not known yet.
-        pending: the lowest commit SCN that was delivered and is not durable; of a stream that of
-            all tables, which go on together.
+        commit_scn: of the last transaction that is in the table (for a stopped table: in the hold);
+            0 if there is none since the start.
+        waiting: changes in no batch yet. For a stream, changes of a spooled transaction are not
+            counted, because their tables are not known yet.
+        pending: the lowest commit SCN that was delivered and is not durable yet; for a stream, that
+            of all tables together.
         counters: of what was applied since the start.
-        error: why the table stopped.
-        altered: values that a policy has changed.
-        held: the first change that is held of it, where it has stopped.
-        incomplete: LOB values that it lacks (`incomplete_values`).
-        paused: whether somebody has paused it.
-        behind: the table of the same worker whose batches take most of its time, where changes of
-            this one wait meanwhile; None where there is none.
+        error: why the table is stopped.
+        altered: number of values that a policy has changed.
+        held: the first held change of a stopped table.
+        incomplete: number of its missing LOB values (`incomplete_values`).
+        paused: whether an operator has paused it.
+        behind: the table of the same worker whose batches take most of the worker's time while
+            changes of this one wait; None if there is none.
     """
 
     name: str

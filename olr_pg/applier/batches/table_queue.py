@@ -1,4 +1,4 @@
-"""The changes and events that wait for a table, and the next batch of them."""
+"""The queue of changes and events of a table; it forms the table's next batch."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
 
 _ENOUGH: Final = 2
-"""While nothing is applied, a batch begins with half of the changes that it may have: the server
-should not wait, and while it works there come more."""
+"""While nothing is applied, a batch starts with half of its maximum size, so that the server does
+not wait; more changes arrive meanwhile.
+"""
 
 _BLOCKED_SECONDS: Final = 2.0
-"""How long a batch that somebody holds up is left alone before it is tried again."""
+"""Seconds until a blocked batch is tried again."""
 
 _PATIENT_TRY: Final = 10
 
 _TIGHT: Final = 8
-"""So many times sooner a batch is due where memory is tight."""
+"""Factor by which a batch becomes due sooner if memory is short."""
 
 
 class QueuedChanges(NamedTuple):
@@ -43,7 +44,7 @@ class QueuedChanges(NamedTuple):
 
     Attributes:
         size: bytes of their values.
-        held: what they cost the server until they are confirmed.
+        held: bytes that the server keeps for them until they are confirmed.
     """
 
     selection: Selection
@@ -52,19 +53,19 @@ class QueuedChanges(NamedTuple):
 
     @classmethod
     def of(cls, selection: Selection) -> QueuedChanges:
-        """Make an entry of these changes."""
+        """Make an entry from these changes."""
         size = selection.value_bytes()
         return cls(selection, size, size + TRANSACTION_BYTES * len(selection.firsts()))
 
 
 class TableBatch(NamedTuple):
-    """The changes or the event that are applied to a table in one target transaction.
+    """The changes, or the event, that are applied to a table in one target transaction.
 
     Attributes:
-        event: an event of the table's definition; None where it is changes.
-        spooled: changes that are in the spool; None where they are here.
-        prepared: their statements, where those could be made ahead.
-        is_retry: whether it was set aside before, since somebody holds the table up.
+        event: a change of the table's definition; None for row changes.
+        spooled: the changes in the spool; None if they are in memory.
+        prepared: the prepared statements, if any.
+        is_retry: whether it was postponed before, because a lock blocks the table.
     """
 
     queue: TableQueue
@@ -77,18 +78,18 @@ class TableBatch(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Bytes that the changes cost the server until they are confirmed."""
+        """Bytes that the server keeps for the changes until they are confirmed."""
         return sum(one.held for one in self.queued)
 
     def extent(self) -> dict[str, int]:
-        """Say what of its table it is: how many changes, and the commit SCNs that they are of."""
+        """Describe the batch: the number of changes and their commit SCNs."""
         if self.selection is None or not len(self.selection):
             return {}
         first, last = self.selection.commit_scn[[0, -1]].tolist()
         return {"changes": len(self.selection), "first_scn": first, "last_scn": last}
 
     def patience(self, settings: ApplierSettings) -> int:
-        """Return the milliseconds that the batch waits for locks."""
+        """Return the lock timeout of the batch in milliseconds."""
         if settings.consistency is not Consistency.TABLE:
             return lock_patience.patience(patient=True)  # nothing is set: what the role has holds
         if self.spooled is not None:
@@ -96,33 +97,33 @@ class TableBatch(NamedTuple):
         return lock_patience.patience(patient=not self.is_retry or self.queue.waits_patiently)
 
     def give_back(self) -> None:
-        """Free the spool's room: the batch is applied, or will be delivered again."""
+        """Release the spool's space: the batch is applied, or will be delivered again."""
         if self.spooled is not None:
             self.spooled.close()
 
     @property
     def parts(self) -> int:
-        """The number of entries that were taken from the queue."""
+        """The number of queue entries in the batch."""
         return len(self.queued) or 1
 
 
 class TableQueue:
-    """The changes and events that wait for one table; guarded by its worker's condition.
+    """The waiting changes and events of one table; guarded by its worker's condition.
 
-    Where somebody holds a batch up, by a lock say, it is set aside with all that is taken behind
-    it, and comes again after a pause: the other tables of the worker go on.
+    A batch that is blocked, for example by a lock, is postponed together with later batches of the
+    table, and is returned again after a pause. The worker's other tables continue.
 
     Attributes:
         name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
-        waiting: what no batch has taken: changes, here or in the spool, and events of the table's
-            definition.
-        waiting_changes: how many changes wait.
-        waiting_bytes: of the values of those that are here.
-        since: when the oldest of them came (`time.monotonic`).
-        pending: the first commit SCN of every entry that is not durable, ascending.
-        applier: brings them in.
-        blocked: who holds the table up; None where nobody does.
-        locked: its changes are held since somebody did so for too long; None where they are not.
+        waiting: entries in no batch yet: changes in memory or in the spool, and changes of the
+            table's definition.
+        waiting_changes: number of waiting changes.
+        waiting_bytes: bytes of the values in memory.
+        since: when the oldest of them arrived (`time.monotonic`).
+        pending: the first commit SCN of every entry that is not durable yet, ascending.
+        applier: applies them.
+        blocked: the error that names the blocking session; None if none.
+        locked: set while its changes are held because of a lock; else None.
     """
 
     def __init__(self, name: str, applier: BatchApplier) -> None:
@@ -151,7 +152,9 @@ class TableQueue:
         self.waiting_bytes += part.size if isinstance(part, QueuedChanges) else 0
 
     def progress(self) -> Callable[[], list[TableProgress]]:
-        """Return how far the table, or a stream's tables, are; call it without the condition."""
+        """Return a function that reports the progress of the table, or of a stream's tables; call
+        it without the condition.
+        """
         pending = self.pending[0] if self.pending else None
         waiting = [part.selection for part in self.waiting if isinstance(part, QueuedChanges)]
         aside = sum(len(b.selection) for b in self._set_aside if b.selection is not None)
@@ -160,10 +163,10 @@ class TableQueue:
     # --- what is set aside ---
 
     def set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
-        """Set the first batch aside that somebody holds up; `take` gives it again after a pause.
+        """Postpone the blocked batch; `take` returns it again after a pause.
 
         Args:
-            error: who does (5098).
+            error: names the blocking session (5098).
         """
         since = steady_time() if self.blocked is None else self.blocked.since
         self.blocked = Blocked(self.name, since, error)
@@ -173,9 +176,9 @@ class TableQueue:
 
     @property
     def waits_too_long(self) -> bool:
-        """Whether its changes are to wait in the hold, if nobody but a lock keeps them out.
+        """Tell whether the changes should be held, because a lock has blocked them too long.
 
-        What does not fit in memory has waited for all that time in its only try.
+        A transaction that does not fit in memory has waited the whole time in its only attempt.
         """
         first = self._set_aside[0] if self._set_aside else None
         if self.blocked is None or first is None:
@@ -184,30 +187,31 @@ class TableQueue:
         return first.spooled is not None or seconds >= lock_patience.HOLD_SECONDS
 
     def hold_for(self, locked: LockedTable) -> None:
-        """Give the set-aside batches again at once: they go to the hold."""
+        """Return the postponed batches again at once, so that they are written to the hold."""
         self.locked = locked
         self._again_at = time.monotonic()
 
     def put_behind(self, batch: TableBatch) -> None:
-        """Keep a batch that was taken behind one that is set aside."""
+        """Postpone a batch that was taken after a postponed one."""
         self._set_aside.append(batch)
 
     def passed(self) -> None:
-        """Note that a batch went in: nobody holds the table up any more."""
+        """Record that a batch was applied, so that the table is no longer blocked."""
         self.blocked = None
         self._tries = 0
 
     @property
     def waits_patiently(self) -> bool:
-        """Whether the next try may stand in the queue for a lock, as the first one did.
+        """Tell whether the next attempt can wait in the lock's queue, as the first one did.
 
-        Most tries are short, since the other tables of the worker wait meanwhile. A long one now
-        and then gets its turn among sessions that follow each other, and sees who is in front.
+        Most attempts are short, because the worker's other tables wait meanwhile. A long attempt
+        from time to time gets its turn among sessions that lock one after the other, and finds out
+        who holds the lock.
         """
         return self._tries % _PATIENT_TRY == 0
 
     def forget(self) -> None:
-        """Drop everything: it is delivered again."""
+        """Discard everything, because it will be delivered again."""
         for batch in self._set_aside:
             batch.give_back()
         self._set_aside.clear()
@@ -225,13 +229,13 @@ class TableQueue:
         tight: bool = False,
         busy: bool = False,
     ) -> float:
-        """Return the seconds until what waits is enough for a batch, 0 or less where it is.
+        """Return the seconds until the waiting changes are due as a batch; 0 or less if they are.
 
         Args:
-            at_once: it is, however little.
-            tight: nothing may wait long: what a table with few changes collects keeps everything
-                that came since from being confirmed.
-            busy: a batch is being applied, so that this one may become as large as it may.
+            at_once: any amount is due.
+            tight: memory is short, so nothing should wait long: the waiting changes of a quiet
+                table delay the confirmation of everything that arrived after them.
+            busy: a batch is being applied, so this one can grow to its maximum.
         """
         if self.blocked is not None:
             return self._again_at - time.monotonic()
@@ -245,7 +249,7 @@ class TableQueue:
         return self.since + seconds - time.monotonic()
 
     def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
-        """Tell whether 1/`part` of the largest batch waits."""
+        """Tell whether 1/`part` of the maximum batch is waiting."""
         return (
             self.waiting_changes * part >= settings.batch_changes
             or self.waiting_bytes * part >= settings.batch_bytes
@@ -253,11 +257,11 @@ class TableQueue:
 
     @property
     def _is_urgent(self) -> bool:
-        """Tell whether something waits that is not collected with others."""
+        """Tell whether an entry is waiting that is not combined with others."""
         return any(not isinstance(part, QueuedChanges) for part in self.waiting)
 
     def take(self, settings: ApplierSettings) -> TableBatch:
-        """Return the next changes, or the event that comes before them."""
+        """Return the next changes, or the event before them."""
         if self._set_aside:
             self._again_at = float("inf")  # until its outcome is known
             return self._set_aside.popleft()

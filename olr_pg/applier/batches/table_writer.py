@@ -1,9 +1,9 @@
-"""The writer of one table's changes, within a target transaction of the caller's.
+"""Writes the changes of one table, within the caller's target transaction.
 
-Changes go as a set (`table_statements.steps`). Where that meets a conflict or an error they go
-*carefully*: transaction by transaction, and the one that fails change by change, so that exactly
-the offending change is found and judged by the conflict policy. A change that conflicts by itself
-is tried together with those behind it that share its keys (`shared_keys`) before it is judged.
+Changes are applied as a set (`table_statements.steps`). If that meets a conflict or an error, they
+are applied *carefully*: transaction by transaction, and the failing transaction change by change.
+So the exact change is found, and the conflict policy decides about it. Before that, a change that
+conflicts alone is tried together with later changes that share its keys (`shared_keys`).
 """
 
 from __future__ import annotations
@@ -44,23 +44,24 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 _COPY_BYTES: Final = 1 << 18
-"""What is handed over at once: PostgreSQL begins with it while the rest is still copied."""
+"""Bytes that are passed on at once; PostgreSQL starts to process them while the rest is copied."""
 
 CELLS_MAX: Final = 1 << 20
-"""Rows times columns that are made into statements at a time: a cell takes 48 bytes, and 8 in its
-statement, also where a change does not have it. Of tables of a thousand columns a batch may have
-forty times as many."""
+"""Maximum cells (rows times columns) that are converted to statements at once. A cell takes 48
+bytes, and 8 in its statement, even if its change lacks the column; in tables with a thousand
+columns a batch can have forty times as many.
+"""
 
 Skipped = frozenset[tuple[int, int, int]]
-"""Changes that somebody decided to leave out: (commit SCN, XID, number within the transaction)."""
+"""Changes that an operator chose to skip: (commit SCN, XID, index within the transaction)."""
 
 
 class Prepared(NamedTuple):
-    """Changes as statements.
+    """Changes converted to statements.
 
     Attributes:
-        plan, selection: what they were made of.
-        steps: the statements, or why there are none.
+        plan, selection: what the statements were made from.
+        steps: the statements, or the reason why there are none.
     """
 
     plan: TablePlan
@@ -69,11 +70,11 @@ class Prepared(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The outcome of writing a selection.
+    """The result of writing a selection.
 
     Attributes:
-        changes: how many went in, of whole transactions.
-        refused: why the transaction behind them did not.
+        changes: counts of the changes written, of whole transactions.
+        refused: why the next transaction was refused; None if all are written.
     """
 
     changes: int
@@ -85,10 +86,11 @@ class TableWriter:
     """Writes changes of one table.
 
     Args:
-        ledger: whose error table gets what the conflict policy lets pass.
+        ledger: contains the error table, which records conflicts that the policy resolves.
 
     Attributes:
-        shape: to be compared once in each target transaction, behind what was written.
+        shape: the table's expected columns; compare them once in each target transaction, after
+            writing.
     """
 
     def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
@@ -98,7 +100,7 @@ class TableWriter:
         self._ledger = ledger
 
     def prepare(self, selection: Selection) -> Prepared:
-        """Make the statements of a selection, from any one thread."""
+        """Make the statements of a selection; can run in another thread."""
         try:
             check_lost(self._settings, selection)
             return Prepared(self.plan, selection, self._steps(selection))
@@ -108,15 +110,16 @@ class TableWriter:
     def write(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """Bring in as many whole transactions as go in; the caller compares the columns afterwards.
+        """Write whole transactions until one is refused; the caller compares the columns
+        afterwards.
 
         Args:
             connection: in a transaction.
-            skipped: changes to leave out.
+            skipped: changes to skip.
 
         Raises:
-            TargetAlteredError: the target is not as it was planned with.
-            psycopg.Error: an error that may pass.
+            TargetAlteredError: the target has changed since the plan was made.
+            psycopg.Error: a transient error.
         """
         transactions = selection.transactions()
         if not _concerns(selection, transactions, skipped):
@@ -132,11 +135,12 @@ class TableWriter:
         return self.write_one_by_one(connection, selection, skipped)
 
     def write_set(self, connection: Connection[Any], selection: Selection) -> ChangeCounts:
-        """Bring a selection in as a set; what its statements do, transactions not counted.
+        """Write a selection as a set; return the counts of its statements, without a count of
+        transactions.
 
         Raises:
-            RefusedError: it does not go in; the caller's transaction is to be rolled back.
-            psycopg.Error: an error that may pass.
+            RefusedError: the target refuses it; the caller must roll back.
+            psycopg.Error: a transient error.
         """
         check_lost(self._settings, selection)
         done = self._run_all(connection, self._steps(selection))
@@ -149,10 +153,10 @@ class TableWriter:
         selection: Selection,
         kept: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Bring the list of incomplete rows behind changes that are in (`incomplete_values`).
+        """Update the list of incomplete rows after changes were written (`incomplete_values`).
 
         Args:
-            kept: which of them are in; None = all.
+            kept: the changes that were written; None for all.
         """
         Incomplete(connection, self._ledger, self.plan).follow(selection, kept)
 
@@ -167,7 +171,7 @@ class TableWriter:
         return written
 
     def tune(self, connection: Connection[Any]) -> None:
-        """Set what of the transaction's settings suits the table."""
+        """Set session settings that suit the table, for the current transaction."""
         if not self.plan.indexed:
             # Without an index the joins that read the table once are the fast ones.
             connection.execute("SET LOCAL enable_hashjoin = on")
@@ -176,8 +180,8 @@ class TableWriter:
         """Execute one statement.
 
         Raises:
-            RefusedError: PostgreSQL refuses it, or it touches another number of rows.
-            psycopg.Error: an error that may pass.
+            RefusedError: PostgreSQL refuses it, or it affects an unexpected number of rows.
+            psycopg.Error: a transient error.
         """
         try:
             cursor = connection.cursor()
@@ -257,10 +261,10 @@ class TableWriter:
             return self._write_singly(connection, part, kept)
 
     def _write_together(self, connection: Connection[Any], part: Selection) -> ChangeCounts:
-        """Bring changes of one transaction in as a set, also where they share unique values.
+        """Write changes of one transaction as a set, even if they share unique values.
 
         Raises:
-            RefusedError: it does not go in; nothing of it is in.
+            RefusedError: the target refuses it; nothing is written.
         """
         try:
             with connection.transaction():
@@ -294,7 +298,7 @@ class TableWriter:
     def _settle(
         self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
     ) -> ChangeCounts:
-        """Bring a refused change in otherwise, or do what the policy says.
+        """Write a refused change in another way, or apply the conflict policy.
 
         Raises:
             RefusedError: it stays refused.
@@ -311,7 +315,8 @@ class TableWriter:
     def _write_sharing_keys(
         self, connection: Connection[Any], shared: SharedKeys, number: int
     ) -> ChangeCounts | None:
-        """Bring a change that conflicts by itself in with those that it is entangled with.
+        """Write a conflicting change together with later changes that share its keys; return None
+        if that is refused too or there are none.
 
         None where that is refused, too, or there are none.
         """
@@ -364,7 +369,7 @@ class TableWriter:
     def _resolve(
         self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
     ) -> ChangeCounts:
-        """Do what the policy says about a conflict, and record it."""
+        """Apply the policy to a conflict, and record it."""
         number = conflict.number
         done: list[BoundStatement] = []
         if self._settings.conflict is ConflictPolicy.OVERWRITE:
@@ -385,10 +390,10 @@ class TableWriter:
 
 
 class KeptWriter:
-    """The writer of one table, for as long as its plan holds.
+    """The writer of one table; it is kept until its plan becomes invalid.
 
     Attributes:
-        writer: None where there is none yet, or it was dropped.
+        writer: None before the first plan or after `drop`.
     """
 
     def __init__(self) -> None:
@@ -408,14 +413,14 @@ class KeptWriter:
         return self.writer
 
     def drop(self) -> None:
-        """Plan anew the next time."""
+        """Discard the writer, so that the next batch makes a new plan."""
         self.writer = None
 
     def check_shape(self, connection: Connection[Any]) -> None:
-        """See that the target is as it was planned with, where that was done.
+        """Check that the target is still as planned, if there is a plan.
 
         Raises:
-            TargetAlteredError: it is not.
+            TargetAlteredError: it has changed.
         """
         if self.writer is not None:
             self.writer.shape.check(connection)
@@ -428,11 +433,11 @@ def planned_writer(
     selection: Selection,
     source: Table | None,
 ) -> TableWriter:
-    """Return the writer for a selection's table, which may have to be created.
+    """Return the writer for a selection's table; create the table if needed.
 
     Raises:
-        RefusedError: there can be none.
-        psycopg.Error: an error that may pass.
+        RefusedError: no plan is possible.
+        psycopg.Error: a transient error.
     """
     try:
         with connection.transaction():
@@ -445,9 +450,9 @@ def planned_writer(
 
 
 def _bounded(selection: Selection, rows_max: int) -> Iterator[slice]:
-    """Cut changes into parts of at most so many, between transactions where one begins in time.
+    """Divide changes into slices of at most `rows_max` rows, between transactions if possible.
 
-    Each part is brought in behind the one before, as batches are.
+    Each slice is applied after the previous one, like batches.
     """
     firsts, start, count = selection.firsts(), 0, len(selection)
     while start < count:
@@ -462,7 +467,7 @@ def _bounded(selection: Selection, rows_max: int) -> Iterator[slice]:
 def _concerns(
     selection: Selection, transactions: Sequence[slice], skipped: Collection[tuple[int, int, int]]
 ) -> bool:
-    """Tell whether some of the transactions have changes to leave out."""
+    """Tell whether some of the transactions contain changes to skip."""
     if not skipped:
         return False
     known = {(scn, xid) for scn, xid, _ in skipped}
@@ -473,7 +478,7 @@ def _concerns(
 
 
 def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
-    """Tell which changes of one transaction are not left out."""
+    """Return which changes of one transaction are not skipped."""
     kept = np.ones(len(part), np.bool_)
     identity = int(part.commit_scn[0]), int(part.xid[0])
     for scn, xid, number in skipped:
@@ -493,10 +498,10 @@ def statement_counts(todo: Sequence[BoundStatement]) -> ChangeCounts:
 
 
 def check_touched(step: BoundStatement, touched: int) -> None:
-    """Check that a statement touched the rows that it is expected to.
+    """Check that a statement affected the expected number of rows.
 
     Raises:
-        RefusedError: it did not.
+        RefusedError: another number.
     """
     if step.expected < 0 or touched == step.expected:
         return

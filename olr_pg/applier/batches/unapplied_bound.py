@@ -1,4 +1,4 @@
-"""The bound on what the workers of an applier have not applied yet: one for all of them."""
+"""The limit on changes that an applier's workers have not applied yet, shared by all workers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 class UnappliedBound:
-    """The bytes that wait, and their bound. All methods may be called from any thread.
+    """The bytes of waiting changes, and their limit. All methods are thread-safe.
 
-    One table that gets all changes may use all of the room.
+    One table alone can use the whole limit.
 
     Args:
-        bytes_max: past which `wait` waits.
+        bytes_max: the limit above which `wait` waits.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -25,31 +25,37 @@ class UnappliedBound:
 
     @property
     def is_short(self) -> bool:
-        """Tell whether more than the bound waits: nothing more comes until some is applied."""
+        """Tell whether the limit is exceeded, so that nothing more is received until changes are
+        applied.
+        """
         return self._used > self._bytes_max
 
     @property
     def is_tight(self) -> bool:
-        """Tell whether half of it is used: what is kept back to collect more should go."""
+        """Tell whether half of the limit is used, so that waiting changes should be applied without
+        collecting more.
+        """
         return self._used > self._bytes_max // 2
 
     def take(self, size: int) -> None:
-        """Count bytes that wait from now on, also past the bound."""
+        """Add bytes that wait; never blocks."""
         with self._changed:
             self._used += size
 
     def give_back(self, size: int) -> None:
-        """Count bytes that wait no more."""
+        """Subtract bytes that no longer wait."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
 
     def wait(self, has_stopped: Callable[[], bool]) -> None:
-        """Wait until there is room, or none is to be hoped for (`wake` lets that be asked)."""
+        """Wait until the limit is not exceeded, or `has_stopped` returns True (it is checked again
+        after `wake`).
+        """
         with self._changed:
             self._changed.wait_for(lambda: not self.is_short or has_stopped())
 
     def wake(self) -> None:
-        """Wake the threads that wait for room."""
+        """Wake the threads in `wait`."""
         with self._changed:
             self._changed.notify_all()

@@ -1,13 +1,13 @@
-"""A worker applies tables of its own over a connection of its own.
+"""A worker applies its own tables over its own connection.
 
-A worker is two threads. One takes what waits as soon as it is enough for a batch and makes its
-statements; the other executes them. Between them lies one batch that is ready, so that PostgreSQL
-need not wait for statements.
+A worker has two threads. One forms a batch as soon as enough changes wait, and makes its
+statements; the other executes them. One prepared batch waits between them, so that PostgreSQL does
+not have to wait for statements.
 
-While another batch is ready, a batch is committed without waiting for the disk. It counts as
-pending, and is not confirmed to the server, until PostgreSQL's log is on disk past its commit. A
-lost connection may mean a crash that took such a commit with it: then everything that is pending
-is delivered again, and the ledger tells what of it is there.
+If another batch is ready, a batch is committed without waiting for the disk. It counts as pending,
+and is not confirmed to the server, until PostgreSQL's WAL is flushed past its commit. A lost
+connection can mean a crash that lost such a commit. Then everything pending is delivered again, and
+the ledger shows what was already applied.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _SETTLE_SECONDS: Final = 0.02
-"""How long a commit that did not wait for the disk is left alone where nothing follows it."""
+"""Seconds after which an asynchronous commit is flushed if no batch follows it."""
 
 
 class _Committed(NamedTuple):
-    """A batch that is committed, but perhaps not on disk.
+    """A batch that is committed but perhaps not flushed to disk.
 
     Attributes:
-        parts: how many pending things of the queue it was.
-        reached: the commit SCN that each table was at then.
-        place: in PostgreSQL's log, behind the commit; 0 = it is on disk.
+        parts: number of its pending entries in the queue.
+        reached: the commit SCN of each table after it.
+        place: WAL position after the commit; 0 if it is already on disk.
     """
 
     queue: TableQueue
@@ -91,18 +91,18 @@ class Worker:
     """Applies the changes of its tables in order; see the module.
 
     Args:
-        source: the source's tables by ``OWNER.NAME``, as far as anyone told.
+        source: the source's tables by ``OWNER.NAME``, if known.
         room: shared by all workers.
-        progress: set whenever something became durable or went wrong.
-        stopped: why tables were stopped already at the start.
-        applied: told what is on disk.
-        outage: told what the connection meets.
+        progress: set whenever something became durable or failed.
+        stopped: the errors of tables that were stopped at the start.
+        applied: receives what became durable.
+        outage: receives errors of the connection.
         watch: watches the connection's statements.
 
     Attributes:
-        failure: an error that may pass but did not in `retry_seconds`; the worker rests until
-            `reset` then.
-        crash: an error that nobody foresaw; one of the threads has ended.
+        failure: a transient error that lasted longer than `retry_seconds`; the worker then pauses
+            until `reset`.
+        crash: an unexpected error that ended one of the threads.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Worker:
             thread.start()
 
     def close(self) -> None:
-        """Stop after the batch at work and wait for the threads."""
+        """Stop after the current batch and wait for the threads."""
         self._closing.set()
         self._notify()
         for thread in self._threads:
@@ -168,7 +168,7 @@ class Worker:
 
     @property
     def busy_threads(self) -> Sequence[threading.Thread]:
-        """Return its threads while one of them has a batch, else none; from any thread."""
+        """Return its threads while one of them has a batch, else none; thread-safe."""
         return tuple(self._threads) if self._at_work else ()
 
     # --- for the session's thread ---
@@ -183,12 +183,12 @@ class Worker:
             self._append(table, queued, int(selection.commit_scn[0]), len(selection))
 
     def deliver_spooled(self, table: str, spooled: SpooledChanges) -> None:
-        """Queue changes of one transaction that wait in the spool."""
+        """Queue one transaction's changes that are in the spool."""
         with self._changed:
             self._append(table, spooled, spooled.commit_scn, len(spooled))
 
     def deliver_event(self, event: SchemaEvent) -> None:
-        """Queue an event of a table, behind the changes that were delivered so far."""
+        """Queue an event of a table after the changes delivered so far."""
         with self._changed:
             is_stream = self._settings.consistency is Consistency.TRANSACTION
             self._append(STREAM if is_stream else event.table, event, event.commit_scn, 0)
@@ -209,7 +209,7 @@ class Worker:
         return self._queues[table]
 
     def replay_unlocked(self, blocked: Blocked) -> None:
-        """Replay the hold of a table once nobody locks it any more; before `start`."""
+        """Replay the hold of a table when its lock is released; call before `start`."""
         self._queue(blocked.table).locked = LockedTable(self._settings, blocked)
 
     def _applier(self, table: str) -> BatchApplier:
@@ -220,10 +220,10 @@ class Worker:
         return applier
 
     def apply_waiting(self, *, unless_ready: bool = False) -> None:
-        """Apply what waits, however little it is: nothing more comes for now.
+        """Apply whatever waits, because no more changes arrive for now.
 
         Args:
-            unless_ready: not while a batch is ready behind the one that is applied, or soon is.
+            unless_ready: do nothing if the next batch is ready or about to be.
         """
         with self._changed:
             taken = self._at_work + (self._ahead is not None)
@@ -232,7 +232,7 @@ class Worker:
                 self._changed.notify_all()
 
     def lowest_pending(self) -> int | None:
-        """Return the lowest commit SCN that is not durable, None where everything is."""
+        """Return the lowest commit SCN that is not durable yet; None if everything is durable."""
         with self._changed:
             firsts = [queue.pending[0] for queue in self._queues.values() if queue.pending]
         return min(firsts, default=None)
@@ -248,7 +248,7 @@ class Worker:
             return list(self._queues.values())
 
     def progress(self) -> list[TableProgress]:
-        """Return how far the tables are."""
+        """Return the progress of the tables."""
         with self._changed:
             looks = [queue.progress() for queue in self._queues.values()]
             slowest = self._time.slowest()
@@ -263,7 +263,7 @@ class Worker:
         ]
 
     def reset(self) -> None:
-        """Forget what waits: the server delivers it again."""
+        """Discard what waits, because the server delivers it again."""
         with self._changed:
             self._resetting = True
             self._changed.wait_for(lambda: not self._at_work or self.crash is not None)
@@ -316,7 +316,7 @@ class Worker:
                 self._changed.notify_all()
 
     def _take_due(self) -> TableBatch | None:
-        """Return the next batch that is due, once the one before it is taken; None at the end."""
+        """Wait for the next batch that is due and return it; None when the worker stops."""
         with self._changed:
             while not self._closing.is_set():
                 wait = None
@@ -355,7 +355,9 @@ class Worker:
                     self._hold(queue, queue.blocked)
 
     def _take_prepared(self) -> TableBatch | None:
-        """Return the batch that is ready; None without one for a while, or at the end."""
+        """Return the prepared batch; None if there is none for a while, or when the worker
+        stops.
+        """
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closing.is_set() or (self._ahead is not None and self._may_take()),
@@ -370,7 +372,7 @@ class Worker:
             return batch
 
     def _idle_seconds(self) -> float | None:
-        """Return how long to wait for a batch before something else is due; None: for ever."""
+        """Return how long to wait for a batch before other work is due; None for no limit."""
         if not self._may_take():
             return None
         locked = (queue.locked for queue in self._queues.values())
@@ -378,7 +380,7 @@ class Worker:
         return min([*due, _SETTLE_SECONDS] if self._committed else due, default=None)
 
     def _work(self, batch: TableBatch) -> None:
-        """Apply a batch, and note which commits are on disk."""
+        """Apply a batch, and record which commits are flushed."""
         failure: OlrPgError | None = None
         place = flushed = 0
         reached: Mapping[str, int] = {}
@@ -409,7 +411,9 @@ class Worker:
         self._notify()
 
     def _given_up(self, batch: TableBatch, error: psycopg.Error) -> OlrPgError | None:
-        """Stop the table if an error that did not pass may be its own; else return the error."""
+        """Stop the table if a lasting error can be its own, and return None; else return the
+        error.
+        """
         applier, selection = batch.queue.applier, batch.selection
         is_tried = may_last(error) and not (self._committed or self._closing.is_set())
         if not is_tried or selection is None or not isinstance(applier, TableApplier):
@@ -427,7 +431,7 @@ class Worker:
         queue.passed()
 
     def _set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
-        """Set a batch aside that somebody holds up, and what was taken of its table behind it."""
+        """Postpone a blocked batch and the later batches of its table."""
         queue = batch.queue
         with self._changed:
             self._at_work -= 1
@@ -443,7 +447,7 @@ class Worker:
     # --- what is held for a lock ---
 
     def _hold(self, queue: TableQueue, blocked: Blocked) -> None:
-        """Let the changes of a table that was blocked for too long go to the hold from now on."""
+        """From now on, write the changes of a table that was blocked too long to the hold."""
         applier = queue.applier
         if not isinstance(applier, TableApplier):
             return  # a stream waits in its place
@@ -465,7 +469,7 @@ class Worker:
             self._changed.notify_all()
 
     def _replay(self, queue: TableQueue, locked: LockedTable) -> None:
-        """Apply a part of what is held for a lock, if it is gone."""
+        """Replay a part of the changes held because of a lock, if the lock is released."""
         applier = queue.applier
         try:
             step = self._between_batches(queue, partial(locked.step, watch=self._watch))
@@ -482,10 +486,11 @@ class Worker:
         self._notify()
 
     def _between_batches(self, queue: TableQueue, work: Callable[[Connection[Any]], T]) -> T | None:
-        """Do something for a table; None if the target cannot be reached, or nothing may be done.
+        """Do work for a table between batches; return None if the target is unreachable, or the
+        worker is stopping.
 
         Raises:
-            what `work` raises but for errors that may pass.
+            errors of `work` that are not transient.
         """
         if self._committed:
             self._settle()  # the connection may be lost without losing a commit
@@ -509,7 +514,7 @@ class Worker:
             self._notify()
 
     def _settle(self) -> None:
-        """Bring to disk what is committed: nothing follows for now."""
+        """Flush what is committed to disk, because no batch follows for now."""
         with self._changed:
             if not self._committed:
                 return  # `reset` came in between
@@ -524,7 +529,7 @@ class Worker:
         self._notify()
 
     def _note_flushed(self, place: int) -> None:
-        """Note that PostgreSQL's log is on disk up to a place."""
+        """Record that PostgreSQL's WAL is flushed up to a position."""
         while self._committed and self._committed[0].place <= place:
             done = self._committed.popleft()
             self._applied.add(done.reached)
@@ -532,16 +537,18 @@ class Worker:
                 done.queue.pending.popleft()
 
     def _follows(self) -> bool:
-        """Tell whether another batch is ready: then the commit need not wait for the disk."""
+        """Tell whether another batch is ready, so that the commit does not need to wait for the
+        disk.
+        """
         return self._ahead is not None and self._may_take()
 
     def _do(self, batch: TableBatch) -> CommitDurability:
-        """Apply a batch once; return how its commit is made durable.
+        """Apply a batch once; return how its commit becomes durable.
 
         Raises:
-            psycopg.Error: an error that may pass.
+            psycopg.Error: a transient error.
             OlrPgError: 5015 the ledger or the hold cannot be written, 5145 a transaction of a
-                stream does not go in.
+                stream fails.
         """
         applier = batch.queue.applier
         durability = CommitDurability(self._follows)
@@ -575,7 +582,7 @@ class Worker:
         self._applied.check(connection)
 
     def blocked(self) -> list[Blocked]:
-        """Return which tables somebody holds up, and who."""
+        """Return which tables are blocked, and by whom."""
         found = [
             queue.blocked if queue.locked is None else queue.locked.blocked
             for queue in self.queues()
@@ -585,11 +592,11 @@ class Worker:
     def _with_retries(
         self, queue: TableQueue, work: Callable[[], CommitDurability]
     ) -> CommitDurability:
-        """Call `work`, again while its error may pass; return its result.
+        """Call `work`, and retry it on transient errors; return its result.
 
         Raises:
-            psycopg.Error: an error that may pass, and did not in time; or with which
-                commits may have gone that were not on disk.
+            psycopg.Error: a transient error that lasted too long, or that may have lost commits
+                that were not flushed.
         """
         applying = retrying(
             lambda error: isinstance(error, psycopg.Error) and not self._committed,
@@ -600,7 +607,7 @@ class Worker:
         return applying(work)
 
     def _forget(self) -> None:
-        """Forget what was known over the connection that ended."""
+        """Discard what is known about a lost connection."""
         for queue in self.queues():
             queue.applier.forget()
             if queue.locked is not None:

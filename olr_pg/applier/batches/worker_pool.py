@@ -1,4 +1,6 @@
-"""The workers of an applier: each table is one worker's, and some things concern all of them."""
+"""The workers of an applier as a group: each table belongs to one worker, and some operations
+concern all.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """The workers; a table belongs to one of them from its first change on.
+    """The workers; a table is assigned to one of them at its first change.
 
     Args:
         workers: not started yet.
-        room: for what waits; theirs.
-        stop: set where nothing is to be applied any more.
+        room: the shared limit on waiting changes.
+        stop: set when nothing more should be applied.
     """
 
     def __init__(
@@ -39,20 +41,20 @@ class Workers:
             worker.start()
 
     def close(self) -> None:
-        """Stop each after the batch at work."""
+        """Stop each worker after its current batch."""
         for worker in self._workers:
             worker.close()
 
     def progress(self) -> list[TableProgress]:
-        """Return how far the tables are; from any thread."""
+        """Return the progress of all tables; thread-safe."""
         return [table for worker in self._workers for table in worker.progress()]
 
     def blocked(self) -> list[Blocked]:
-        """Return which tables somebody holds up, and who; from any thread."""
+        """Return which tables are blocked, and by whom; thread-safe."""
         return [one for worker in self._workers for one in worker.blocked()]
 
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
-        """Return the threads of each worker that has a batch; from any thread."""
+        """Return the threads of each worker that has a batch; thread-safe."""
         return [worker.busy_threads for worker in self._workers if worker.busy_threads]
 
     def of(self, table: str) -> Worker:
@@ -62,14 +64,16 @@ class Workers:
         return self._assigned[table]
 
     def deliver(self, table: str, selection: Selection) -> None:
-        """Hand changes of a table to its worker, once there is room for them."""
+        """Give changes of a table to its worker; wait while the limit is exceeded."""
         if self._room.is_short:
             self.apply_waiting()
             self._room.wait(self.has_stopped)
         self.of(table).deliver(table, selection)
 
     def apply_waiting(self, *, unless_ready: bool = False) -> None:
-        """Apply what waits, since nothing more comes for now; see `Worker.apply_waiting`."""
+        """Apply whatever waits, because no more changes arrive for now; see
+        `Worker.apply_waiting`.
+        """
         for worker in self._workers:
             worker.apply_waiting(unless_ready=unless_ready)
 
@@ -78,27 +82,29 @@ class Workers:
         return all(worker.is_drained() for worker in self._workers)
 
     def lowest_pending(self) -> int | None:
-        """Return the lowest commit SCN that is not durable, None where everything is."""
+        """Return the lowest commit SCN that is not durable yet; None if everything is durable."""
         scns = [worker.lowest_pending() for worker in self._workers]
         return min((scn for scn in scns if scn is not None), default=None)
 
     @property
     def failure(self) -> OlrPgError | None:
-        """An error that may pass, for which a worker rests until `reset`."""
+        """A transient error because of which a worker pauses until `reset`; None if there is
+        none.
+        """
         return next((w.failure for w in self._workers if w.failure is not None), None)
 
     def check(self) -> None:
-        """Raise what ended a worker that should not have ended."""
+        """Raise the error of a worker that has ended unexpectedly."""
         for worker in self._workers:
             if worker.crash is not None:
                 raise worker.crash
 
     def has_stopped(self) -> bool:
-        """Tell whether nothing is applied any more."""
+        """Tell whether nothing more is applied."""
         ended = (worker.failure or worker.crash for worker in self._workers)
         return self._stop.is_set() or any(error is not None for error in ended)
 
     def reset(self) -> None:
-        """Forget what waits: the server delivers it again."""
+        """Discard what waits, because the server delivers it again."""
         for worker in self._workers:
             worker.reset()

@@ -1,7 +1,7 @@
-"""Which table a worker spends its time on: the tables that share the worker wait behind it.
+"""Measures which table uses a worker's time, while the worker's other tables wait.
 
-A table belongs to one worker, which applies one batch at a time. Where the batches of one table
-take long (no index for its key, a slow trigger, many changes), the lag of the worker's other tables
+A table belongs to one worker, which applies one batch at a time. If the batches of one table take
+long (no index for its key, a slow trigger, many changes), the lag of the worker's other tables
 grows too, although nothing is wrong with them.
 """
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WINDOW_SECONDS: Final = 10.0
-"""Only the last seconds count."""
+"""Length of the measured window in seconds."""
 
 LARGE_SHARE: Final = 0.5
-"""The part of the window from which on a table makes others wait."""
+"""Share of the window from which on a table delays others."""
 
 
 class WorkerTime:
-    """Adds up how long the batches of each table took, of late; guarded by its worker's condition.
+    """Adds up how long the batches of each table recently took; guarded by its worker's condition.
 
     Args:
-        clock: seconds, from any beginning.
+        clock: monotonic, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class WorkerTime:
             self._drop()
 
     def slowest(self) -> str | None:
-        """Return the table that took most of the last seconds; None where none took half."""
+        """Return the table that took at least half of the window; None if there is none."""
         self._drop()
         now = self._clock()
         first = now - WINDOW_SECONDS

@@ -1,1 +1,1 @@
-"""Received bytes to columns: answers to elements, chunks to values, values to rows."""
+"""Parses received bytes: messages to elements, chunks to values, values to columns of rows."""

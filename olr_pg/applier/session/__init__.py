@@ -1,1 +1,1 @@
-"""The applier's conversation with the server, from its start position to its confirmations."""
+"""The applier's session with the server: start position, received changes, confirmations."""

@@ -1,4 +1,4 @@
-"""The applier: a client of the replication server that brings what it gets into PostgreSQL."""
+"""The applier: receives changes from the replication server and applies them to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _CONNECT_SECONDS = 10
 
 
 class ApplyReport(NamedTuple):
-    """The outcome of a run of the applier.
+    """The result of a run of the applier.
 
     Attributes:
         tables: counters by ``OWNER.NAME``.
@@ -87,17 +87,17 @@ class Applier:
 
     Args:
         settings: what to apply where.
-        source_tables: the source's tables, where the caller knows them: their keys, and the
-            types of tables to create. The protocol carries neither.
-        connect: a way to the server other than the address of the settings, for a server in this
-            process, which also tells what happens to these tables.
-        is_saved_here: whether what the server has saved is what this applier confirmed; where
-            nobody can tell, it may be anybody's.
-        source_scn: an SCN that the source has come to; None where nobody knows.
-        created: the tables that need no load, by ``OWNER.NAME``.
+        source_tables: the source's tables, if the caller knows them: the protocol does not contain
+            the keys and the types of tables to create.
+        connect: connects to a server in this process instead of the address in the settings; such a
+            server also sends events of the tables.
+        is_saved_here: whether the server's saved position was confirmed by this applier; if
+            unknown, another client may have confirmed it.
+        source_scn: returns an SCN that the source has reached; None if unknown.
+        created: tables that need no load, by ``OWNER.NAME``.
 
     Attributes:
-        is_begun: whether the target was there once.
+        is_begun: whether the target was reached once.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Applier:
 
     @property
     def tables(self) -> list[TableProgress]:
-        """The positions of the tables, as far as anyone told of them; from any thread."""
+        """The progress of the known tables; thread-safe."""
         losses = self._settings.losses
         known = {
             table.name: table._replace(altered=losses.of(table.name))
@@ -167,45 +167,45 @@ class Applier:
         ]
 
     def _loaded_tables(self) -> list[Table]:
-        """Return the source's tables without those of a load: its indexes are made last."""
+        """Return the source's tables that are not being loaded; a load creates indexes last."""
         loading = {load.table for load in self._loads.loads}
         return [table for name, table in self._tables.copy().items() if name not in loading]
 
     def _position_before(self, table: str) -> int:
-        """Return where a table was before this run, or before the connection was lost."""
+        """Return a table's position before this run, or before the connection was lost."""
         return max(self._before.get(table, 0), self._applied.scn_of(table))
 
     @property
     def loads(self) -> Sequence[TableLoad]:
-        """The initial loads that were under way a moment ago; from any thread."""
+        """The initial loads in progress, as of a moment ago; thread-safe."""
         return self._loads.loads
 
     @property
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
-        """The threads of each worker that has a batch; from any thread."""
+        """The threads of each worker that has a batch; thread-safe."""
         return self._workers.busy_threads()
 
     @property
     def blocked(self) -> Sequence[Blocked]:
-        """What somebody in PostgreSQL holds up, by table, and who; from any thread."""
+        """The tables that sessions in PostgreSQL block, and those sessions; thread-safe."""
         found = {one.table: one for one in (*self._watch.blocked, *self._workers.blocked())}
         return sorted(found.values(), key=lambda one: one.table)
 
     @property
     def health(self) -> Sequence[HealthProblem]:
-        """What makes the target slow or full; from any thread."""
+        """Problems that make the target slow or full; thread-safe."""
         return self._health.problems
 
     @property
     def crowded_out(self) -> Sequence[Blocked]:
-        """The blocked tables behind which so much is unconfirmed that no table gets any more."""
+        """The blocked tables with so many unconfirmed changes that no table receives more."""
         session = self._session
         is_full = self._room.is_short or (session is not None and session.is_full)
         return [one for one in self._workers.blocked() if is_full and not one.is_held]
 
     @property
     def pause(self) -> Pause | None:
-        """The pause of the whole subscription; None where it goes on; from any thread."""
+        """The pause of the whole subscription, or None; thread-safe."""
         return self._pauses.whole
 
     def _look_at_target(self) -> None:
@@ -218,50 +218,52 @@ class Applier:
 
     @property
     def table_names(self) -> frozenset[str]:
-        """The source's tables, as far as anyone told."""
+        """The names of the known source tables."""
         return frozenset(self._tables)
 
     @property
     def outage(self) -> Outage | None:
-        """The outage of the target that goes on; None while it answers."""
+        """The target outage in progress; None if the target answers."""
         return self._outage.current
 
     @property
     def confirmed_scn(self) -> int:
-        """The highest SCN that was confirmed to the server, in this run or before it."""
+        """The highest SCN confirmed to the server, in this run or before."""
         confirmed = 0 if self._session is None else self._session.confirmed_scn
         return max(confirmed, self._complete_before)
 
     def wake(self) -> None:
-        """Let `run` ask again at once: the server has something; from any thread."""
+        """Make `run` request changes at once, because the server has some; thread-safe."""
         self._progress.set()
 
     def drain(self) -> None:
-        """Let `run` ask for nothing more, apply and confirm what it has, and end."""
+        """Make `run` request nothing more, apply and confirm what it has, and end."""
         self._drain.set()
         self._progress.set()
 
     def stop(self) -> None:
-        """Let `run` end after the batches at work; from any thread or signal handler."""
+        """Make `run` end after the current batches; can be called from any thread or signal
+        handler.
+        """
         self._stop.set()
         self._progress.set()
         self._room.wake()
 
     def abandon(self) -> None:
-        """Let `run` end at once: statements at work are cancelled and given up; from any thread."""
+        """Make `run` end at once: running statements are cancelled; thread-safe."""
         self.stop()
         self._watch.abandon()
 
     def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
-        """Apply until `stop`, or with `once` until the source has nothing more.
+        """Apply changes until `stop`; with `once`, until the source has no more.
 
         Args:
-            once: end when the source is drained, and everything is durable and confirmed.
-            drained: whether everything the source has is ready to be taken from the server;
-                without it the first NoMore counts as that.
+            once: end when the source has no more changes and everything is durable and confirmed.
+            drained: tells whether the server has received everything from the source; without it,
+                the first NoMore ends the run.
 
         Raises:
-            OlrPgError: 5003–5027; 5010 at the end where tables stopped and the others went on.
+            OlrPgError: 5003–5027; 5010 at the end if tables are stopped.
         """
         if once and self._settings.outage_seconds is None:
             bound = self._settings.start_seconds
@@ -319,7 +321,7 @@ class Applier:
         )
 
     def _reach_target(self, *, once: bool) -> Handover:
-        """Prepare the target; again while it may come to be there, but for a run that is to end."""
+        """Prepare the target; retry while it is unreachable, unless the run should end."""
 
         def passes(error: BaseException) -> bool:
             return not (once or self.is_ending) and _may_pass(error)
@@ -336,7 +338,7 @@ class Applier:
 
     @property
     def is_ending(self) -> bool:
-        """Tell whether it was told to end; from any thread."""
+        """Tell whether the run should end; thread-safe."""
         return self._stop.is_set() or self._drain.is_set()
 
     def _make_workers(self) -> Workers:
@@ -360,9 +362,9 @@ class Applier:
         return made
 
     def _conclude(self, session: Conversation, *, once: bool) -> None:
-        """Note the end in the target, and see whether tables stopped.
+        """Record the end in the target, and raise if tables are stopped.
 
-        All is applied and confirmed: a connection that was lost meanwhile ends nothing.
+        Everything is applied and confirmed, so a connection lost meanwhile is not an error.
         """
         noting = retrying(
             _may_pass,
@@ -390,7 +392,7 @@ class Applier:
         return self._settings.consistency is Consistency.TRANSACTION
 
     def _prepare(self, connection: Connection[Any]) -> Handover:
-        """Check the target before the server is asked for anything."""
+        """Check the target before the first request to the server."""
         check_names(self._settings, self._tables.values())
         refuse_database(connection, self._settings)
         ensure_ledger(connection)
@@ -443,7 +445,7 @@ class Applier:
                 _log.warning("a new table has rows in the target", error=error)
 
     def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
-        """Apply what is held of a table, if it goes in and nobody locks the table."""
+        """Apply the held changes of a table, if they succeed and no session locks the table."""
         self._stopped.pop(table, None)
         self._locked.pop(table, None)
         work = partial(replay, settings=self._settings, table=table)
@@ -458,13 +460,17 @@ class Applier:
             self._stopped[table] = error
 
     def _replay_locked(self, connection: Connection[Any]) -> None:
-        """Try the tables once more that are held for a lock: nothing tries them after the end."""
+        """Try once more to replay the tables that are held because of a lock; nothing retries them
+        after the end.
+        """
         for one in self._workers.blocked():
             if one.is_held:
                 self._replay(connection, one.table, patient=True)
 
     def _stop_lost(self, connection: Connection[Any]) -> None:
-        """Stop the tables that a crash emptied meanwhile, also where no change told it."""
+        """Stop the tables that a crash of PostgreSQL has emptied meanwhile, also those without
+        changes.
+        """
         lost = lost_tables(connection, self._settings.subscription)
         known = {name: self._tables[name] for name in lost if name in self._tables}
         stop_unfit(connection, self._settings, known)
@@ -485,7 +491,7 @@ class Applier:
     def _run_sessions(
         self, session: Conversation, *, once: bool, drained: Callable[[], bool]
     ) -> None:
-        """Hold one session after the other, as long as the connection to the server gets lost."""
+        """Run a session; start a new one each time the connection to the server is lost."""
         opening = retrying(
             lambda error: isinstance(error, OSError) or _may_pass(error),
             partial(retry_seconds, self._settings),

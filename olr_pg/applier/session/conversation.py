@@ -1,12 +1,13 @@
-"""The applier's conversation with the server.
+"""The applier's session with the server.
 
-Theory of operation. The session's thread asks (`LastCommitedSCN`, many requests in flight), parses
-each received run of elements by one kernel, cuts it into changes per table — a transaction leaves
-only when its Commit is here — and hands these to the workers, which apply them each at its own
-pace. What happened to a table comes between the elements, in its place. Each request carries the
-highest SCN up to which everything is durable in every table. Two transactions may share a commit
-SCN, and a request in flight may bring the second one, so a request carries the last commit SCN seen
-only if nothing is in flight when it is sent; else it stays below (protocol, “Positions”).
+The session's thread sends requests (`LastCommitedSCN`, many in flight) and parses each received run
+of elements with one kernel. It separates the changes by table; a transaction is delivered only when
+its Commit has arrived. The workers apply the delivered changes, each at its own pace. Events of
+tables arrive between the elements, in their order. Each request contains the highest SCN up to
+which everything is durable in every table. Two transactions can have the same commit SCN, and the
+answer to a request in flight can contain the second one. So a request contains the last received
+commit SCN only if nothing is in flight when it is sent; otherwise it contains a lower one
+(protocol, “Positions”).
 """
 
 from __future__ import annotations
@@ -58,25 +59,25 @@ _log = structlog.get_logger(__name__)
 
 _FIRST_WINDOW: Final = 64
 _IN_FLIGHT_PART: Final = 8
-"""What of that which may be unconfirmed may be on the way, about."""
+"""Approximate share of the unconfirmed limit that requests in flight can use."""
 _NOTE_SECONDS: Final = 1.0
 
 
 class Conversation:
-    """One connection to the server at a time.
+    """The session with the server, over one connection at a time.
 
     Args:
-        target: where positions are noted.
+        target: stores the positions.
         workers: started.
-        tables: the source's tables, as far as anyone told.
-        handover: the initial loads that replication has not passed yet.
-        stop: set where the conversation is to end at once.
-        drain: set where it is to end with everything that has come.
-        progress: set by the workers whenever something became durable or went wrong.
-        applied: what is on disk.
-        look_at_target: called now and then.
-        is_paused: whether somebody has paused the subscription, as of the last such call.
-        is_saved_here: whether what the server has saved is what this applier confirmed.
+        tables: the source's tables, if known.
+        handover: the initial loads that replication has not caught up with yet.
+        stop: set to end the session at once.
+        drain: set to end it after everything received is applied.
+        progress: set by the workers when something became durable or failed.
+        applied: the record of what is on disk.
+        look_at_target: called periodically.
+        is_paused: tells whether the subscription is paused, as of the last such call.
+        is_saved_here: whether the server's saved position was confirmed by this applier.
     """
 
     def __init__(
@@ -121,12 +122,12 @@ class Conversation:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is taken until some of it is durable; from any thread."""
+        """Whether nothing more is requested until some changes are durable; thread-safe."""
         return self._unconfirmed.is_full
 
     @property
     def confirmed_scn(self) -> int:
-        """The highest SCN that was confirmed to the server; from any thread."""
+        """The highest SCN confirmed to the server; thread-safe."""
         return self._positions.confirmed_scn
 
     # --- the connection ---
@@ -136,8 +137,8 @@ class Conversation:
 
         Raises:
             OSError: the server cannot be reached.
-            OlrPgError: 5012, it refuses; 5024, the target lacks what it had.
-            psycopg.Error: the target cannot be asked.
+            OlrPgError: 5012, it refuses; 5024, the target has lost transactions.
+            psycopg.Error: the target cannot be queried.
         """
         self._forget()
         self._exchange.open()
@@ -165,11 +166,11 @@ class Conversation:
             self._positions.started(start)
 
     def _check_applied(self, saved_scn: int | None) -> None:
-        """See whether the target has everything that the server will not deliver again.
+        """Check that the target has every transaction that the server will not deliver again.
 
         Raises:
-            OlrPgError: 5024, it has not.
-            psycopg.Error: it cannot be told.
+            OlrPgError: 5024, transactions are missing.
+            psycopg.Error: the target cannot be queried.
         """
         self._applied.read_file(self._tables)
         # Without a checkpoint everything from `start-scn` on is delivered again.
@@ -179,17 +180,17 @@ class Conversation:
         self._target.use(self._applied.check)
 
     def close(self) -> None:
-        """Log off, as far as there is a connection."""
+        """Log off and close the connection, if there is one."""
         self._exchange.close()
 
     # --- the conversation ---
 
     def converse(self, *, once: bool, drained: Callable[[], bool]) -> None:
-        """Ask and apply, until `stop` or the end of the source.
+        """Request and apply changes until `stop` or the end of the source.
 
         Raises:
             OSError: the connection is lost.
-            OlrPgError: what ends the run.
+            OlrPgError: an error that ends the run.
         """
         was_drained = drained()
         while not self._stop.is_set():
@@ -227,9 +228,9 @@ class Conversation:
         self._progress.wait(self._settings.poll_milliseconds / 1000)
 
     def _rest(self) -> None:
-        """Ask for nothing more while the subscription is paused; what has come is applied.
+        """While the subscription is paused, request nothing; received changes are still applied.
 
-        Nothing is confirmed either: asking for it would bring more.
+        Nothing is confirmed either, because a confirmation is a request for more.
         """
         if self._exchange.pending:
             self._take_answers()
@@ -239,7 +240,7 @@ class Conversation:
         self._await_progress()
 
     def _finish(self) -> bool:
-        """Apply what has come, and confirm it; False where the workers are not done yet."""
+        """Apply and confirm what was received; return False if the workers are not done yet."""
         while self._exchange.pending:
             self._take_answers()
         self._workers.apply_waiting()
@@ -251,10 +252,10 @@ class Conversation:
         return True
 
     def note(self) -> None:
-        """Write down in the target what is confirmed.
+        """Store the confirmed positions in the target.
 
         Raises:
-            psycopg.Error: it could not be; again does no harm.
+            psycopg.Error: it failed; it can be repeated.
         """
         self._noted_at = time.monotonic()
         self._positions.note()
@@ -284,7 +285,7 @@ class Conversation:
             self._exchange.send(LastCommitedScn(self._confirmable()), missing)
 
     def _take_answers(self) -> bool:
-        """Take what came; True where the server had nothing more."""
+        """Process received answers; return True if the server had nothing more."""
         idle = False
         self._exchange.receive()
         while True:
@@ -311,21 +312,24 @@ class Conversation:
         return idle
 
     def _take_saved(self, saved: Answer) -> None:
-        """Take over from which SCN the server delivers all that is not confirmed."""
+        """Adopt the SCN from which the server delivers everything that is not confirmed."""
         assert isinstance(saved, SavedScn)
         if saved.scn is not None:
             self._positions.saved(saved.scn)
 
     def _window_max(self, elements: Elements) -> int:
-        """Return the most requests in flight: the answers to them are unconfirmed, too."""
+        """Return the maximum number of requests in flight; their answers count as unconfirmed,
+        too.
+        """
         fitting = self._settings.queue_bytes // _IN_FLIGHT_PART * elements.messages
         fitting //= max(elements.blob.size, 1)
         return min(max(fitting, _FIRST_WINDOW), self._settings.window)
 
     def _await_durable(self) -> None:
-        """Take nothing more while the server has to keep too much.
+        """Receive nothing more while the server has to keep too much.
 
-        What a table with few changes collects keeps everything that came since.
+        The waiting changes of a quiet table delay the confirmation of everything that arrived after
+        them.
         """
         while self._unconfirmed.is_too_much(self._workers.lowest_pending()):
             if self._workers.has_stopped():
@@ -346,7 +350,7 @@ class Conversation:
         return min((scn for scn in scns if scn is not None), default=None)
 
     def _confirmable(self) -> int:
-        """Return the SCN to confirm: see the module's theory of operation."""
+        """Return the SCN to confirm; see the module."""
         lowest = self._lowest_pending()
         last = self._reception.last_scn
         limit = last if self._exchange.pending == 0 else last - 1
@@ -360,12 +364,14 @@ class Conversation:
         return max(limit, 0)
 
     def _confirm_all(self) -> bool:
-        """Confirm what is durable with nothing else in flight; False where more came instead."""
+        """Confirm what is durable, with nothing else in flight; return False if more changes
+        arrived instead.
+        """
         self._exchange.send(LastCommitedScn(self._confirmable()))
         return self._take_answers()
 
     def _rewind(self, failure: OlrPgError) -> None:
-        """Go back to just before the transactions that could not be applied, and try again."""
+        """Restart before the transactions that could not be applied, and try them again."""
         self._rewinds += 1
         if self._rewinds > self._settings.rewinds:
             raise failure
@@ -382,7 +388,7 @@ class Conversation:
         self._exchange.send(BackToScn(scn))
 
     def _forget(self) -> None:
-        """Forget what was received and not applied: it comes again."""
+        """Discard what was received and not applied, because it is delivered again."""
         self._reception.forget(self._positions.confirmed_scn)
         self._window = _FIRST_WINDOW
         self._workers.reset()
@@ -397,7 +403,7 @@ class Exchange:
 
     Args:
         order: byte order of the connection.
-        is_stopped: asked now and then while the server is silent: whether to give up.
+        is_stopped: checked periodically while the server is silent; True ends the wait.
     """
 
     def __init__(
@@ -411,7 +417,7 @@ class Exchange:
 
     @property
     def pending(self) -> int:
-        """Requests whose answer has not been given."""
+        """Number of requests without an answer yet."""
         return self._protocol.pending
 
     def open(self) -> None:
@@ -424,7 +430,7 @@ class Exchange:
         self._link = self._connect()
 
     def close(self) -> None:
-        """Log off, as far as there is a connection."""
+        """Log off and close the connection, if there is one."""
         if self._link is None:
             return
         try:
@@ -435,10 +441,10 @@ class Exchange:
         self._link = None
 
     def ask(self, request: Request) -> Answer:
-        """Send one request and return its answer, with nothing else in flight.
+        """Send one request and return its answer; nothing else may be in flight.
 
         Raises:
-            OSError: the connection is lost, or another client has the server.
+            OSError: the connection is lost, or another client is connected.
             OlrPgError: 5012, the server refuses.
         """
         self.send(request)
@@ -451,12 +457,12 @@ class Exchange:
         return _accepted(event)
 
     def send(self, request: Request, count: int = 1) -> None:
-        """Send a request so many times; the answers come with `next_answer`."""
+        """Send a request `count` times; `next_answer` returns the answers."""
         assert self._link is not None
         self._link.send(self._protocol.request(request, count))
 
     def receive(self) -> None:
-        """Take what the server answered; waits until there is something."""
+        """Receive answers of the server; wait until there are some."""
         assert self._link is not None
         self._link.receive(self._protocol, self._is_stopped)
 
@@ -485,10 +491,10 @@ def _accepted(reply: Reply) -> Answer:
 
 
 class NotedPositions:
-    """The positions to be noted in the target, and those that are noted.
+    """The positions stored in the target, and those that are to be stored.
 
     Attributes:
-        handover: the initial loads that are not left behind yet.
+        handover: the initial loads that replication has not caught up with yet.
         confirmed_scn: the highest SCN that was confirmed to the server.
     """
 
@@ -505,19 +511,19 @@ class NotedPositions:
         self._disbelieved: int | None = None
 
     def start(self, saved_scn: int | None, configured_scn: int, *, is_own: bool) -> int:
-        """Return the SCN to start at, which passes over nothing that the target may lack.
+        """Return the SCN to start at, so that nothing that the target may lack is skipped.
 
-        The server's saved SCN is believed where it tells of what this applier confirmed and the
-        target is known to have that. Else the target says where to start, if that is further back;
-        where it says nothing, everything from the configured SCN on is asked for again.
+        The server's saved SCN is used if this applier confirmed it and the target is known to have
+        everything before it. Otherwise the target's position is used, if it is lower. If the target
+        has no position, everything from the configured SCN on is requested again.
 
         Args:
-            saved_scn: of the server, None where it has none.
+            saved_scn: of the server; None if it has none.
             configured_scn: where to start without one.
-            is_own: whether the saved one is believed.
+            is_own: whether the saved one can be trusted.
 
         Raises:
-            psycopg.Error: the target cannot be asked.
+            psycopg.Error: the target cannot be queried.
         """
         start = self.handover.start(saved_scn, configured_scn)
         self._disbelieved = None
@@ -543,13 +549,15 @@ class NotedPositions:
         return own
 
     def started(self, scn: int) -> None:
-        """Note that the server delivers everything that began at this SCN or later."""
+        """Record that the server delivers everything that began at this SCN or later."""
         self._start_scn, self._is_saved = scn, False
 
     def saved(self, scn: int) -> None:
-        """Note from where the server delivers what is not confirmed; the target has all the rest.
+        """Record the SCN from which the server delivers everything that is not confirmed; the
+        target has the rest.
 
-        Not where it is still the one that was passed by: this applier has confirmed nothing yet.
+        Ignored while it is still the SCN that `start` skipped: this applier has confirmed nothing
+        yet.
         """
         if scn == self._disbelieved:
             return
@@ -557,13 +565,13 @@ class NotedPositions:
         self._start_scn, self._is_saved = scn, True
 
     def note(self) -> None:
-        """Store the positions that have moved in the target.
+        """Store changed positions in the target.
 
-        Up to `confirmed_scn` all tables are complete (`ledger.sql`); an initial load is left behind
-        once everything up to its SCN is confirmed.
+        All tables are complete up to `confirmed_scn` (`ledger.sql`). The handover of an initial
+        load ends when everything up to its SCN is confirmed.
 
         Raises:
-            psycopg.Error: it could not be; again does no harm.
+            psycopg.Error: it failed; it can be repeated.
         """
         name, confirmed = self._subscription, self.confirmed_scn
         if 0 < self.handover.scn <= confirmed:

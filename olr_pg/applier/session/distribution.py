@@ -1,8 +1,9 @@
-"""The distribution of whole transactions, and of events in between, to the workers of the tables.
+"""Distributes whole transactions, and the events between them, to the workers of their tables.
 
-Everything comes in one order, and is handed on in it. Only LOB values that are left out wait: they
-go in with their transaction's changes of the table, which come behind them. Where such a
-transaction changes nothing else of the table, they go in alone, in front of what commits later.
+Everything arrives in one order and is passed on in that order. Only missing LOB values wait: they
+are applied with their transaction's changes of the same table, which arrive after them. If the
+transaction has no other changes of that table, they are applied alone, before anything that commits
+later.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _log = structlog.get_logger(__name__)
 
 
 class Distribution:
-    """Hands out to the workers; a table's changes and events each in their order.
+    """Passes changes and events to the workers, in order for each table.
 
     Args:
-        tables: whose events count.
-        is_stream: all tables are one stream.
+        tables: the tables whose events are used.
+        is_stream: whether all tables form one stream.
     """
 
     def __init__(self, workers: Workers, tables: Collection[str], *, is_stream: bool) -> None:
@@ -43,11 +44,11 @@ class Distribution:
 
     @property
     def waiting_scn(self) -> int | None:
-        """The lowest commit SCN of what waits here; None where nothing does."""
+        """The lowest commit SCN that waits here; None if nothing waits."""
         return min((event.commit_scn for event in self._lost), default=None)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Take an event; everything in front of it has been delivered."""
+        """Process an event; everything before it has been delivered."""
         self.release(event.barrier)
         if event.table not in self._tables:
             return
@@ -57,7 +58,9 @@ class Distribution:
             self._announce(event)
 
     def deliver(self, table: str, selection: Selection) -> None:
-        """Hand changes of a table to its worker, with the LOB values that are left out of them."""
+        """Give changes of a table to its worker, with the missing LOB values that belong to
+        them.
+        """
         for event in self._lost_of(table):
             rows = rows_of(selection, event.table, event.commit_scn, event.xid)
             if len(rows):
@@ -75,7 +78,7 @@ class Distribution:
         self._workers.deliver(table, selection)
 
     def deliver_spooled(self, spool: Spool) -> None:
-        """Hand a whole spooled transaction to the workers of its tables."""
+        """Give a whole spooled transaction to the workers of its tables."""
         _log.info("a spooled transaction is whole", xid=format_xid(spool.xid), bytes=spool.size)
         for table, spooled in spool.finish().items():
             self.release(spooled.commit_scn)
@@ -86,17 +89,19 @@ class Distribution:
             self._workers.of(table).deliver_spooled(table, spooled)
 
     def release(self, scn: int = MAX_SCN) -> None:
-        """Hand on what waits of a commit SCN below this: all before this SCN was delivered."""
+        """Pass on what waits with a commit SCN below `scn`; everything before `scn` was
+        delivered.
+        """
         for event in [event for event in self._lost if event.commit_scn < scn]:
             self._lost.remove(event)
             self._announce(event)
 
     def forget(self) -> None:
-        """Forget what waits: it comes again."""
+        """Discard what waits, because it is delivered again."""
         self._lost.clear()
 
     def _lost_of(self, table: str) -> list[SchemaEvent]:
-        """Return the LOB values that wait for changes of a table, in commit order."""
+        """Return the missing LOB values that wait for changes of a table, in commit order."""
         return [event for event in self._lost if table in (event.table, STREAM)]
 
     def _announce(self, event: SchemaEvent) -> None:

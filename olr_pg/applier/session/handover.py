@@ -1,9 +1,9 @@
-"""The handover from the initial load: replication starts where the loaded tables need it.
+"""The handover from the initial load to replication: it determines where replication starts.
 
-A table was loaded as of S. A transaction that was open at S and commits later began at or after
-the load's start SCN, so replication starts there; what commits up to S is skipped by the ledger,
-which has S for the table. Once everything up to S is confirmed, the server's checkpoint alone says
-where to start.
+A table was loaded as of SCN S. A transaction that was open at S and commits later began at or after
+the load's start SCN, so replication starts there. Transactions that committed up to S are skipped,
+because the ledger contains S for the table. When everything up to S is confirmed, the server's
+checkpoint alone determines the start.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ ON CONFLICT (subscription, source_table) DO UPDATE SET commit_scn = excluded.com
 
 
 class Created(NamedTuple):
-    """A table that was made, without rows, while its redo was read.
+    """A table that was created empty in the target while its CREATE TABLE was read from redo.
 
     Attributes:
-        scn: that the statement committed at.
-        start_scn: no transaction that was open then began before it; 0 the oldest log.
+        scn: the commit SCN of the statement.
+        start_scn: no transaction that was open then began before it; 0 for the oldest log.
         obj: `Table.object_key`.
     """
 
@@ -59,14 +59,14 @@ class Created(NamedTuple):
 
 
 class Handover(NamedTuple):
-    """The loads of a subscription that replication has not passed yet.
+    """The loads of a subscription that replication has not caught up with yet.
 
     Attributes:
-        scn: the highest SCN that tables were loaded as of; 0 where there is nothing to hand over.
-        start_scn: where to start for their sake; 0 the oldest log.
-        covers_all: every table of the subscription was loaded, so that nothing before
-            `start_scn` is needed by another one.
-        tables: that were loaded.
+        scn: the highest SCN of the loads; 0 if there is nothing to hand over.
+        start_scn: the SCN to start at for these loads; 0 for the oldest log.
+        covers_all: whether every table of the subscription was loaded, so that no table needs redo
+            before `start_scn`.
+        tables: the loaded tables.
     """
 
     scn: int = 0
@@ -78,7 +78,7 @@ class Handover(NamedTuple):
         """Return the SCN to start at.
 
         Args:
-            saved_scn: of the server's checkpoint, None where it has none.
+            saved_scn: of the server's checkpoint; None without one.
             configured_scn: where to start without a checkpoint.
         """
         if saved_scn is not None:
@@ -92,13 +92,13 @@ class Handover(NamedTuple):
 def read_handover(
     connection: Connection[Any], subscription: str, tables: Collection[str]
 ) -> Handover:
-    """Return the loads that are to be handed over.
+    """Return the loads that need a handover.
 
     Args:
-        tables: every ``OWNER.NAME`` of the subscription, empty where they are not known.
+        tables: every ``OWNER.NAME`` of the subscription, empty if unknown.
 
     Raises:
-        OlrPgError: 5107, a table is loaded only in part.
+        OlrPgError: 5107, a table is only partly loaded.
     """
     loads = connection.execute(_READ, (subscription,)).fetchall()
     for name, scn, _, finished, _ in loads:
@@ -118,20 +118,20 @@ def read_handover(
 
 
 def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> None:
-    """Note that replication is past the loads up to `confirmed_scn`."""
+    """Record that replication has caught up with the loads up to `confirmed_scn`."""
     connection.execute(_DONE, (subscription, confirmed_scn))
 
 
 def begin_created(
     connection: Connection[Any], subscription: str, table: str, target: str, created: Created
 ) -> bool:
-    """Note that a table is as if it had been loaded, without a row, as it was made.
+    """Record a newly created table as loaded without rows at its creation.
 
     Args:
-        target: as the ledger names it.
+        target: its name in the ledger.
 
     Returns:
-        False where the ledger knows the table already.
+        False if the ledger already contains the table.
     """
     values = {
         "subscription": subscription,

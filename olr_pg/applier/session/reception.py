@@ -1,6 +1,6 @@
-"""The reception of elements: cut into changes per table, kept back until their Commit is here.
+"""Separates received elements by table, and keeps changes until their Commit arrives.
 
-A transaction that is open waits in memory, or in the spool where it is too large for that.
+The changes of an open transaction wait in memory, or in the spool if they are too large.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _log = structlog.get_logger(__name__)
 
 
 class Reception:
-    """Delivers what committed, and keeps what is open.
+    """Delivers committed changes, and keeps those of open transactions.
 
     Args:
-        unconfirmed: counts what comes.
-        has_stopped: whether nothing is applied any more.
+        unconfirmed: counts what is received.
+        has_stopped: tells whether nothing more is applied.
 
     Attributes:
-        open_scn: the commit SCN of the transaction that is here in part, None where there is none.
-        last_scn: the highest commit SCN that came.
+        open_scn: the commit SCN of the transaction that was partly received; None if there is none.
+        last_scn: the highest commit SCN received.
     """
 
     def __init__(
@@ -67,19 +67,19 @@ class Reception:
         self.last_scn = 0
 
     def take(self, elements: Elements) -> None:
-        """Take the next run of elements."""
+        """Process the next run of elements."""
         self._unconfirmed.add(elements.blob.size)
         for chunk in self._rows.feed(elements.blob):
             self._take_rows(chunk)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Take what happened to a table between two transactions."""
+        """Process an event of a table between two transactions."""
         self._distribution.tell(event)
         if not event.past:
             self.last_scn = max(self.last_scn, event.commit_scn)
 
     def forget(self, confirmed_scn: int) -> None:
-        """Forget what is open: everything that is not confirmed comes again."""
+        """Discard open changes, because everything that is not confirmed is delivered again."""
         self._tail, self._tail_bytes, self._spool = [], 0, None
         self._rows.forget()
         self._unconfirmed.forget()
@@ -122,19 +122,19 @@ class Reception:
     def _by_name(
         self, chunk: ReceivedChanges, rows: npt.NDArray[np.int64]
     ) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-        """Group row changes by what they go to."""
+        """Group row changes by the queue that they belong to."""
         if not self._is_stream:
             yield from by_name(chunk, rows)
         elif len(rows):
             yield STREAM, rows
 
     def _keep_open(self, table: str, selection: Selection) -> None:
-        """Keep changes of the transaction whose Commit is not here yet."""
+        """Keep changes of a transaction whose Commit has not arrived yet."""
         self._tail.append((table, selection))
         self._tail_bytes += selection.value_bytes()
 
     def _begin_spool(self) -> None:
-        """Spool the open transaction, which is too large to wait in memory."""
+        """Move the open transaction to the spool, because it is too large for memory."""
         spool = Spool(self._spools, self._settings.byte_order, self._is_hopeless)
         for table, selection in self._tail:
             spool.add(table, selection)

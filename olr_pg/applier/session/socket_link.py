@@ -1,4 +1,4 @@
-"""The link to a server over a socket."""
+"""A connection to the server over a socket."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from olr_pg.wire.client import ClientProtocol
 
 _TOGETHER_BYTES: Final = 2 << 20
-"""What is received at once, about: each run of elements is parsed and handed on as a whole."""
+"""Approximate bytes per receive; each run of elements is parsed and passed on as a whole."""
 
 _STOP_MILLISECONDS: Final = 250
 
 
 class SocketLink:
-    """A `wire.link.ServerLink`.
+    """Implements `wire.link.ServerLink` over a socket.
 
     Args:
         connected: the socket, which it closes.

@@ -1,1 +1,1 @@
-"""Changes of one table to the SQL and the COPY data that apply them."""
+"""Converts changes of one table to SQL statements and COPY data."""

@@ -1,4 +1,4 @@
-"""One statement that changes a target table, and what it is put together from."""
+"""A statement that changes a target table, and functions to build it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class BoundStatement(NamedTuple):
         query: with ``%b`` placeholders; of a COPY, whole. UTF-8.
         parameters: its parameters, none for a COPY.
         copy: the COPY's stream.
-        expected: rows it must touch.
-        advice: what to look at where it touches none.
+        expected: number of rows that it must affect.
+        advice: what to check if it affects none.
     """
 
     kind: DmlKind
@@ -42,14 +42,14 @@ NO_KEY_ACTION: Final = (
     " with `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`, or load the"
     " table anew: `olr-pg initial-load --anew --table OWNER.NAME`"
 )
-"""What to do where redo does not tell which row a change is of."""
+"""What to do if the redo does not contain the key of a changed row."""
 
 
 class UnwritableError(Exception):
-    """No statement can bring a change in.
+    """Raised if no statement can apply a change.
 
     Attributes:
-        error: as it is reported.
+        error: the error to report.
     """
 
     def __init__(self, number: int, error: OlrPgError) -> None:
@@ -59,7 +59,7 @@ class UnwritableError(Exception):
 
 
 class KeyMissingError(UnwritableError):
-    """A change does not have its key's values."""
+    """Raised if a change lacks values of its key."""
 
     def __init__(self, number: int) -> None:
         super().__init__(
@@ -73,12 +73,12 @@ class KeyMissingError(UnwritableError):
 
 
 def name_of(name: str) -> sql.SQL:
-    """Return a column's name in a statement with parameters."""
+    """Return a column's quoted name for a statement with parameters."""
     return escape_percent_signs(sql.Identifier(name))
 
 
 def type_of(column: TargetColumn) -> sql.SQL:
-    """Return the type of a column's values, below a domain."""
+    """Return the type of a column's values; for a domain, its base type."""
     return escape_percent_signs(sql.SQL(column.base_name))
 
 

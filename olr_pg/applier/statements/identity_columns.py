@@ -1,4 +1,6 @@
-"""Columns GENERATED ALWAYS AS IDENTITY: PostgreSQL inserts what it is told to, but updates none."""
+"""Handles columns GENERATED ALWAYS AS IDENTITY: PostgreSQL accepts given values in inserts, but not
+in updates.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class IdentityError(UnwritableError):
-    """A change sets a column GENERATED ALWAYS AS IDENTITY, which PostgreSQL lets nobody update."""
+    """Raised if an update changes a column GENERATED ALWAYS AS IDENTITY, which PostgreSQL does not
+    allow.
+    """
 
     def __init__(self, number: int, target: TargetTable, column: TargetColumn) -> None:
         super().__init__(
@@ -33,13 +37,13 @@ class IdentityError(UnwritableError):
 
 
 def identities(plan: TablePlan) -> list[int]:
-    """Return the places of the columns outside the key that are GENERATED ALWAYS AS IDENTITY."""
+    """Return the indexes of the columns outside the key that are GENERATED ALWAYS AS IDENTITY."""
     key = set(plan.key.tolist())
     return [i for i, one in enumerate(plan.target.columns) if one.identity == "a" and i not in key]
 
 
 def leave_identities(plan: TablePlan, changes: TargetChanges) -> None:
-    """Take identity columns outside the key out of updates that leave them as they are.
+    """Remove identity columns outside the key from updates that do not change them.
 
     Raises:
         IdentityError: an update sets one to another value.
@@ -53,10 +57,10 @@ def leave_identities(plan: TablePlan, changes: TargetChanges) -> None:
 
 
 def check_identity(plan: TablePlan, changes: TargetChanges, number: int, column: int) -> None:
-    """Check that an update leaves an identity column as it is.
+    """Check that an update does not change an identity column.
 
     Raises:
-        IdentityError: it does not, or does not say what it was.
+        IdentityError: it changes the column, or its old value is missing.
     """
     before, after = (image.value(number, column) for image in (changes.before, changes.after))
     if before != after or changes.before.length[number, column] == ABSENT:

@@ -1,8 +1,9 @@
-"""Changes of a key in a target table that has columns the source does not have.
+"""Changes of a key in a target table with columns that the source lacks.
 
-A change of the key is the delete of the old row and the insert of the new one (`net_change`), which
-would give such columns their defaults again. So there it is an UPDATE of its own, unless keys move
-over each other: PostgreSQL looks for duplicates with each UPDATE, and refuses the first of them.
+A change of the key is normally a delete of the old row and an insert of the new one (`net_change`).
+That would reset such columns to their defaults. So the change is its own UPDATE, unless keys move
+over each other: PostgreSQL checks for duplicates in each UPDATE, and would refuse the first of
+them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ I64 = npt.NDArray[np.int64]
 
 
 def whole_row(plan: TablePlan, changes: TargetChanges) -> I64:
-    """Return the places of the columns that must be known to insert a row with a new key."""
+    """Return the indexes of the columns that must be known to insert a row with a new key."""
     if len(plan.movable) == len(plan.whole) or _overlap(plan, changes):
         return plan.whole
     return plan.movable
 
 
 def _overlap(plan: TablePlan, changes: TargetChanges) -> bool:
-    """Tell whether a row gets a key that another one gives up only later."""
+    """Tell whether a row gets a key that another row gives up only later."""
     length = changes.after.length[:, plan.key]
     sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
     taken: set[Key | None] = set()

@@ -1,8 +1,8 @@
-"""LOB values that are left out of changes, put to the changes that they belong to.
+"""Assigns missing LOB values to the changes that they belong to.
 
-They come as an event in front of their transaction, by table, with the number of changes in front
-of them. A value belongs to the last change that is in front of it or lacks it; to the first one
-where there is none.
+They arrive as an event before their transaction, for each table, with the number of changes before
+them. A value belongs to the last change before it or to a later change that lacks it; if there is
+no change before it, to the first one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class LostValues(NamedTuple):
-    """The lost values that belong to one change.
+    """The missing LOB values that belong to one change.
 
     Attributes:
         table: ``OWNER.NAME``.
-        before: values of changes in front of it that are not delivered.
-        after: its own, and those of changes behind it that are not delivered.
+        before: values of earlier changes that are not delivered.
+        after: its own, and those of later changes that are not delivered.
     """
 
     table: str
@@ -41,7 +41,7 @@ class LostValues(NamedTuple):
 
 
 def lost_document(marked: Iterable[tuple[int, LostValues]]) -> str | None:
-    """Write values by the number of their change as JSON; None where there are none."""
+    """Write values as JSON by the index of their change; None if there are none."""
     document = [
         [number, one.table, list(map(lob_document, one.before)), list(map(lob_document, one.after))]
         for number, one in marked
@@ -50,10 +50,10 @@ def lost_document(marked: Iterable[tuple[int, LostValues]]) -> str | None:
 
 
 def read_lost(document: str | None) -> dict[int, LostValues]:
-    """Read what `lost_document` wrote.
+    """Read the JSON of `lost_document`.
 
     Raises:
-        ValueError, KeyError, TypeError: it is not what this release writes.
+        ValueError, KeyError, TypeError: it is not in this release's format.
     """
     return {
         int(number): LostValues(table, tuple(map(read_lob, before)), tuple(map(read_lob, after)))
@@ -62,16 +62,16 @@ def read_lost(document: str | None) -> dict[int, LostValues]:
 
 
 def lob_document(lob: LostLob) -> dict[str, Any]:
-    """Write one of them as JSON."""
+    """Write one value as JSON."""
     key = [[name, None if value is None else value.hex()] for name, value in lob.key]
     return {**lob._asdict(), "kind": int(lob.kind), "key": key}
 
 
 def read_lob(document: Mapping[str, Any]) -> LostLob:
-    """Read what `lob_document` made.
+    """Read the JSON of `lob_document`.
 
     Raises:
-        ValueError, KeyError, TypeError: it did not.
+        ValueError, KeyError, TypeError: it is not in that format.
     """
     inserts, deletes, updates = document["before"]
     return LostLob(

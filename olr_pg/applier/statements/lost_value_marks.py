@@ -1,4 +1,4 @@
-"""Marks on the rows of a selection whose LOB values redo did not hold whole."""
+"""Marks rows of a selection whose LOB values the redo contained only partly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class LostValueMarks:
-    """Puts the values of one transaction and table to its changes, which may come in parts.
+    """Assigns the missing values of one transaction and table to its changes, which can arrive in
+    parts.
 
     Args:
         table: ``OWNER.NAME``.
         lobs: in their order.
-        total: how many changes there are in all parts; at least one.
+        total: number of changes in all parts together, 1 or more.
     """
 
     def __init__(self, table: str, lobs: Sequence[LostLob], total: int) -> None:
@@ -32,10 +33,10 @@ class LostValueMarks:
         self._seen = 0
 
     def mark(self, selection: Selection, rows: npt.NDArray[np.int64]) -> Selection:
-        """Return the selection with those of the values that belong to its changes.
+        """Return the selection with the missing values that belong to its changes.
 
         Args:
-            rows: numbers of the changes of the transaction and table in it.
+            rows: the indexes of its changes within the transaction and table.
         """
         end = self._seen + len(rows)
         found: dict[int, LostValues] = {}
@@ -53,7 +54,7 @@ class LostValueMarks:
 
 
 def with_lost(selection: Selection, found: Mapping[int, LostValues]) -> Selection:
-    """Return the selection with more values that are left out, by the number of the change."""
+    """Return the selection with further missing values, by the index of the change."""
     if not found:
         return selection
     mark = np.full(len(selection), -1, np.int64) if selection.mark is None else selection.mark

@@ -1,4 +1,4 @@
-"""The SQL of one change by itself: it must touch exactly one row."""
+"""Makes the SQL of a single change, which must affect exactly one row."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 
 
 def one_change_step(plan: TablePlan, changes: TargetChanges, number: int) -> BoundStatement:
-    """Return the statement of one change, which must touch one row.
+    """Return the statement of one change; it must affect one row.
 
-    Without a key the row is found by its old values; of equal rows one is taken.
+    Without a key the row is found by its old values; of several equal rows one is changed.
 
     Raises:
-        KeyMissingError: the change does not have its key, or nothing to find the row by.
-        IdentityError: it sets a column that PostgreSQL lets nobody set.
+        KeyMissingError: the change lacks its key, or values to find the row by.
+        IdentityError: it changes a column GENERATED ALWAYS.
     """
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.INSERT:
@@ -95,13 +95,13 @@ def _set(
 
 
 class _Found(NamedTuple):
-    """The condition by which a statement finds the one row that it is about.
+    """The WHERE condition of the row that a statement changes.
 
     Attributes:
-        head: a WITH clause whose ``found`` is the row; empty where the condition is enough.
+        head: a WITH clause that selects the row as ``found``; empty if the condition is enough.
         parameters: of both.
-        is_searched: there is a head.
-        advice: what to look at where there is no such row.
+        is_searched: whether there is a head.
+        advice: what to check if the row is missing.
     """
 
     head: sql.Composable
@@ -112,10 +112,10 @@ class _Found(NamedTuple):
 
 
 def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
-    """Return how to find the row of a before image.
+    """Return the WHERE condition that identifies a row by its before image.
 
     Raises:
-        KeyMissingError: the image does not tell it.
+        KeyMissingError: the image lacks values for it.
     """
     if len(plan.key) == 0:
         return _search(plan, before, number)
@@ -130,11 +130,11 @@ def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
 
 
 def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
-    """Return how to find the row of a before image without a key.
+    """Return the WHERE condition that identifies a row by its before image, without a key.
 
-    The image need not have all columns: Oracle logs no LOBs, not always the NULLs at a row's end,
-    and without supplemental logging of all columns few. Rows that differ in other columns could
-    all be meant, so none is taken then.
+    The image can lack columns: Oracle does not log LOBs, nor always trailing NULLs, and without
+    supplemental logging of all columns it logs few. Rows that differ in the missing columns all
+    match, so in that case no row is changed.
     """
     named = set(np.flatnonzero(before.length[number] != ABSENT).tolist())
     columns = [i for i in sorted(named) if plan.target.columns[i].comparable]
@@ -174,9 +174,10 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
 
 
 def _same_bytes(column: TargetColumn) -> LiteralString:
-    """Compare bytes: a nondeterministic collation calls other texts equal, which is another row.
+    """Return a condition that compares bytes, because a nondeterministic collation treats different
+    texts as equal.
 
-    So does citext; of an enum the text is compared, too.
+    The same applies to citext; for an enum its text is compared.
     """
     if column.kind == PgKind.TEXT and column.base_oid != PgKind.TEXT:
         return 't.{}::text IS NOT DISTINCT FROM %b::{}::text COLLATE "C"'

@@ -1,9 +1,10 @@
-"""Deletes and inserts in place of UPDATE, for transactions whose rows exchange their keys.
+"""Replaces UPDATE by deletes and inserts, for transactions whose rows exchange their keys.
 
-Oracle checks keys at the end of a statement, PostgreSQL with each row. So values of a unique key
-that change places (``SET position = position + 1``) meet a duplicate, and so do primary keys where
-the whole row is not known, which could be inserted again (`net_change`). Here one statement takes
-the rows out of the target as they are, and puts all of them back with what the transaction changed.
+Oracle checks keys at the end of a statement, PostgreSQL for each row. So values of a unique key
+that are exchanged (``SET position = position + 1``) cause a duplicate. The same happens to primary
+keys if the whole row is unknown, so that it cannot be inserted again (`net_change`). This module
+makes one statement that deletes the rows from the target and inserts them again with the
+transaction's changes.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ I64 = npt.NDArray[np.int64]
 
 
 class _Rows(NamedTuple):
-    """The rows that a transaction changes; each has the number of the first change of it.
+    """The rows that a transaction changes; each is numbered by its first change.
 
     Attributes:
-        deleted, old, new: rows that the target has to lose, has to keep, and does not have.
-        cells: what the transaction sets.
+        deleted, old, new: rows to delete, rows to update, and rows to insert.
+        cells: the values that the transaction sets.
     """
 
     deleted: I64
@@ -45,7 +46,7 @@ class _Rows(NamedTuple):
 def rewritten(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> list[BoundStatement]:
     """Return the statements of one transaction's changes.
 
-    Empty where its rows cannot be told apart, or none could have changed places with another one.
+    The list is empty if its rows cannot be identified, or if no rows can have exchanged keys.
 
     Args:
         changes: with whole before images.
@@ -63,7 +64,7 @@ def rewritten(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> list[B
 
 
 def _rows(plan: TablePlan, changes: TargetChanges) -> _Rows | None:
-    """Return the rows by their ROWIDs; None where those do not tell them."""
+    """Return the rows by their ROWIDs; None if ROWIDs do not identify them."""
     if (changes.row == 0).any():
         return None
     before, after, kinds = changes.before, changes.after, changes.kind.tolist()
@@ -93,7 +94,7 @@ def _rows(plan: TablePlan, changes: TargetChanges) -> _Rows | None:
 
 
 def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundStatement:
-    """Return the statement that takes rows out and puts them back."""
+    """Return the statement that deletes the rows and inserts them again."""
     old, target, before = rows.old, plan.target, changes.before
     keys = before._replace(length=np.full_like(before.length, ABSENT))
     keys.length[:, plan.key] = before.length[:, plan.key]
@@ -111,7 +112,7 @@ def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundSta
 def _statement(plan: TablePlan, is_set: npt.NDArray[np.bool_]) -> sql.Composed:
     """Return the statement for rows of which some set these columns.
 
-    What is put back is sorted: nothing goes in before everything is out.
+    The inserted rows are sorted, so that no insert runs before all deletes are done.
     """
     columns = plan.target.columns
     kept = [place for place, column in enumerate(columns) if not column.generated]
@@ -137,7 +138,7 @@ def _statement(plan: TablePlan, is_set: npt.NDArray[np.bool_]) -> sql.Composed:
 
 
 def _value(plan: TablePlan, is_set: npt.NDArray[np.bool_], place: int) -> sql.Composed:
-    """Return a column of a row that is put back."""
+    """Return a column's expression for an inserted row."""
     name = name_of(plan.target.columns[place].name)
     if not is_set[place]:
         return sql.SQL("t.{}").format(name)

@@ -1,8 +1,7 @@
-"""Changes of one transaction that have to do with one another, because they share keys.
+"""Groups changes of one transaction that share keys.
 
-Oracle checks keys at the end of a statement, so rows may take one another's keys
-(``SET k = k + 1``, two rows that change places). Such changes conflict one by one, though they go
-in as a set.
+Oracle checks keys at the end of a statement, so rows can exchange keys (``SET k = k + 1``, or two
+rows that swap). Such changes conflict one by one, although they succeed as a set.
 """
 
 from __future__ import annotations
@@ -27,17 +26,18 @@ I64 = npt.NDArray[np.int64]
 Key = tuple[bytes, ...]
 
 ATTEMPTS_MAX: Final = 16
-"""Sets of one transaction that may be refused for shared keys: each costs as much as all rows."""
+"""Maximum number of refused sets per transaction; each attempt costs as much as all rows."""
 
 
 class PlacedKeys:
-    """The keys at which a transaction has put rows while it goes in change by change.
+    """The keys at which a transaction has written rows, while it is applied change by change.
 
-    A row may be where another one was that Oracle moved in the same statement, and that is missing
-    in the target or was overwritten. A change of that one is no change of the row that is there.
+    A row can be at the key of another row that Oracle moved in the same statement, and that is
+    missing or overwritten in the target. A change of that other row must not be applied to the row
+    that is there.
 
     Args:
-        key: places of the key's columns.
+        key: indexes of the key's columns.
     """
 
     def __init__(self, key: I64) -> None:
@@ -45,7 +45,7 @@ class PlacedKeys:
         self._row: dict[Key, int] = {}
 
     def note(self, changes: TargetChanges, number: int) -> None:
-        """Note the keys of a change that was applied."""
+        """Record the keys of a change that was applied."""
         before, after = images(changes, number, self._key)
         row = int(changes.row[number])
         if before == after:
@@ -56,19 +56,21 @@ class PlacedKeys:
             self._row[after] = row
 
     def displaces(self, changes: TargetChanges, number: int) -> bool:
-        """Tell whether another row is known to be at the key of the row that a change is of."""
+        """Tell whether a different row is known to be at the key of the row that a change refers
+        to.
+        """
         before, _ = images(changes, number, self._key)
         row = int(changes.row[number])
         return before is not None and row != 0 and self._row.get(before, row) not in (0, row)
 
 
 class SharedKeys:
-    """The changes of one transaction that go in one by one, and which belong together.
+    """The changes of one transaction that is applied change by change, in groups that share keys.
 
     Attributes:
-        placed: where they have put rows so far.
-        left: those that are not left out, nor in before their turn.
-        attempts: sets that were refused.
+        placed: the keys at which they have written rows so far.
+        left: the changes that are neither skipped nor applied early with a group.
+        attempts: number of refused sets.
     """
 
     def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
@@ -82,18 +84,20 @@ class SharedKeys:
         self.attempts = 0
 
     def change(self, number: int) -> Selection:
-        """Return one of them."""
+        """Return one change."""
         return self.part.part(slice(number, number + 1))
 
     def rest(self, number: int) -> npt.NDArray[np.bool_]:
-        """Return a change and those behind it that share keys with it."""
+        """Return which changes from `number` on share keys with it, itself included."""
         rows = np.zeros(len(self.part), np.bool_)
         first = self._found()
         rows[number:] = (first == first[number])[number:]
         return rows & self.left
 
     def is_alone(self, number: int) -> bool:
-        """Tell whether a change shares keys with no other, or sets were tried often enough."""
+        """Tell whether a change shares keys with no other, or the maximum of attempts is
+        reached.
+        """
         return self.attempts >= ATTEMPTS_MAX or self._sizes()[self._found()[number]] < 2
 
     def _sizes(self) -> I64:
@@ -114,11 +118,11 @@ class SharedKeys:
 
 
 def groups_sharing_keys(changes: TargetChanges, key: I64) -> I64:
-    """Return for each change the first of those that it shares keys with, also through others.
+    """Return for each change the first change that it shares keys with, directly or through others.
 
     Args:
         changes: with the key's columns of all images.
-        key: places of the key's columns.
+        key: indexes of the key's columns.
     """
     first = list(range(len(changes.kind)))
 
@@ -137,7 +141,7 @@ def groups_sharing_keys(changes: TargetChanges, key: I64) -> I64:
 
 
 def images(changes: TargetChanges, number: int, key: I64) -> tuple[Key | None, Key | None]:
-    """Return the row's keys before and after a change; None where there is no row or no key."""
+    """Return the row's keys before and after a change; None without a row or a key."""
     kind = int(changes.kind[number])
     before = None if kind == DmlKind.INSERT else _key(changes.before, number, key, {})
     if kind == DmlKind.DELETE or (kind == DmlKind.UPDATE and before is None):
@@ -147,7 +151,7 @@ def images(changes: TargetChanges, number: int, key: I64) -> tuple[Key | None, K
 
 
 def _key(image: Cells, number: int, key: I64, known: Mapping[int, bytes]) -> Key | None:
-    """Return the key of an image; `known` says what columns are that it does not have."""
+    """Return the key of an image; `known` contains columns that the image lacks."""
     values = []
     for place, column in enumerate(key.tolist()):
         value = image.value(number, column)

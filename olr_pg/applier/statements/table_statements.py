@@ -1,4 +1,4 @@
-"""The SQL that brings changes into one target table.
+"""Makes the SQL that applies changes to one target table.
 
 Facts: architecture, “How a batch becomes statements”, “What PostgreSQL does and refuses”.
 """
@@ -47,10 +47,10 @@ def steps(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> Iterator[B
     """Yield the statements of these changes, in order.
 
     Args:
-        copy_rows: inserts from which on COPY is used.
+        copy_rows: number of inserts from which COPY is used.
 
     Raises:
-        UnwritableError: no statement can bring a change in.
+        UnwritableError: no statement can apply a change.
     """
     leave_identities(plan, changes)
     writer = SetWriter(plan, copy_rows)
@@ -84,7 +84,7 @@ def _without_key(writer: SetWriter, changes: TargetChanges) -> Iterator[BoundSta
 
 
 class SetWriter:
-    """Sets of rows as statements."""
+    """Makes statements from sets of rows."""
 
     def __init__(self, plan: TablePlan, copy_rows: int) -> None:
         self.plan = plan
@@ -123,11 +123,11 @@ class SetWriter:
         )
 
     def updates(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
-        """Yield the UPDATE of rows by their keys, whatever columns each of them sets.
+        """Yield the UPDATE of rows by their keys; rows can set different columns.
 
-        A column that some rows set and others do not gets its own value in the latter. PostgreSQL
-        compares values, not lists of columns, when it looks for indexes to change (HOT), keys to
-        check, and values to store outside of the row: one that stays costs none of that.
+        If only some rows set a column, the other rows set it to its own value. PostgreSQL compares
+        values, not column lists, when it decides about index updates (HOT), key checks, and TOAST
+        storage. So setting an unchanged value adds no such cost.
         """
         masks, counts = column_masks(self.plan, cells, rows)
         if counts.max(initial=0) < len(rows):
@@ -203,7 +203,7 @@ class SetWriter:
 
 
 def copying(plan: TablePlan, stream: memoryview, rows: int) -> BoundStatement:
-    """Compose the COPY of `rows` rows into `plan.inserted`."""
+    """Return the COPY of `rows` rows into `plan.inserted`."""
     names = tuple(plan.target.columns[i].name for i in plan.inserted)
 
     def compose() -> sql.Composed:
@@ -219,13 +219,14 @@ def copying(plan: TablePlan, stream: memoryview, rows: int) -> BoundStatement:
 def overwriting(
     plan: TablePlan, changes: TargetChanges, number: int, *, displaced: bool
 ) -> list[BoundStatement]:
-    """Compose what puts the row of a conflicting change into place, empty where it cannot be.
+    """Return the statements that write the row of a conflicting change; empty if that is
+    impossible.
 
-    The rows with the old and the new key go away and the whole row comes in: for an update only
-    where the change has the whole row (never upsert a part).
+    They delete the rows with the old and the new key and insert the whole row. For an update, the
+    change must contain the whole row; a partial row is never inserted.
 
     Args:
-        displaced: the row at the old key is another one, which stays.
+        displaced: whether a different row is at the old key; it stays.
     """
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.DELETE or len(plan.key) == 0:

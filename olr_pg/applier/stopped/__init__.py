@@ -1,1 +1,1 @@
-"""Tables that stopped: what is held for them, why they stopped, and what DDL does to them."""
+"""Stopped tables: their held changes, the reasons why they stopped, and how DDL affects them."""

@@ -1,10 +1,9 @@
-"""The check that a target table still has the columns that its plan was made with.
+"""Checks that a target table still has the columns that its plan was made with.
 
-A plan outlives its batch, and somebody may alter the target beside a running applier. PostgreSQL
-reads composite values by place, casts what comes for a column of another type, and rounds to fewer
-digits: such values would go into the wrong columns or be others, without an error. So each target
-transaction asks for the columns once it has locked the table, which keeps them as they are to its
-end.
+A plan is used for many batches, and an operator can alter the target meanwhile. PostgreSQL reads
+composite values by position, casts values for a column of another type, and rounds to fewer digits.
+So values could silently go to wrong columns or change. Therefore each target transaction reads the
+columns after it has locked the table; the lock protects them until it ends.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PLANS_MAX: Final = 5
-"""Plans in a row that the target may outrun."""
+"""Maximum number of plans in a row that become invalid by alterations."""
 
 _INSTEAD: Final = """ || CASE WHEN EXISTS (
     SELECT FROM pg_rewrite WHERE ev_class = to_regclass(%(table)s) AND is_instead
         AND ev_type <> '1' AND ev_enabled = ANY(%(states)s)) THEN ' instead' ELSE '' END
 """
-"""A rule that sends rows elsewhere, and which `table_kinds.refuse_kind` refuses."""
+"""A rule that redirects rows; `table_kinds.refuse_kind` refuses it."""
 
 _SHAPE: Final = (
     """
@@ -64,14 +63,14 @@ _log = structlog.get_logger(__name__)
 
 
 class TargetAlteredError(Exception):
-    """The target's columns are not those of the plan; what was written is to be rolled back."""
+    """Raised if the target's columns differ from the plan's; the caller must roll back."""
 
 
 class TargetShape:
-    """The columns of one target table, as its plan has them.
+    """The columns of one target table according to its plan.
 
     Args:
-        is_quiet: nothing may fire on it, either.
+        is_quiet: whether triggers and foreign keys must not fire on it either.
     """
 
     def __init__(self, target: TargetTable, *, is_quiet: bool = False) -> None:
@@ -86,42 +85,42 @@ class TargetShape:
         )
 
     def lock(self, connection: Connection[Any]) -> None:
-        """Lock the table as DML does, for what comes later in the transaction."""
+        """Lock the table as DML does, for the rest of the transaction."""
         connection.execute(self._lock)
 
     def send(self, connection: Connection[Any]) -> Cursor[Any]:
-        """Send the query of the target's columns, whose answer `compare` reads (pipelined)."""
+        """Send the query for the target's columns (pipelined); `compare` reads its answer."""
         return connection.execute(self._query, self._values)
 
     def compare(self, cursor: Cursor[Any]) -> None:
-        """Compare the columns that `send` asked for with the plan's.
+        """Compare the columns that `send` queried with the plan's.
 
         Raises:
-            TargetAlteredError: it is not what the plan was made with.
+            TargetAlteredError: they differ.
         """
         if cursor.fetchone() != (self._known,):
             raise TargetAlteredError(self._name)
 
     def check(self, connection: Connection[Any]) -> None:
-        """Read the target's columns and compare them: `send` and `compare` in one."""
+        """Read the target's columns and compare them: `send` and `compare` together."""
         self.compare(self.send(connection))
 
 
 def _modifier(column: TargetColumn) -> int:
-    """Return the column's own modifier: that of a domain stays as it is."""
+    """Return the column's own type modifier; that of a domain is not considered."""
     return column.modifier if column.type_oid == column.base_oid else -1
 
 
 def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
-    """Call `attempt`, and once more with a new plan where the target was altered meanwhile.
+    """Call `attempt`; if the target was altered meanwhile, call it again with a new plan.
 
     Args:
         attempt: writes in target transactions of its own.
-        drop: makes the next attempt plan anew.
+        drop: discards the plan.
 
     Raises:
-        RefusedError: it is altered again and again.
-        what `attempt` raises.
+        RefusedError: it was altered too often.
+        any error of `attempt`.
     """
     altered: TargetAlteredError | None = None
     for _ in range(PLANS_MAX):

@@ -1,10 +1,10 @@
-"""Source DDL carried out in the target, as `dictionary.evolution` understands it.
+"""Applies source DDL to the target, as interpreted by `dictionary.evolution`.
 
-A change that cannot be decoded comes as an event too, which stops its table.
+A change that cannot be decoded also arrives as an event, and stops its table.
 
-Everything of one event happens in one target transaction with the ledger's row, which then stands
-at the commit of the DDL: doing the event again finds it done. An event that the target cannot
-follow stops its table, as a change does that does not go in (`table_applier`).
+An event is applied in one target transaction that also advances the ledger's row to the commit of
+the DDL, so a repeated event is skipped. An event that the target cannot follow stops its table,
+like a change that fails (`table_applier`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _OBSTACLE: Final = (
     "take what stands in the way out of the target, `olr-pg errors retry`, and put it back as it"
     " fits the table then; or alter the target table yourself and `olr-pg errors skip`"
 )
-"""What to do where PostgreSQL refuses a step, mostly because of what depends on the table."""
+"""What to do if PostgreSQL refuses a step, mostly because of objects that depend on the table."""
 _PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
-"""Of an error's `where`: what leads to the redo of a change that cannot be decoded."""
+"""Keys of an error's `where` that lead to the redo of a change that cannot be decoded."""
 
 
 def apply_event(
@@ -53,16 +53,17 @@ def apply_event(
     event: SchemaEvent,
     source: Table | None = None,
 ) -> OlrPgError | None:
-    """Bring an event into the target or the hold, durably; nothing where it is there already.
+    """Apply an event to the target or add it to the hold, durably; do nothing if that was done
+    before.
 
     Args:
-        source: the table's definition before the event, as far as anyone told.
+        source: the table's definition before the event, if known.
 
     Returns:
-        Why the table stops with it, if it does.
+        The error that stops the table, if any.
 
     Raises:
-        psycopg.Error: an error that may pass.
+        psycopg.Error: a transient error.
     """
     ledger = event_ledger(settings, event.table)
     with connection.transaction():
@@ -88,7 +89,7 @@ def apply_event(
 
 
 def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
-    """Return the ledger of the table that an event names."""
+    """Return the ledger of the event's table."""
     target = ".".join(named_target(settings, table))
     return TableLedger(settings.subscription, table, target, settings.dbid)
 
@@ -101,13 +102,13 @@ def carry_out(
     *,
     decided: bool = False,
 ) -> OlrPgError | None:
-    """Do in the target what an event means, whole or not at all; return why not.
+    """Apply an event to the target, as a whole or not at all; return the error if not.
 
     Args:
-        connection: in a transaction that holds the lock of the ledger's row.
-        source: the table's definition before the event, as far as anyone told.
-        decided: somebody has skipped it: LOB values that are left out are noted, whatever the
-            policy says.
+        connection: in a transaction that has locked the ledger's row.
+        source: the table's definition before the event, if known.
+        decided: an operator has skipped the event: record missing LOB values regardless of the
+            policy.
     """
     try:
         with connection.transaction():
@@ -150,7 +151,7 @@ def _note_lobs(
     *,
     decided: bool,
 ) -> None:
-    """Note LOB values of changes of which nothing else is delivered."""
+    """Record missing LOB values of changes that are not delivered otherwise."""
     for lob in event.lobs:
         if not decided and stops(settings, event.table, lob):
             raise stop_error(event.table, lob)
@@ -176,7 +177,7 @@ def _target(
 
 
 def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
-    """Return the line of the error table for an event that stops its table."""
+    """Return the row of the error table for an event that stops its table."""
     scn, message = event.commit_scn, error.detail
     if event.is_fault:
         scn = int(error.where.get("scn", scn))

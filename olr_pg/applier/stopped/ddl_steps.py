@@ -1,11 +1,12 @@
-"""The steps of a DDL of the source (`dictionary.evolution.Step`), each as SQL in the target.
+"""Applies the steps of source DDL (`dictionary.evolution.Step`) as SQL in the target.
 
-What the target has already, because somebody altered it beforehand, is left as it is. A column
-whose type somebody chose by hand keeps it: what does not fit into it is told when it comes.
+If an operator has already made a change in the target, the step is skipped. A column whose type was
+chosen manually keeps it; values that do not fit cause an error when they arrive.
 
-A column that was added with a default has it in every row that there was, while no row's redo says
-so. PostgreSQL does the same with a default that is given with the new column, and as fast; it is
-taken off again, because the source's own may be an expression, of which only the value is known.
+A column that was added with a default has that value in all existing rows, although their redo does
+not contain it. PostgreSQL does the same for a default that is given with the new column, and as
+fast. The default is then removed, because the source's default can be an expression of which only
+the value is known.
 """
 
 from __future__ import annotations
@@ -57,16 +58,16 @@ _CODES: Final = {
     DdlKind.DROP_PARTITION: Code.PARTITION_DROPPED,
     DdlKind.DROP_TABLE: Code.TABLE_GONE,
 }
-"""Why a table stops with a step; of columns, that they changed."""
+"""The error with which a table stops for a step; for columns: that they changed."""
 
 _log = structlog.get_logger(__name__)
 
 
 def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
-    """Return the steps that the target is to go along with.
+    """Return the steps that must be applied to the target.
 
     Raises:
-        OlrPgError: 3072–3074, 5070, `apply.ddl` says that the table stops with one.
+        OlrPgError: 3072–3074, 5070, `apply.ddl` stops the table for a step.
     """
     wanted = []
     for step in event.evolution.steps:
@@ -98,11 +99,11 @@ def _is_same_in_target(settings: ApplierSettings, event: SchemaEvent, step: Step
 
 
 class StepWriter:
-    """Carries the steps of one event out, in the target transaction that is open.
+    """Applies the steps of one event, in the open target transaction.
 
     Args:
-        target: the table as it is before the event.
-        definition: the source's table behind the event.
+        target: the target table before the event.
+        definition: the source's table after the event.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class StepWriter:
         }
 
     def write(self, steps: Iterable[Step]) -> None:
-        """Carry the steps out, in order.
+        """Apply the steps in order.
 
         Raises:
             OlrPgError: 5016, 2054 and others of types and names.
@@ -152,7 +153,9 @@ class StepWriter:
         forget_table(self._connection, self._ledger)
 
     def _empty_partition(self, step: Step) -> None:
-        """Empty the target's partition; one that was dropped stays, for rows of its neighbour."""
+        """Empty the target's partition; a dropped partition is kept, for rows that now belong to
+        its neighbour.
+        """
         name = self._settings.choices.name(step.partition) if step.partition else ""
         found = find_partition(self._connection, self._target, name) if name else None
         if found is None:
@@ -164,7 +167,7 @@ class StepWriter:
         empty_table(self._connection, found)
 
     def _take_key(self, _: Step) -> None:
-        """Give the table the primary key of the one that was created in its place."""
+        """Give the table the primary key of the table that was created in its place."""
         definition = self._definition
         numbers = {column.intcol: column.name for column in definition.delivered}
         is_primary = definition.key_kind is KeyKind.PRIMARY
@@ -249,14 +252,14 @@ class StepWriter:
             self._alter("ALTER COLUMN {} SET NOT NULL", sql.Identifier(name))
 
     def _fill(self, name: str, default: sql.SQL) -> None:
-        """Give every row the default, in a column that somebody added beforehand."""
+        """Set the default in every row, for a column that an operator added beforehand."""
         query = sql.SQL("UPDATE {} SET {} = {}").format(
             self._target.identifier, sql.Identifier(name), default
         )
         self._connection.execute(query)
 
     def _default(self, column: Column, kind: PgType) -> sql.SQL | None:
-        """Return the default of the rows that there are as SQL writes it; None for NULL."""
+        """Return the default for existing rows as SQL; None for NULL."""
         if column.added is None or not column.added.default:
             return None
         planned = planned_column(column.name, kind)
@@ -278,7 +281,7 @@ class StepWriter:
 
 
 class _Names(NamedTuple):
-    """The target's names of the source's columns, before the event and behind it."""
+    """The target's names of the source's columns, before and after the event."""
 
     before: dict[str, str]
     after: dict[str, str]
@@ -301,6 +304,6 @@ class _Names(NamedTuple):
 
 
 def _is_made_as(column: TargetColumn, kind: PgType) -> bool:
-    """Tell whether a target column has the type that the applier would give it."""
+    """Tell whether a target column has the type that the applier would create."""
     modifier = modifier_of(kind)
     return column.type_oid == int(kind.kind) and modifier in (-1, column.modifier)

@@ -1,4 +1,4 @@
-"""The error table as it is read: changes that stopped tables or were skipped, and what waits."""
+"""Reads the error table: changes that stopped tables or were skipped, and incomplete rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WHERE l.subscription = %s AND l.stopped AND NOT l.paused ORDER BY l.source_table
 
 
 class ErrorLine(NamedTuple):
-    """One line of the error table; the columns are explained in ledger.sql."""
+    """A row of the error table; ledger.sql documents the columns."""
 
     id: int
     source_table: str
@@ -85,7 +85,7 @@ class ErrorLine(NamedTuple):
 
     @property
     def action(self) -> str:
-        """The catalogue's advice; empty for a code of a later release."""
+        """The catalogue's action; empty for a code of a later release."""
         known = self.code in Code.__members__.values()
         return Code(self.code).action if known else ""
 
@@ -94,7 +94,7 @@ class StoppedTable(NamedTuple):
     """A table whose changes are held.
 
     Attributes:
-        received_scn: up to this commit SCN its changes are in the hold.
+        received_scn: the commit SCN up to which its changes are in the hold.
         first_scn: commit SCN of the first held transaction.
     """
 
@@ -110,20 +110,20 @@ class StoppedTable(NamedTuple):
 def read_errors(
     connection: Connection[Any], subscription: str, *, resolved: bool
 ) -> list[ErrorLine]:
-    """Read the lines of a subscription, oldest first.
+    """Read the rows of a subscription, oldest first.
 
     Args:
-        resolved: also those that hold no table up.
+        resolved: also rows that do not stop a table.
     """
     with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
         return cursor.execute(_LIST, (subscription, resolved)).fetchall()
 
 
 def read_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Read one line.
+    """Read one row.
 
     Raises:
-        OlrPgError: 5142, there is none.
+        OlrPgError: 5142, it does not exist.
     """
     with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
         line = cursor.execute(_ONE, (subscription, number)).fetchone()
@@ -135,10 +135,10 @@ def read_error(connection: Connection[Any], subscription: str, number: int) -> E
 
 
 def skip_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Decide that the change of a line is left out; its table does not go on by that alone.
+    """Skip the change of a row; this alone does not resume its table.
 
     Raises:
-        OlrPgError: 5142 there is no such line, 5143 it holds no table up.
+        OlrPgError: 5142 the row does not exist, 5143 it does not stop a table.
     """
     line = read_error(connection, subscription, number)
     if connection.execute(_SKIP, (subscription, number)).rowcount == 0:
@@ -151,7 +151,7 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
 
 
 def skip_transaction(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Decide as `skip_error` does, of all changes that the transaction has of the table.
+    """Skip all changes that the row's transaction made to the table.
 
     Raises:
         OlrPgError: as `skip_error`.
@@ -166,7 +166,7 @@ def skip_transaction(connection: Connection[Any], subscription: str, number: int
 
 
 class IncompleteLine(NamedTuple):
-    """One line of the list of incomplete rows; the columns are explained in ledger.sql."""
+    """A row of the list of incomplete rows; ledger.sql documents the columns."""
 
     id: int
     source_table: str
@@ -187,28 +187,28 @@ class IncompleteLine(NamedTuple):
 def read_incomplete(
     connection: Connection[Any], subscription: str, limit: int | None = None
 ) -> list[IncompleteLine]:
-    """Read the LOB values that the tables of a subscription lack, oldest first of each table.
+    """Read the missing LOB values of a subscription's tables, oldest first for each table.
 
     Args:
-        limit: how many at most; None = all.
+        limit: maximum number of rows; None for all.
     """
     with connection.cursor(row_factory=class_row(IncompleteLine)) as cursor:
         return cursor.execute(_INCOMPLETE, (subscription, limit)).fetchall()
 
 
 def count_incomplete(connection: Connection[Any], subscription: str) -> dict[str, int]:
-    """Return how many such values each table lacks; only tables that lack some."""
+    """Return the number of missing LOB values per table, for tables with any."""
     return dict(connection.execute(_INCOMPLETE_COUNTS, (subscription,)).fetchall())
 
 
 def read_stopped(connection: Connection[Any], subscription: str) -> list[StoppedTable]:
-    """Read the stopped tables of a subscription and what is held of them."""
+    """Read the stopped tables of a subscription, with counts of their held changes."""
     with connection.cursor(row_factory=class_row(StoppedTable)) as cursor:
         return cursor.execute(_STOPPED, (subscription,)).fetchall()
 
 
 def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrPgError:
-    """Return the error of a run that left tables behind.
+    """Return the error of a run that ends with stopped tables.
 
     Args:
         reasons: of each, the table, its error's code and number.
@@ -223,7 +223,7 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrP
 
 
 def check_stopped(connection: Connection[Any], subscription: str) -> None:
-    """Raise OLR-05010 if tables of the subscription have stopped.
+    """Raise OLR-05010 if tables of the subscription are stopped.
 
     Raises:
         OlrPgError: 5010, tables are stopped.

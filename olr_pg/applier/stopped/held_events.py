@@ -1,4 +1,4 @@
-"""Held events as documents: an event of a table's definition, and the definition itself."""
+"""Converts held DDL events, and a table's definition, to documents and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _step_document(step: Step, event: SchemaEvent, facts: DatabaseFacts) -> list
     """Write a step: its kind and its columns."""
 
     def written(column: Column | None) -> list[Any] | None:
-        """Write a column as a table that has no other, for which it has to be the first one."""
+        """Write a column as part of a table with only this column, numbered first."""
         if column is None or event.definition is None:
             return None
         only = replace(column, segcol=1)
@@ -58,7 +58,7 @@ def _read_step(document: list[Any]) -> Step:
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
-    """Write a table's definition and what is known of its database, as a dictionary snapshot."""
+    """Write a table's definition and its database's properties as a dictionary snapshot."""
     database = Database(
         "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
     )
@@ -67,10 +67,10 @@ def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
 
 
 def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
-    """Read what `source_document` wrote.
+    """Read the document of `source_document`.
 
     Raises:
-        OlrPgError: 3003, 3004, it is not what this release writes.
+        OlrPgError: 3003, 3004, it is not in this release's format.
     """
     snapshot = parse_snapshot(orjson.loads(document), "olr_pg.ledger")
     database = snapshot.database
@@ -81,10 +81,10 @@ def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
 
 
 def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEvent:
-    """Read what `event_document` wrote.
+    """Read the document of `event_document`.
 
     Raises:
-        OlrPgError, ValueError, KeyError, TypeError: it is not what this release writes.
+        OlrPgError, ValueError, KeyError, TypeError: it is not in this release's format.
     """
     document = orjson.loads(data)
     definition, _ = read_source(document["definition"])

@@ -1,4 +1,4 @@
-"""The moment since when each stopped table has been falling behind, read from the hold."""
+"""Reads from the hold since when each stopped table has been behind."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SELECT source_table, incomplete FROM olr_pg.ledger WHERE subscription = %s AND i
 
 
 class FirstHeld(NamedTuple):
-    """The first change of a stopped table that is held.
+    """The first held change of a stopped table.
 
     Attributes:
-        commit_scn: of its transaction; the table has what commits below.
+        commit_scn: of its transaction; the table has everything that committed before.
         since: seconds of Unix time.
-        error_id: the line of olr_pg.error that holds the table up; None where there is none.
+        error_id: the row of olr_pg.error that stops the table, or None.
     """
 
     commit_scn: int
@@ -47,7 +47,7 @@ class FirstHeld(NamedTuple):
 
 
 class HeldTables:
-    """The held and incomplete changes of a subscription at the last look; for any thread."""
+    """Held and incomplete changes of a subscription as of the last `look`; thread-safe."""
 
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription
@@ -64,9 +64,9 @@ class HeldTables:
         self._incomplete = dict(connection.execute(_INCOMPLETE, (self._subscription,)).fetchall())
 
     def incomplete(self, table: str) -> int:
-        """Return how many LOB values a table lacks."""
+        """Return the number of a table's missing LOB values."""
         return self._incomplete.get(table, 0)
 
     def first(self, table: str) -> FirstHeld | None:
-        """Return the first held change of a table; None where nothing of it is held."""
+        """Return the first held change of a table, or None."""
         return self._first.get(table)

@@ -1,10 +1,10 @@
-"""The hold: a stopped table's changes wait in the target, in order, until the table goes on.
+"""The hold: a stopped table's changes wait in the target, in order, until the table is resumed.
 
-Held changes are the protocol's own messages, as they were received, so that applying them later is
-the same work as applying them now; they are written in the target transaction that moves the
-ledger's position past them. An event of the table's definition is held in its place between them.
-What the table's definition was when it stopped is kept beside the ledger's position, because who
-applies the changes later may only know a newer one.
+Held changes are stored as the protocol's messages, as received, so that they are applied later in
+the same way as now. They are written in the target transaction that advances the ledger's position
+past them. A DDL event is held in its position between them. The table's definition at the time of
+the stop is stored with the ledger's position, because a later replay may only know a newer
+definition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 PIECE_BYTES: Final = 8 << 20
-"""Bytes of a transaction in one row of the hold."""
+"""Maximum bytes of a transaction's changes in one row of the hold."""
 
 CHANGES: Final = "changes"
 DDL: Final = "ddl"
@@ -99,7 +99,7 @@ Key = tuple[str, str]
 
 
 class HeldEvent(NamedTuple):
-    """An event of the table's definition, in its place."""
+    """A DDL event, in its position."""
 
     last_id: int
     event: SchemaEvent
@@ -117,7 +117,7 @@ class HeldChanges(NamedTuple):
 
 
 class HeldSlices:
-    """Changes of one transaction that is too large to be read whole; see `slices.Slices`."""
+    """Changes of one transaction that is too large to read at once; see `slices.Slices`."""
 
     def __init__(
         self, connection: Connection[Any], key: Key, last_id: int, identity: tuple[int, str]
@@ -140,10 +140,10 @@ class HeldSlices:
         return len(self._groups)
 
     def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
-        """See `slices.Slices.read`: in the parts in which they were held.
+        """See `slices.Slices.read`; yields the parts in which the changes were held.
 
         Raises:
-            OlrPgError: 5141, a row of the hold is not what this release writes.
+            OlrPgError: 5141, a row of the hold is not in this release's format.
         """
         del changes_max, bytes_max
         for group in self._groups:
@@ -195,10 +195,10 @@ def hold_changes(
 
 
 def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> None:
-    """Check that a table's hold takes `size` bytes more.
+    """Check that a table's hold has space for `size` more bytes.
 
     Raises:
-        OlrPgError: 5023, it does not.
+        OlrPgError: 5023, it has not.
     """
     row = connection.execute(_BYTES, key).fetchone()
     held = 0 if row is None else int(row[0])
@@ -213,9 +213,9 @@ def hold_event(
 ) -> SchemaEvent:
     """Add an event to the hold, in the caller's target transaction.
 
-    Faults that follow each other are held as one, so that a table that has nothing but faults does
-    not fill the hold: how many they are, the first and the last. What somebody has decided on
-    already stays as it was then.
+    Consecutive faults are combined into one event (their number, the first and the last), so that a
+    table with many faults does not fill the hold. An event that an operator has already decided
+    about is not combined.
 
     Returns:
         The event as it is held.
@@ -242,12 +242,13 @@ def hold_event(
 def first_held(
     connection: Connection[Any], key: Key, *, changes_max: int, bytes_max: int
 ) -> HeldChanges | HeldSlices | HeldEvent | None:
-    """Read what comes first: an event, or changes of whole transactions up to about these limits.
+    """Read the first held entry: an event, or changes of whole transactions up to about these
+    limits.
 
-    A transaction above the limit that was held in several parts comes as `HeldSlices`.
+    A transaction above the limit that was held in several parts is returned as `HeldSlices`.
 
     Raises:
-        OlrPgError: 5141, a row of the hold is not what this release writes.
+        OlrPgError: 5141, a row of the hold is not in this release's format.
     """
     end = _end_of_first(connection, key, changes_max, bytes_max)
     if end is None:
@@ -269,10 +270,10 @@ def first_held(
 def held_messages(
     connection: Connection[Any], key: Key, commit_scn: int, xid: str
 ) -> tuple[bytes, ByteOrder, DatabaseFacts] | None:
-    """Read a held transaction as framed messages; None where it is not held, or not to be shown.
+    """Read a held transaction as framed messages; None if it is not held, or must not be shown.
 
     Raises:
-        OlrPgError: 3003, 3004, the definition kept with it is not what this release writes.
+        OlrPgError: 3003, 3004, the definition stored with it is not in this release's format.
     """
     rows = connection.execute(_SHOW, (*key, commit_scn, xid), binary=True).fetchall()
     if not rows or rows[0][0] == DDL or rows[0][1]:
@@ -307,7 +308,9 @@ def _end_of_first(
 
 
 def _first_slices(connection: Connection[Any], key: Key, end: int) -> HeldSlices | None:
-    """Return the first transaction if it ends at a row; None where something comes before it."""
+    """Return the first transaction if it ends at the row `end`; None if another one comes
+    before.
+    """
     row = connection.execute(_IDENTITIES, (*key, end)).fetchone()
     assert row is not None
     first, last, kind = row[:2], row[2:4], row[4]
@@ -333,7 +336,9 @@ def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
 
 
 def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
-    """Group the pieces of each transaction, or slice of one: its first one counts the changes."""
+    """Group the rows by transaction, or by slice of one; the first row of each has the number of
+    changes.
+    """
     found: list[list[tuple[Any, ...]]] = []
     for row in rows:
         if row[4]:
@@ -347,5 +352,5 @@ def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
 
 
 def delete_held(connection: Connection[Any], key: Key, last_id: int) -> None:
-    """Forget what was applied, in the target transaction that applied it."""
+    """Delete applied changes from the hold, in the target transaction that applied them."""
     connection.execute(_DELETE, (*key, last_id))

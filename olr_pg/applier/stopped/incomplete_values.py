@@ -1,13 +1,14 @@
-"""The list of incomplete rows: LOB values that the target lacks because redo did not hold them.
+"""The list of incomplete rows: LOB values that the target lacks because the redo did not contain
+them.
 
-A line is written in the target transaction that brings in its change, or leaves it as it is: an
-INSERT puts NULL, an UPDATE keeps the old value, which is as incomplete. It goes in the transaction
-in which a later change brings the column's value, deletes the row or empties the table; and it
-follows the row to another key. The list is one of keys as text, so that everybody can find the row.
+A list entry is written in the target transaction that applies the change: an INSERT sets NULL, an
+UPDATE keeps the old value. The entry is removed in the transaction in which a later change sets the
+column's value, deletes the row or empties the table. If the row's key changes, the entry follows.
+Entries contain the key as text, so that users can find the row.
 
-The ledger's row counts the lines of its table. Whoever writes the list holds that row's lock, so
-that a table without lines costs nothing: its batches do not look at the list. Of others PostgreSQL
-finds the changes that meet a line, by an index over the keys.
+The ledger's row contains the number of its table's entries. Code that changes the list holds that
+row's lock, so a table without entries has no cost: its batches do not read the list. For other
+tables PostgreSQL finds the changes of listed rows by an index on the keys.
 """
 
 from __future__ import annotations
@@ -82,14 +83,14 @@ def check_lost(
     kept: npt.NDArray[np.bool_] | None = None,
     skipped: Container[tuple[int, int, int]] = (),
 ) -> None:
-    """See whether the configuration lets the changes in without the values that are left out.
+    """Check that the configuration allows these changes without their missing values.
 
     Args:
-        kept: which changes are not left out themselves; None = all.
-        skipped: (commit SCN, XID, number) of what somebody decided to leave out.
+        kept: which changes are not skipped; None for all.
+        skipped: (commit SCN, XID, number) of what an operator chose to skip.
 
     Raises:
-        RefusedError: 5155, it does not.
+        RefusedError: 5155, it does not allow one.
     """
     for at, one in part.marked().items():
         identity = int(part.commit_scn[at]), int(part.xid[at])
@@ -103,12 +104,12 @@ def check_lost(
 
 
 def stops(settings: ApplierSettings, table: str, lob: LostLob) -> bool:
-    """Tell whether a table stops where this value is left out."""
+    """Tell whether this missing value stops the table."""
     return settings.incomplete_policy(table, lob.column) is IncompletePolicy.STOP
 
 
 def stop_error(table: str, lob: LostLob) -> OlrPgError:
-    """Return the error that stops it."""
+    """Return the error that stops the table."""
     reason = OlrPgError(lob.code, "").label
     return OlrPgError(
         Code.LOB_STOPS_TABLE, f"{lob.column} of row {lob.row_id} ({reason})", table=table
@@ -116,12 +117,12 @@ def stop_error(table: str, lob: LostLob) -> OlrPgError:
 
 
 class _Line(NamedTuple):
-    """A line of the list while changes are followed.
+    """An entry of the list, while changes are applied to it.
 
     Attributes:
-        id: in the table; None where it is not there yet.
+        id: in the table; None if it is not stored yet.
         origin: the key that it had before the changes.
-        lost: what it says; None of one that is there.
+        lost: its contents; None for a stored entry.
     """
 
     id: int | None
@@ -135,27 +136,27 @@ class _Line(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row as a change names it: by key, or by ROWID in a table without one."""
+    """A row as identified by a change: by key, or by ROWID in a table without a key."""
 
     key: str | None
     row_id: str
 
 
 class Incomplete(NamedTuple):
-    """The list of one table, in a target transaction that holds the lock of its ledger row."""
+    """The list of one table, in a target transaction that has locked its ledger row."""
 
     connection: Connection[Any]
     ledger: TableLedger
     plan: TablePlan
 
     def follow(self, selection: Selection, kept: npt.NDArray[np.bool_] | None = None) -> None:
-        """Bring the list to where the changes have brought the table.
+        """Update the list for changes that were applied to the table.
 
         Args:
-            kept: which of the changes are in; None = all.
+            kept: which of the changes were applied; None for all.
 
         Raises:
-            ChangeError: a change does not fit the target; it cannot be in then.
+            ChangeError: a change does not fit the target, so it cannot have been applied.
         """
         marked = selection.marked()
         if not marked and not self.ledger.listed:
@@ -164,7 +165,7 @@ class Incomplete(NamedTuple):
         steps.write(self)
 
     def note(self, lobs: Sequence[LostLob], commit_scn: int, xid: int) -> None:
-        """Note values of changes that come alone."""
+        """Record missing values of changes that are not delivered otherwise."""
         lines = _Lines(self)
         rows = [_row_of(lob, key) for lob, key in zip(lobs, self.keys_of(lobs), strict=True)]
         lines.load(rows)
@@ -175,7 +176,7 @@ class Incomplete(NamedTuple):
     # --- keys ---
 
     def keys_of(self, lobs: Sequence[LostLob]) -> list[str | None]:
-        """Return the keys of the rows, as JSON; None where the change does not tell it."""
+        """Return the keys of the rows as JSON; None if the change lacks the key."""
         places = self.plan.key.tolist()
         told = [dict(lob.key) for lob in lobs]
         names = [self.plan.source_name(place) for place in places]
@@ -211,10 +212,10 @@ class Incomplete(NamedTuple):
         return [key for _, key in self.meeting(cells, rows, None)]
 
     def meeting(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
-        """Return (number, key) of rows of cells whose keys are in the list, or among `keys`.
+        """Return (index, key) of rows of cells whose keys are in the list, or among `keys`.
 
         Args:
-            keys: None = all rows, whatever is in the list.
+            keys: None for all rows, regardless of the list.
         """
         if len(rows) == 0:
             return []
@@ -244,7 +245,7 @@ _MEETING: Final = (
 
 
 def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
-    """Return the key of a row as the list has it: JSON, column to text."""
+    """Return SQL for a row's key in the list's form: a JSON object from column to text."""
     pairs = sql.SQL(", ").join(
         sql.SQL("{}::text, {}.{}::text").format(
             escape_percent_signs(sql.Literal(name)), row, escape_percent_signs(sql.Identifier(name))
@@ -255,13 +256,13 @@ def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
 
 
 def forget_table(connection: Connection[Any], ledger: TableLedger) -> None:
-    """Forget the table, which is empty now, in the target transaction that emptied it."""
+    """Delete all entries of a table, in the target transaction that emptied it."""
     connection.execute(_EMPTY, ledger.key)
     ledger.count_incomplete(connection)
 
 
 def forget_column(connection: Connection[Any], ledger: TableLedger, column: str) -> None:
-    """Forget a column of the source, in the target transaction that drops it."""
+    """Delete the entries of a source column, in the target transaction that drops it."""
     connection.execute(_FORGET_COLUMN, (*ledger.key, column))
     ledger.count_incomplete(connection)
 
@@ -272,7 +273,7 @@ def rename_column(
     columns: tuple[str, str],
     target_columns: tuple[str, str],
 ) -> None:
-    """Note the new name of a column, in the target transaction that renames it.
+    """Rename a column in the entries, in the target transaction that renames it.
 
     Args:
         columns, target_columns: the old name and the new one.
@@ -289,7 +290,7 @@ def _row_of(lob: LostLob, key: str | None) -> _Row:
 
 
 class _Lines:
-    """The lines of `olr_pg.incomplete` for the rows of a batch, and the changes of them."""
+    """The stored entries of `olr_pg.incomplete` for the rows of a batch, and their changes."""
 
     def __init__(self, of: Incomplete) -> None:
         self._of = of
@@ -298,7 +299,7 @@ class _Lines:
         self._gone: list[int] = []
 
     def load(self, rows: Iterable[_Row]) -> None:
-        """Read what the table has of these rows."""
+        """Read the stored entries of these rows."""
         wanted = list(rows)
         keys = sorted({row.key for row in wanted if row.key is not None})
         others = sorted({row.row_id for row in wanted if row.key is None and row.row_id})
@@ -315,29 +316,29 @@ class _Lines:
         self._by_row.setdefault(_name(line.key, line.row_id), []).append(line)
 
     def add(self, row: _Row, lob: LostLob, commit_scn: int, xid: int) -> None:
-        """Add a value that is not there; it takes the place of what was said of the same column."""
+        """Add a missing value; it replaces an entry of the same column."""
         self.remove(row, {lob.column})
         line = _Line(None, row.key, row.row_id or None, lob.column, row.key, lob, commit_scn, xid)
         self._put(line)
 
     def remove(self, row: _Row, columns: set[str] | None = None) -> None:
-        """Remove lines: a row is gone, or new, or has whole values of some columns."""
+        """Remove entries: the row was deleted or inserted, or some columns got whole values."""
         mine = [line for line in self._mine(row) if columns is None or line.column in columns]
         self._take(row, mine)
         self._gone += [line.id for line in mine if line.id is not None]
 
     def move(self, row: _Row, key: str) -> None:
-        """Note that a row has another key from here on."""
+        """Record that a row has another key from now on."""
         mine = self._mine(row)
         self._take(row, mine)
         for line in mine:
             self._put(line._replace(key=key))
 
     def _mine(self, row: _Row) -> list[_Line]:
-        """Return the lines of a row.
+        """Return the entries of a row.
 
-        Rows may pass keys on to each other, so that two have the same for a while: then the ROWID
-        tells. A row's own may have changed since it was listed.
+        Rows can exchange keys, so two rows may have the same key for a while; then the ROWID
+        decides. A row's ROWID may have changed since it was listed.
         """
         lines = self._by_row.get(_name(row.key, row.row_id), [])
         same = [line for line in lines if line.row_id == row.row_id]
@@ -349,7 +350,7 @@ class _Lines:
         self._by_row[name] = [line for line in self._by_row.get(name, ()) if line not in lines]
 
     def write(self, of: Incomplete) -> None:
-        """Bring the table to it."""
+        """Write the changes to the table."""
         connection, ledger = of.connection, of.ledger
         lines = [line for some in self._by_row.values() for line in some]
         new = [line for line in lines if line.id is None]
@@ -385,12 +386,12 @@ class _Lines:
 
 
 def _name(key: str | None, row_id: str | None) -> str:
-    """Name a row so that rows differ: a JSON object never looks like a ROWID."""
+    """Return a unique name for a row; a JSON object never looks like a ROWID."""
     return key if key is not None else row_id or ""
 
 
 class _Steps:
-    """The effect of a selection's changes on the list, in their order."""
+    """Computes the effect of a selection's changes on the list, in their order."""
 
     def __init__(
         self,
@@ -416,7 +417,7 @@ class _Steps:
             self._find(of, sorted({key for key in keys if key is not None}))
 
     def _find(self, of: Incomplete, keys: Sequence[str]) -> None:
-        """Return the changes that meet a line, with their rows."""
+        """Return the changes that concern listed rows, with their rows."""
         selection = self._selection
         if len(of.plan.key) == 0:
             self._find_by_row_id(of)
@@ -448,7 +449,7 @@ class _Steps:
                 self._old[at] = _Row(None, str(found))
 
     def write(self, of: Incomplete) -> None:
-        """Bring the list to where the changes lead."""
+        """Write the resulting list."""
         lines = _Lines(of)
         moved = (_Row(key, "") for key in self._new.values())
         lines.load([*self._old.values(), *moved, *self._rows.values()])
@@ -480,14 +481,14 @@ class _Steps:
 
 
 def _sets_key(changes: TargetChanges, number: I64, key: I64) -> npt.NDArray[np.bool_]:
-    """Tell which of the changes are updates that set a column of the key."""
+    """Return which of the changes are updates that set a column of the key."""
     sets = (changes.after.length[number][:, key] != ABSENT).any(axis=1)
     moves: npt.NDArray[np.bool_] = (changes.kind[number] == DmlKind.UPDATE) & sets
     return moves
 
 
 def _behind(changes: TargetChanges, number: I64, key: I64) -> Cells:
-    """Return the keys behind some updates: cells in the places of the changes."""
+    """Return the keys after some updates, as cells at the changes' indexes."""
     before, after = changes.before, changes.after
     offset, length = before.offset.copy(), before.length.copy()
     for column in key.tolist():

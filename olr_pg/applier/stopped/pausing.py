@@ -1,14 +1,15 @@
-"""Pauses, decided by somebody: of a table, or of the whole subscription.
+"""Pauses that an operator requests: of a table, or of the whole subscription.
 
-A paused *table* is held as a stopped one is (`hold`): its changes go to ``olr_pg.held`` in the
-target transaction that moves its ledger's row past them. So the confirmation, the checkpoint and
-the other tables go on, and nothing of the source's redo has to be kept for its sake; resuming it is
-the replay of a stopped table. The mark is in the ledger's row, under whose lock each batch finds
-the table paused or not, whoever set it and whether an applier runs.
+Changes of a paused *table* are held like those of a stopped one (`hold`): they go to
+``olr_pg.held`` in the target transaction that advances the ledger's row past them. So the
+confirmation, the checkpoint and the other tables continue, and the source's redo can be deleted.
+Resuming the table is a replay. The pause is a flag in the ledger's row. Each batch locks that row
+and sees whether the table is paused, so the flag can be set by any process, with or without a
+running applier.
 
-A paused *subscription* takes nothing more from the server. What has been received is applied; what
-comes later is neither held nor confirmed, so the checkpoint stays and the redo must be kept. Its
-mark is a row of ``olr_pg.paused``, at which a running applier looks every second.
+A paused *subscription* requests nothing from the server. Received changes are applied; later ones
+are neither held nor confirmed, so the checkpoint does not advance and the redo must be kept. The
+pause is a row of ``olr_pg.paused``, which a running applier reads every second.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Pause(NamedTuple):
 
     Attributes:
         since: seconds of Unix time.
-        by: who asked for it.
+        by: who requested it.
     """
 
     since: float
@@ -59,10 +60,10 @@ class Pause(NamedTuple):
 
 
 def pause_table(connection: Connection[Any], subscription: str, table: str, target: str) -> bool:
-    """Hold the changes of a table from its next transaction on.
+    """Pause a table: hold its changes from the next transaction on.
 
     Args:
-        target: ``schema.name`` of the table that it goes to.
+        target: ``schema.name`` of its target table.
 
     Returns:
         Whether it was not paused before.
@@ -73,7 +74,7 @@ def pause_table(connection: Connection[Any], subscription: str, table: str, targ
 
 
 def unpause_table(connection: Connection[Any], subscription: str, table: str) -> bool:
-    """Take the mark of a pause away; the table goes on with the replay of what is held.
+    """Remove the pause of a table; a replay of its held changes then resumes it.
 
     Returns:
         Whether it was paused.
@@ -82,32 +83,32 @@ def unpause_table(connection: Connection[Any], subscription: str, table: str) ->
 
 
 def paused_tables(connection: Connection[Any], subscription: str) -> list[str]:
-    """Return the source tables of a subscription that are paused."""
+    """Return the paused source tables of a subscription."""
     return [row[0] for row in connection.execute(_TABLES, (subscription,)).fetchall()]
 
 
 def pause_all(connection: Connection[Any], subscription: str, by: str) -> bool:
-    """Pause a subscription; whether it was not paused before."""
+    """Pause a subscription; return whether it was not paused before."""
     return connection.execute(_PAUSE_ALL, (subscription, by)).rowcount == 1
 
 
 def resume_all(connection: Connection[Any], subscription: str) -> bool:
-    """Let a subscription go on; whether it was paused."""
+    """Resume a subscription; return whether it was paused."""
     return connection.execute(_RESUME_ALL, (subscription,)).rowcount == 1
 
 
 def read_pause(connection: Connection[Any], subscription: str) -> Pause | None:
-    """Read the pause of a subscription; None where it goes on."""
+    """Read the pause of a subscription; None if it is not paused."""
     row = connection.execute(_ALL, (subscription,)).fetchone()
     return None if row is None else Pause(steady_time() - max(row[0], 0.0), row[1])
 
 
 class Pauses:
-    """The pauses of a subscription at the last look; for any thread.
+    """The pauses of a subscription as of the last `look`; thread-safe.
 
     Attributes:
-        whole: the pause of all of it; None where it goes on.
-        tables: those that are paused by themselves.
+        whole: the pause of the whole subscription, or None.
+        tables: the tables that are paused individually.
     """
 
     def __init__(self, subscription: str) -> None:

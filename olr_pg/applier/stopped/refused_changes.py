@@ -1,4 +1,4 @@
-"""Changes that do not go into the target: the reason, and their line of the error table."""
+"""Changes that the target refuses: the reason, and their row of the error table."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 BESIDE: Final = 1 << 29
-"""What the position of a value that is left out of a change that is not delivered begins with."""
+"""Base of the positions of missing values whose change is not delivered."""
 
 
 class RefusedError(Exception):
-    """A change that does not go in.
+    """Raised if the target refuses a change.
 
     Attributes:
-        number: of the change in its selection, −1 where only the set is known.
-        error: why, without values of the row.
-        message: why, with the values that PostgreSQL names, for the error table alone.
-        sqlstate, statement: PostgreSQL's part in it.
-        is_conflict: the policy decides.
-        lost: a LOB value that is left out of the change, or of one that is not delivered.
+        number: of the change in its selection, −1 if only the set is known.
+        error: the reason, without values of the row.
+        message: the reason with the values that PostgreSQL names, only for the error table.
+        sqlstate, statement: of PostgreSQL's error.
+        is_conflict: whether the conflict policy decides.
+        lost: a missing LOB value of the change, or of one that is not delivered.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RefusedError(Exception):
         self.lost = lost
 
     def row(self, transaction: Selection, resolution: str) -> ErrorRow:
-        """Return the line of the error table, for the change `number` of its transaction."""
+        """Return the row of the error table, for the change `number` of its transaction."""
         number = max(self.number, 0)
         chunk = transaction.chunks[int(transaction.chunk[number])]
         before, after = raw_images(transaction, number)
@@ -87,7 +87,7 @@ class RefusedError(Exception):
         )
 
     def located(self, table: str, transaction: Selection) -> OlrPgError:
-        """Return the error with the place of its transaction."""
+        """Return the error with the position of its transaction."""
         return OlrPgError(
             self.error.code,
             self.error.detail,
@@ -105,7 +105,7 @@ def refused(error: psycopg.Error, step: BoundStatement | None = None) -> Refused
     """Return the refusal for PostgreSQL's error.
 
     Raises:
-        psycopg.Error: the error itself, where it may pass.
+        psycopg.Error: the error itself, if it is transient.
     """
     if is_transient(error):
         raise error
@@ -113,7 +113,9 @@ def refused(error: psycopg.Error, step: BoundStatement | None = None) -> Refused
 
 
 def refusal(error: psycopg.Error, step: BoundStatement | None = None) -> RefusedError:
-    """Return the refusal for an error of PostgreSQL that does not pass, or has not."""
+    """Return the refusal for an error of PostgreSQL that is not transient, or has lasted too
+    long.
+    """
     conflicts = is_conflict(error)
     code = Code.CHANGE_CONFLICTS if conflicts else Code.CHANGE_REFUSED
     return RefusedError(

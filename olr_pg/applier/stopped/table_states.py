@@ -1,4 +1,4 @@
-"""The state of each table of a subscription, as the ledger has it."""
+"""Reads the state of each table of a subscription from the ledger."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WHERE l.subscription = %s ORDER BY l.source_table
 
 
 class TableState(NamedTuple):
-    """The state of a table.
+    """The state of a table in the ledger.
 
     Attributes:
-        commit_scn: up to which it is applied, or held.
-        stopped: its changes are held; `paused`: because somebody wants that.
+        commit_scn: the commit SCN up to which its changes are applied or held.
+        stopped: its changes are held; `paused`: because an operator paused it.
         loading: its initial load has not ended.
     """
 
@@ -44,13 +44,13 @@ class TableState(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The state in a word."""
+        """The state as one word."""
         if self.paused:
             return "paused"
         return "stopped" if self.stopped else "loading" if self.loading else "replicated"
 
 
 def read_table_states(connection: Connection[Any], subscription: str) -> list[TableState]:
-    """Read the state of each table that the ledger knows."""
+    """Read the state of each table in the ledger."""
     with connection.cursor(row_factory=class_row(TableState)) as cursor:
         return cursor.execute(_READ, (subscription,)).fetchall()

@@ -1,4 +1,4 @@
-"""Tables that stop at the start, before a change is written: their target does not fit."""
+"""Stops tables at the start, before a change is written, if their target tables are unfit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _log = structlog.get_logger(__name__)
 def unfit_reason(
     connection: Connection[Any], settings: ApplierSettings, table: str
 ) -> OlrPgError | None:
-    """Return why the target of ``OWNER.NAME`` takes no changes; None where it does, or is missing.
+    """Return why the target of ``OWNER.NAME`` cannot take changes; None if it can, or if it is
+    missing.
 
     Returns:
         5040 it is UNLOGGED, 5041 a crash has emptied it, 5042 a policy may hide its rows, 5043 its
@@ -50,9 +51,9 @@ def unfit_reason(
 def stop_unfit(
     connection: Connection[Any], settings: ApplierSettings, tables: Mapping[str, Table]
 ) -> None:
-    """Stop the tables whose targets do not fit; those that have stopped already stay as they are.
+    """Stop the tables whose targets are unfit; tables that are already stopped are not changed.
 
-    A table without changes is stopped, too: what it had may be gone.
+    A table without new changes is stopped too, because its rows may have been lost.
     """
     targets = {name: named_target(settings, name) for name in tables}
     looked_at = suspicious(connection, targets.values())

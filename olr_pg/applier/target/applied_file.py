@@ -1,11 +1,12 @@
-"""The record of what the target is known to have on disk, to notice a target that was put back.
+"""Records what the target is known to have on disk, to detect a target that was restored from a
+backup.
 
-A restored backup, or a standby that had not everything and took over, lacks transactions that were
-confirmed to the server, which does not deliver them again. The target cannot tell: its ledger was
-put back with the rows. So the applier remembers of each table the commit SCN that was on disk, in
-memory and in a file of its own beside the server's checkpoint, and compares wherever a connection
-begins. Only what was on disk is remembered, so that neither a kill of the applier nor a crash of
-PostgreSQL looks like a target that was put back.
+A restored backup, or a standby that was behind when it was promoted, lacks transactions that were
+confirmed to the server, which does not deliver them again. The target alone cannot show this,
+because its ledger was restored with the rows. So the applier records the commit SCN that was on
+disk for each table, in memory and in a file beside the server's checkpoint. It compares them on
+each new connection. Only what was on disk is recorded, so a kill of the applier or a crash of
+PostgreSQL does not look like a restore.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class _File(BaseModel):
 
 
 class AppliedTables:
-    """The commit SCN up to which each table of a subscription is known to be on disk.
+    """The commit SCN up to which each table of a subscription is known to be on disk; thread-safe.
 
     Safe to use from several threads.
 
     Args:
-        file: keeps it over a restart; None keeps it as long as the process runs.
+        file: the file that keeps it over a restart; None to keep it in memory.
     """
 
     def __init__(self, subscription: str, file: Path | None) -> None:
@@ -69,11 +70,11 @@ class AppliedTables:
         """Read the file, once.
 
         Args:
-            tables: of the subscription, empty where they are not known; what it does not have any
-                more is not delivered, and may be gone.
+            tables: of the subscription, empty if unknown; other tables in the file are ignored,
+                because their changes are no longer delivered.
 
         Raises:
-            OlrPgError: 4035, it is of a newer version.
+            OlrPgError: 4035, the file is of a newer version.
         """
         with self._lock:
             if self._saved is None:
@@ -83,34 +84,36 @@ class AppliedTables:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether anything is remembered: not before a first change, nor without the file."""
+        """Tell whether anything is recorded: not before the first change, nor without the file."""
         with self._lock:
             return bool(self._tables)
 
     def scn_of(self, table: str) -> int:
-        """Return the commit SCN up to which a table is on disk; 0 where that is not known."""
+        """Return the commit SCN up to which a table is on disk; 0 if unknown."""
         with self._lock:
             return self._tables.get(table, 0)
 
     def add(self, tables: Mapping[str, int]) -> None:
-        """Add that these tables are on disk up to these commit SCNs."""
+        """Record that these tables are on disk up to these commit SCNs."""
         with self._lock:
             for name, scn in tables.items():
                 if scn > self._tables.get(name, 0):
                     self._tables[name] = scn
 
     def forget(self, tables: Iterable[str] | None = None) -> None:
-        """Forget tables that are delivered again from the beginning; without `tables` all are."""
+        """Forget tables that are delivered again from the beginning; without `tables`, forget
+        all.
+        """
         with self._lock:
             for name in list(self._tables) if tables is None else tables:
                 self._tables.pop(name, None)
 
     def check(self, connection: Connection[Any]) -> None:
-        """See whether the target still has it.
+        """Check that the target still has everything recorded.
 
         Raises:
-            OlrPgError: 5024, it has not.
-            psycopg.Error: it cannot be told: it is a standby, which may come to have it.
+            OlrPgError: 5024, transactions are missing.
+            psycopg.Error: it cannot be decided: the target is a standby that may still receive it.
         """
         with self._lock:
             known = self._tables.copy()
@@ -145,7 +148,7 @@ class AppliedTables:
         )
 
     def save(self) -> None:
-        """Write the file, where something is new; without it a restart knows less."""
+        """Write the file, if something has changed; without the file a restart knows less."""
         with self._lock:
             if self._path is None or self._saved is None or self._saved == self._tables:
                 return
@@ -161,10 +164,10 @@ class AppliedTables:
             self._saved = self._tables.copy()
 
     def save_first(self) -> None:
-        """Write the file where it remembers nothing yet.
+        """Write the file, if nothing is recorded yet.
 
-        To be called before anything is confirmed: after a kill, what a server has saved is believed
-        only where this file tells that the target has it (`session.positions`).
+        Call this before anything is confirmed: after a kill, the server's saved SCN is trusted only
+        if this file shows that the target has it (`session.positions`).
         """
         with self._lock:
             is_first = not self._saved
@@ -191,7 +194,7 @@ class AppliedTables:
 
 
 def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str, int]:
-    """Return the last commit SCN of each table that the target's ledger has."""
+    """Return the last commit SCN of each table in the target's ledger."""
     try:
         return dict(connection.execute(_LEDGER, (subscription,)).fetchall())
     except psycopg.errors.UndefinedTable:
@@ -199,7 +202,9 @@ def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str
 
 
 def _noted_start(connection: Connection[Any], subscription: str) -> int | None:
-    """Return from where a server delivers all that the target lacks; None if never noted."""
+    """Return the SCN from which the server delivers everything that the target lacks; None if it
+    was never recorded.
+    """
     try:
         return noted_start(connection, subscription)
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):

@@ -1,4 +1,6 @@
-"""Who holds a statement of ours up in PostgreSQL, in words that a DBA can act on."""
+"""Finds out which session blocks one of our statements in PostgreSQL, described so that a DBA can
+act.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,14 @@ _STANDBY: Final = "SyncRep"
 
 
 class Blocked(NamedTuple):
-    """A statement of ours that somebody holds up.
+    """A statement of ours that another session blocks.
 
     Attributes:
-        table: ``OWNER.NAME`` that it is for, `STREAM` of a whole stream, empty for the applier's
-            own.
-        since: since when, in seconds of Unix time (`steady_time`).
-        error: 5098, with who does.
-        is_held: the table's changes wait in the target, not in memory.
+        table: ``OWNER.NAME`` of its table; `STREAM` for the stream of all tables; empty for the
+            applier's own statements.
+        since: Unix time in seconds since it is blocked (`steady_time`).
+        error: 5098, which names the blocking session.
+        is_held: whether the table's changes wait in the target, not in memory.
     """
 
     table: str
@@ -65,22 +67,22 @@ class Blocked(NamedTuple):
 
 
 def is_blocked(wait_event_type: str | None, wait_event: str | None) -> bool:
-    """Tell whether a session waits for others, by its columns of pg_stat_activity."""
+    """Tell whether a session waits for another one, by its columns of pg_stat_activity."""
     return wait_event_type in _BLOCKING_TYPES or wait_event == _STANDBY
 
 
 def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) -> OlrPgError:
-    """Find out who holds a session up.
+    """Find out which session blocks another one.
 
     Args:
-        pid: of the session.
+        pid: of the blocked session.
         wait_event: what it waits for.
 
     Returns:
         5098.
 
     Raises:
-        psycopg.Error: PostgreSQL cannot be asked.
+        psycopg.Error: PostgreSQL cannot be queried.
     """
     if wait_event == _STANDBY:
         names = connection.execute(_STANDBYS).fetchone()
@@ -95,13 +97,15 @@ def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) ->
 
 
 def statement_kind(query: str | None) -> str:
-    """Name the kind of a statement, without anything that is in it; empty where nobody may see."""
+    """Return the kind of a statement, without its contents; empty if the statement is not
+    visible.
+    """
     found = _KINDS.match(query or "")
     return "" if found is None else " ".join(found[1].upper().split())
 
 
 def session_words(row: Any) -> str:
-    """Describe a session by its columns of pg_stat_activity, without anything of its data."""
+    """Describe a session by its columns of pg_stat_activity, without any data."""
     kind = statement_kind(row.query)
     parts = [
         f"pid {row.pid}",

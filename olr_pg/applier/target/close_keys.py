@@ -1,4 +1,6 @@
-"""Keys that differ by less than PostgreSQL keeps: two rows of the source would be one."""
+"""Detects keys that PostgreSQL would round to the same value, so that two source rows would become
+one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.structure import Structure
 
 _DIGITS: Final = 6
-"""Of a second, which PostgreSQL keeps."""
+"""Fractional digits of a second that PostgreSQL keeps."""
 
 _OF_TIME: Final = frozenset({PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ, PgKind.INTERVAL})
 
@@ -21,10 +23,10 @@ _OF_TIME: Final = frozenset({PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ, PgKind.INTERV
 def close_key_columns(
     settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
 ) -> list[Column]:
-    """Return the columns of the table's keys of which PostgreSQL keeps fewer digits of a second.
+    """Return the key columns of which PostgreSQL keeps fewer fractional digits of a second.
 
     Args:
-        structure: of the table, as far as it is known: its unique keys and indexes.
+        structure: of the table, if known: its unique keys and indexes.
     """
     keyed = {column.name for column in table.columns if column.intcol in table.key}
     for one in structure.unique_keys:
@@ -43,7 +45,7 @@ def close_key_columns(
 
 
 def close_key_words(column: Column) -> str:
-    """Say what becomes of keys that differ by less."""
+    """Describe what happens to keys that differ by less than PostgreSQL keeps."""
     return (
         f"the key's column {column.name} ({oracle_type_name(column)}) has {column.scale} digits"
         f" of a second, of which PostgreSQL keeps {_DIGITS}: rows whose keys differ by less have"
@@ -52,5 +54,5 @@ def close_key_words(column: Column) -> str:
 
 
 def as_text_setting(table: str, column: Column) -> str:
-    """Return what in `apply` keeps every digit of a column of ``OWNER.NAME``."""
+    """Return the setting in `apply` that keeps all digits of a column of ``OWNER.NAME``."""
     return f'"columns": {{"{table}.{column.name}": {{"type": "text"}}}}'

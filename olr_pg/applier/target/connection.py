@@ -1,4 +1,4 @@
-"""Connections to the target, set up for applying."""
+"""Opens connections to the target for the applier."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SET_UP_SECONDS: Final = 30.0
-"""What each statement may take that sets a new connection up; none has anything to wait for."""
+"""Time limit for each statement that prepares a new connection; none of them can wait for a
+lock.
+"""
 
 # What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
 # wait for nothing, a crash would take what was confirmed to the server.
@@ -64,7 +66,7 @@ WHERE version() !~* 'msvc|mingw|visual c'
 
 
 class Binary:
-    """A parameter that is in PostgreSQL's binary form already; SQL must cast it."""
+    """A parameter that is already in PostgreSQL's binary format; the SQL must cast it."""
 
     __slots__ = ("data",)
 
@@ -87,22 +89,22 @@ def connect(
     watch: StatementWatch | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> BoundedConnection:
-    """Connect in autocommit.
+    """Connect in autocommit mode.
 
-    Every statement over the connection is watched, so that none waits for a server or a network
-    that does not answer (`statement_watch`).
+    Every statement of the connection has a watch, so that none waits for a server or a network that
+    does not answer (`statement_watch`).
 
     Args:
-        connect_string: what it says of timeouts and keepalives holds; otherwise a server that
-            vanished is given up after about a minute.
-        replica: the connection's changes fire no ordinary triggers or foreign keys.
-        watch: watches the connection's statements with others; None: one of its own does.
-        answer_seconds: after which a statement that is lost is given up; of a watch of its own.
+        connect_string: its timeouts and keepalives take precedence; by default a server that has
+            disappeared is detected after about a minute.
+        replica: changes fire no ordinary triggers or foreign keys.
+        watch: a shared watch; None to make one for this connection.
+        answer_seconds: time limit of the connection's own watch for a lost statement.
 
     Raises:
-        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server, 5029 a
-            pooler shares sessions.
-        psycopg.Error: the server cannot be reached, or an error that may pass (`target_error`).
+        OlrPgError: 5004 the role cannot set session_replication_role, 5014 the server is too old,
+            5029 a pooler shares sessions.
+        psycopg.Error: the server cannot be reached, or a transient error (`target_error`).
     """
     connection = BoundedConnection.connect(
         with_timeouts(connect_string),
@@ -138,7 +140,7 @@ def connect_with(settings: ApplierSettings, *, replica: bool | None = None) -> B
     """Connect as `connect` does, to the target of `settings`.
 
     Args:
-        replica: None as the settings want it.
+        replica: None to use the settings.
     """
     return connect(
         settings.connect_string,
@@ -148,26 +150,26 @@ def connect_with(settings: ApplierSettings, *, replica: bool | None = None) -> B
 
 
 class OutageWatch(Protocol):
-    """Hears what connections meet; `outage.TargetOutage` implements it."""
+    """Receives what happens on connections; implemented by `outage.TargetOutage`."""
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
-        """Note an error that a connection met."""
+        """Record an error of a connection."""
 
     def retry_ended(self, connection: object) -> None:
-        """Note that a connection tries no more for now."""
+        """Record that a connection is not retried for now."""
 
     def reached(self, connection: object) -> None:
-        """Note that the target did something over a connection."""
+        """Record that the target answered on a connection."""
 
 
 class KeptConnection:
-    """A connection that is opened when it is needed, and given up where something fails.
+    """A connection that is opened on first use, and closed after an error.
 
     Args:
         lost: called whenever it ends.
-        check: called with each one that is opened, before it is used.
-        outage: is told what it meets.
-        replica, watch: as of `connect`.
+        check: called with each new connection before its first use.
+        outage: receives its errors and successes.
+        replica, watch: as for `connect`.
     """
 
     def __init__(
@@ -189,13 +191,13 @@ class KeptConnection:
         self._connection: BoundedConnection | None = None
 
     def use(self, work: Callable[[Connection[Any]], T], serves: str = "") -> T:
-        """Call `work` with the connection, which is opened where there is none.
+        """Call `work` with the connection; open one if there is none.
 
         Args:
-            serves: the table that it is for, where it is for one.
+            serves: the table that the work is for, if any.
 
         Raises:
-            what `connect`, `check` and `work` raise.
+            errors of `connect`, `check` and `work`.
         """
         try:
             if self._connection is None:
@@ -218,16 +220,16 @@ class KeptConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection; it may have ended unseen."""
+        """Whether there is a connection; it may have been lost without notice."""
         return self._connection is not None
 
     def _reason(self, error: psycopg.Error) -> psycopg.Error:
-        """Return why the connection was given up, if it was, else what was met."""
+        """Return why the connection was closed, if it was closed on purpose, else the error."""
         given_up = None if self._connection is None else self._connection.given_up
         return error if given_up is None else psycopg.OperationalError(given_up)
 
     def rest(self) -> None:
-        """Note that retries over this connection end for now."""
+        """Record that retries over this connection end for now."""
         if self._outage is not None:
             self._outage.retry_ended(self)
 

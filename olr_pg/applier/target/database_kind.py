@@ -1,4 +1,4 @@
-"""What kind of database the target is: its encoding, its state, its limits, what fires there."""
+"""Checks the target database and its server: encoding, state, limits, and event triggers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREPARED: Final = "postgres.prepared-transactions"
 EVENTS: Final = "postgres.event-triggers"
 
 _CONNECTIONS_MIN: Final = 2
-"""That of a worker and that of the session."""
+"""Minimum connections: one for a worker and one for the session."""
 
 # The limits of a role and of a database do not bind superusers.
 _FACTS: Final = """
@@ -121,7 +121,7 @@ class _Facts(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """A number of connections that may not be passed; `used` by others now."""
+    """A limit on connections; `used` is the number that others use now."""
 
     what: str
     size: int
@@ -132,10 +132,10 @@ class _Limit(NamedTuple):
 def check_database(
     connection: Connection[Any], settings: ApplierSettings, tables: Sequence[int]
 ) -> Iterator[Unfit]:
-    """Name what is unfit about the target database and its server.
+    """Yield what makes the target database or its server unfit.
 
     Args:
-        tables: OIDs of the target tables that are there.
+        tables: OIDs of the existing target tables.
     """
     facts = _read(connection)
     yield from _encoding(facts)
@@ -155,7 +155,7 @@ def check_database(
 
 
 def refuse_database(connection: Connection[Any], settings: ApplierSettings) -> None:
-    """Refuse a database that cannot hold the values, or does not allow the connections.
+    """Refuse a database that cannot store the values, or that allows too few connections.
 
     Raises:
         OlrPgError: 5044 its encoding, 5045 a limit of connections.
@@ -224,7 +224,7 @@ def _limits_of_statements(connection: Connection[Any], facts: _Facts) -> Iterato
 
 
 def _reset(facts: _Facts, name: str, source: str) -> str:
-    """Return the SQL that resets a setting where it comes from (pg_settings.source)."""
+    """Return SQL that resets a setting at its source (pg_settings.source)."""
     database, role = (sql.Identifier(n).as_string() for n in (facts.database, facts.role))
     return _RESETS.get(source, _ANYWHERE).format(database=database, role=role, name=name)
 
@@ -281,7 +281,9 @@ def _locks(
     facts: _Facts,
     tables: Sequence[int],
 ) -> Iterator[Unfit]:
-    """Compare the locks of statements on the table of most partitions with what the server has."""
+    """Compare the locks that statements on the table with the most partitions need with the
+    server's lock table.
+    """
     row = connection.execute(_LOCKS, {"tables": list(tables)}).fetchone()
     if row is None:
         return

@@ -1,4 +1,6 @@
-"""The privileges that the applier's role lacks in the target, and the GRANTs to run."""
+"""Finds the privileges that the applier's role lacks in the target, and the GRANT statements to
+run.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _LEDGER: Final = {
     **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside", "paused"), _WRITING),
     **dict.fromkeys(("crash_mark", "crash_watch", "unlogged"), _WRITING),
 }
-"""What role.sql grants on the tables of ledger.sql."""
+"""The privileges on the ledger's tables that role.sql grants."""
 
 _LACKING: Final = """
 SELECT array_agg(privilege ORDER BY place)
@@ -42,7 +44,7 @@ SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL, CASE
 
 
 def check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
-    """Return what is lacking of the ledger's tables that are there."""
+    """Yield the missing privileges on the ledger's existing tables."""
     for name, privileges in _LEDGER.items():
         yield from check_grants(connection, user, "olr_pg", name, privileges)
 
@@ -54,7 +56,9 @@ def check_grants(
     name: str,
     privileges: Sequence[str] = _TABLE,
 ) -> Iterator[Finding]:
-    """Return what is lacking to enter a schema and write its table; nothing without the table."""
+    """Yield the missing privileges to use a schema and write its table; nothing if the table does
+    not exist.
+    """
     row = connection.execute(_MAY_ENTER, (schema,)).fetchone()
     if row == (False,):
         yield error(
@@ -76,7 +80,7 @@ def check_grants(
 def check_creation(
     connection: Connection[Any], user: str, schema: str, what: str
 ) -> Iterator[Finding]:
-    """Return what is lacking to create tables in a schema, which may have to be created too."""
+    """Yield the missing privileges to create tables in a schema, or to create the schema."""
     row = connection.execute(_MAY_CREATE, {"schema": schema}).fetchone()
     assert row is not None
     is_there, allowed, database = row
@@ -94,6 +98,6 @@ def check_creation(
 def _grant(
     connection: Connection[Any], privileges: str, kind: str, name: sql.Identifier, user: str
 ) -> str:
-    """Compose the statement, for a superuser or the owner."""
+    """Return the GRANT statement for a superuser or the owner to run."""
     query = sql.SQL("GRANT " + privileges + " ON " + kind + " TO {};")
     return query.format(name, sql.Identifier(user)).as_string(connection)

@@ -1,7 +1,7 @@
-"""The ledger: the transactions that each table already has, kept in the target beside the rows.
+"""The ledger: records in the target which transactions each table already has, beside the rows.
 
 Facts: architecture, “The ledger is a table” (why no replication origin), protocol, “Positions” (two
-transactions may share a commit SCN).
+transactions can have the same commit SCN).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
 VERSION: Final = 10
-"""Of the tables that this release makes."""
+"""Version of the tables that this release creates."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
 
@@ -74,7 +74,7 @@ _GO_ON = """
 UPDATE olr_pg.ledger SET stopped = paused, held_source = NULL
 WHERE subscription = %s AND source_table = %s
 """
-"""Somebody may have paused the table since the replay began."""
+"""The table may have been paused since the replay began."""
 
 _TARGETS = """
 SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
@@ -135,24 +135,25 @@ WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s A
 
 
 class TablePosition(NamedTuple):
-    """A table's position: all below `commit_scn` is in, and of that SCN the transactions `xids`.
+    """A table's position: all transactions below `commit_scn` are applied, and those of that SCN
+    listed in `xids`.
 
     Attributes:
-        xids: printed XIDs in the order they were applied; empty = all of that SCN (a table that
-            was loaded as of an SCN, or one that has nothing yet).
+        xids: printed XIDs in the order they were applied; empty for all of that SCN (a table that
+            was loaded as of an SCN, or a table without transactions yet).
     """
 
     commit_scn: int
     xids: tuple[str, ...]
 
     def has(self, commit_scn: int, xid: int) -> bool:
-        """Tell whether that transaction is applied already."""
+        """Tell whether that transaction is already applied."""
         if commit_scn != self.commit_scn or not self.xids:
             return commit_scn <= self.commit_scn
         return format_xid(xid) in self.xids
 
     def after(self, commit_scn: int, xid: int) -> TablePosition:
-        """Return the position once that transaction is applied too."""
+        """Return the position after that transaction is applied."""
         if commit_scn == self.commit_scn:
             return TablePosition(commit_scn, (*self.xids, format_xid(xid)))
         return TablePosition(commit_scn, (format_xid(xid),))
@@ -162,7 +163,7 @@ class LedgerState(NamedTuple):
     """The ledger's row of a table.
 
     Attributes:
-        stopped: its changes are held; up to `position` they are applied or held.
+        stopped: its changes are held; those up to `position` are applied or held.
     """
 
     position: TablePosition
@@ -171,7 +172,7 @@ class LedgerState(NamedTuple):
 
 
 class ChangeCounts(NamedTuple):
-    """The counts of one target transaction."""
+    """Counts of what one target transaction applied."""
 
     transactions: int = 0
     inserted: int = 0
@@ -180,12 +181,12 @@ class ChangeCounts(NamedTuple):
     conflicts: int = 0
 
     def plus(self, other: ChangeCounts) -> ChangeCounts:
-        """Add other counts."""
+        """Return the sum with other counts."""
         return ChangeCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class ErrorRow(NamedTuple):
-    """One line of the error table; the columns are explained in ledger.sql."""
+    """A row of the error table; ledger.sql documents the columns."""
 
     commit_scn: int
     xid: str
@@ -203,11 +204,12 @@ class ErrorRow(NamedTuple):
 
 
 def ensure_ledger(connection: Connection[Any]) -> None:
-    """Create the ledger's tables where they are missing or older (`connection` in autocommit).
+    """Create the ledger's tables if they are missing, or upgrade them (`connection` in autocommit
+    mode).
 
     Raises:
-        OlrPgError: 5015, they are missing or old and this role may not mend that; 5140, they are of
-            a later release.
+        OlrPgError: 5015, they are missing or old and the role cannot create or upgrade them; 5140,
+            they are of a later release.
     """
     if ledger_version(connection) == VERSION:
         return
@@ -227,7 +229,7 @@ def ensure_ledger(connection: Connection[Any]) -> None:
 
 
 def ledger_version(connection: Connection[Any]) -> int:
-    """Return the version of the tables that are there, 0 where there are none, or nothing tells."""
+    """Return the version of the existing tables; 0 if there are none, or it is unknown."""
     if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
         return 0
     row = connection.execute(_VERSION).fetchone()
@@ -243,16 +245,17 @@ def ledger_version(connection: Connection[Any]) -> int:
 def check_targets(
     connection: Connection[Any], subscription: str, targets: Mapping[str, str]
 ) -> None:
-    """See whether the lines of these tables are of the target tables that they are applied to.
+    """Check that the ledger's rows of these tables belong to their current target tables.
 
-    A line of another one is of another stream, whose SCNs say nothing of this one's. Where nothing
-    was applied yet, or the table is not there any more (it was renamed), the line takes the name.
+    A row with another target table belongs to another stream, whose SCNs have no meaning here. If
+    nothing was applied yet, or if the other table no longer exists (it was renamed), the row is
+    updated to the current name.
 
     Args:
         targets: ``schema.name`` of each source table.
 
     Raises:
-        OlrPgError: 5025, a line is of another one.
+        OlrPgError: 5025, a row belongs to another target table.
     """
     lines = connection.execute(_TARGETS, (subscription, list(targets))).fetchall()
     for source, target, scn in lines:
@@ -271,16 +274,17 @@ def check_targets(
 def check_source(
     connection: Connection[Any], subscription: str, dbid: int | None, tables: Collection[str]
 ) -> None:
-    """See whether the lines of these tables are of this database; those of none become its.
+    """Check that the ledger's rows of these tables belong to this source database; rows without a
+    database are assigned to it.
 
-    The SCNs of another database say nothing of this one's, wherever its changes go.
+    SCNs of another database have no meaning here, whatever the target table is.
 
     Args:
-        dbid: of the source; None where nobody knows it: nothing is looked at.
+        dbid: of the source; None if unknown, then nothing is checked.
         tables: ``OWNER.NAME`` of each.
 
     Raises:
-        OlrPgError: 5027, a line is of another one.
+        OlrPgError: 5027, a row belongs to another database.
     """
     if dbid is None:
         return
@@ -297,31 +301,34 @@ def check_source(
 
 
 def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
-    """Say that everything that commits up to `scn` is in the tables, or held."""
+    """Record that all transactions that commit up to `scn` are in the tables, or held."""
     connection.execute(_COMPLETE, (subscription, scn))
 
 
 def note_start(connection: Connection[Any], subscription: str, scn: int) -> None:
-    """Say from where a server delivers everything that the tables, as they are now, lack."""
+    """Record the SCN from which the server delivers everything that the tables, in their current
+    state, lack.
+    """
     connection.execute(_START, {"name": subscription, "scn": scn})
 
 
 def note_saved(connection: Connection[Any], subscription: str, scn: int) -> None:
-    """Do as `note_start` does, where everything that began before `scn` is confirmed.
+    """Record the same as `note_start`, after everything that began before `scn` is confirmed.
 
-    So it is noted even where nothing was ever applied: all that commits before it is there.
+    So it is recorded even if nothing was ever applied: everything that commits before it is
+    present.
     """
     connection.execute(_SAVED, {"name": subscription, "scn": scn})
 
 
 def noted_start(connection: Connection[Any], subscription: str) -> int | None:
-    """Return what `note_start` said; None where it was never said."""
+    """Return the SCN of `note_start`; None if it was never recorded."""
     row = connection.execute(_NOTED_START, (subscription,)).fetchone()
     return None if row is None else row[0]
 
 
 def noted_complete(connection: Connection[Any], subscription: str) -> int:
-    """Return what `note_complete` said; 0 where it was never said."""
+    """Return the SCN of `note_complete`; 0 if it was never recorded."""
     row = connection.execute(_NOTED_COMPLETE, (subscription,)).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -331,12 +338,12 @@ class TableLedger:
 
     Args:
         source_table: ``OWNER.NAME``.
-        target_table: as it is written in SQL.
-        dbid: of the source database, where it is known and the ledger keeps it.
+        target_table: as written in SQL.
+        dbid: of the source database, if known and stored in the ledger.
 
     Attributes:
-        listed: whether the list of incomplete rows has lines of the table, as of the last look in
-            the transaction that holds the lock.
+        listed: whether the list of incomplete rows has entries of the table, as read in the
+            transaction that holds the lock.
     """
 
     def __init__(
@@ -354,13 +361,13 @@ class TableLedger:
         return self._key
 
     def lock(self, connection: Connection[Any]) -> LedgerState:
-        """Lock the state to the end of the transaction; the row is made where it is missing.
+        """Lock the row until the end of the transaction; create it if it is missing.
 
-        The lock also waits for a backend that a killed applier left behind in its COMMIT.
+        This also waits for the backend of a killed applier that is still in its COMMIT.
 
         Raises:
-            OlrPgError: 5015, the row cannot be made; 5027, it is of another source database, whose
-                applier was the first to make it.
+            OlrPgError: 5015, the row cannot be created; 5027, another source database's applier
+                created it first.
         """
         for _ in range(2):
             state = self.locked(self.send_lock(connection))
@@ -373,11 +380,13 @@ class TableLedger:
         raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
 
     def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
-        """Ask for the state and its lock, for `locked` to read (pipelined)."""
+        """Send the query that locks the row and reads the state (pipelined); `locked` reads the
+        answer.
+        """
         return connection.execute(LOCK, self._key)
 
     def locked(self, cursor: Cursor[Any]) -> LedgerState | None:
-        """Return what `send_lock` found."""
+        """Return the answer to `send_lock`."""
         row = cursor.fetchone()
         if row is None:
             return None
@@ -387,33 +396,33 @@ class TableLedger:
     def advance(
         self, connection: Connection[Any], position: TablePosition, counters: ChangeCounts
     ) -> None:
-        """Move the row to `position`, in the transaction that holds its lock."""
+        """Advance the row to `position`, in the transaction that holds its lock."""
         connection.execute(
             ADVANCE, (position.commit_scn, list(position.xids), *counters, *self._key)
         )
 
     def move(self, connection: Connection[Any], position: TablePosition) -> None:
-        """Move the row to `position` where what lies up to it is held, not applied."""
+        """Advance the row to `position` for changes that are held, not applied."""
         connection.execute(_MOVE, (position.commit_scn, list(position.xids), *self._key))
 
     def touch(self, connection: Connection[Any]) -> None:
-        """Write the row as it is: a commit that brings all commits before it to disk.
+        """Update the row without a change: a commit that flushes all earlier commits to disk.
 
         Raises:
-            OlrPgError: 5015, there is none.
+            OlrPgError: 5015, the row is missing.
         """
         if connection.execute(_TOUCH, self._key).rowcount != 1:
             raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
 
     def count(self, connection: Connection[Any], counters: ChangeCounts) -> None:
-        """Count what was applied of the held changes; the row does not move."""
+        """Count applied held changes; the position does not change."""
         connection.execute(_COUNT, (*counters, *self._key))
 
     def count_incomplete(self, connection: Connection[Any], more: int | None = None) -> None:
-        """Count the lines of the list of incomplete rows, which were changed.
+        """Update the count of the table's entries in the list of incomplete rows.
 
         Args:
-            more: how many more there are; None where they are to be counted.
+            more: the number of added entries; None to count them.
         """
         if more is None:
             row = connection.execute(_COUNT_INCOMPLETE, self._key).fetchone()
@@ -422,14 +431,14 @@ class TableLedger:
         self.listed = row is not None and row[0]
 
     def record(self, connection: Connection[Any], row: ErrorRow) -> None:
-        """Write a line of the error table; the same change again counts an attempt."""
+        """Write a row of the error table; if the change already has one, count another attempt."""
         row = row._replace(
             message=storable(connection, row.message), statement=storable(connection, row.statement)
         )
         connection.execute(_RECORD, (*self._key, self._target, *row))
 
     def update_message(self, connection: Connection[Any], row: ErrorRow) -> None:
-        """Give a line that holds the table up, if there is one, the row's message."""
+        """Set the message of the row that stops the table, if there is one."""
         identity = (row.commit_scn, row.xid, row.position)
         message = storable(connection, row.message)
         connection.execute(_RETELL, (message, *self._key, *identity))
@@ -445,7 +454,7 @@ class TableLedger:
     def stop_in_place(
         self, connection: Connection[Any], held_source: Callable[[int], str], reason: OlrPgError
     ) -> bool:
-        """Stop the table at its position, before its next change, in a transaction of its own.
+        """Stop the table at its position, before its next change, in a separate transaction.
 
         Args:
             held_source: the table's definition as of an SCN (`hold.source_document`).
@@ -462,7 +471,7 @@ class TableLedger:
         return True
 
     def keep_source(self, connection: Connection[Any], held_source: str) -> None:
-        """Keep the definition of the first held change of a paused table, which nobody kept yet.
+        """Store the definition of a paused table's first held change, if none is stored yet.
 
         Args:
             held_source: as of `stop`.
@@ -470,12 +479,12 @@ class TableLedger:
         connection.execute(_KEEP_SOURCE, (held_source, *self._key))
 
     def resume(self, connection: Connection[Any]) -> None:
-        """Mark the table as not stopped any more."""
+        """Mark the table as no longer stopped."""
         connection.execute(_GO_ON, self._key)
 
 
 def _stop_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:
-    """Return the line of the error table, at the last change that is in."""
+    """Return the row of the error table, at the last applied change."""
     return ErrorRow(
         commit_scn=position.commit_scn,
         xid=position.xids[-1] if position.xids else format_xid(0),

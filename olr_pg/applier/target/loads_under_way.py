@@ -1,4 +1,4 @@
-"""The initial loads of a subscription that are under way, for whoever watches."""
+"""Reads the progress of a subscription's initial loads, for status displays."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WHERE l.subscription = %s AND l.finished_at IS NULL ORDER BY l.source_table
 
 
 class TableLoad(NamedTuple):
-    """The load of one table.
+    """The progress of one table's load.
 
     Attributes:
-        scn: as of which its rows are.
-        parts, parts_done: partitions in all, and those that are in.
-        rows, bytes: that are in.
-        began: seconds of Unix time.
+        scn: the SCN as of which its rows are read.
+        parts, parts_done: number of its parts, and of those that are loaded.
+        rows, bytes: loaded so far.
+        began: Unix time in seconds.
     """
 
     table: str
@@ -46,7 +46,7 @@ class TableLoad(NamedTuple):
 
 
 class LoadsUnderWay:
-    """The loads of a subscription at the last look; for any thread."""
+    """The loads of a subscription as of the last `look`; thread-safe."""
 
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription

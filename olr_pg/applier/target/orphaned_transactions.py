@@ -1,4 +1,6 @@
-"""Transactions in the target that its source does not have any more, told by the ledger."""
+"""Finds transactions in the target that the source no longer has after a RESETLOGS, by the
+ledger.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ WHERE subscription = %s AND commit_scn >= %s ORDER BY commit_scn, source_table
 
 
 class Orphan(NamedTuple):
-    """The last transactions of a table, which commit where the source was taken back.
+    """The last transactions of a table, if they commit at or after the SCN that the source was set
+    back to.
 
     Attributes:
-        xids: printed, of the transactions at that SCN; the ledger does not keep older ones.
+        xids: printed, of the transactions at that SCN; the ledger does not contain older ones.
     """
 
     source_table: str
@@ -32,7 +35,7 @@ class Orphan(NamedTuple):
 
 
 def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> list[Orphan]:
-    """Return what the ledger says was applied and commits at or after `scn`.
+    """Return, from the ledger, the applied transactions that commit at or after `scn`.
 
     Raises:
         OlrPgError: those of `postgres.sqlstates`, such as 5003 the target cannot be reached.

@@ -1,7 +1,8 @@
-"""An outage of the target: PostgreSQL is away, or takes nothing; told once when it begins and ends.
+"""Outages of the target: PostgreSQL is unreachable or cannot write; logged once at the start and
+once at the end.
 
-Every connection of an applier meets an outage by itself, and tries again by itself. Whoever watches
-wants to hear of one outage, not of each attempt.
+Every connection of an applier notices an outage separately and retries separately. Operators want
+one message per outage, not one per attempt.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Outage(NamedTuple):
-    """An outage that is not over.
+    """A target outage in progress.
 
     Attributes:
-        since: its first failure, in seconds of Unix time.
+        since: Unix time in seconds of its first failure.
         error: such as 5003 the target cannot be reached, 5090 its disk is full (`sqlstates`).
     """
 
@@ -38,13 +39,13 @@ class Outage(NamedTuple):
 
 
 class TargetOutage:
-    """Tells whether the target is out of reach, from what its connections meet.
+    """Decides whether the target is unavailable, from the errors of its connections; thread-safe.
 
     Safe to use from several threads.
 
     Args:
-        target: its place in words (`target_place`).
-        clock: seconds of Unix time (`steady_time`).
+        target: its address for messages (`target_place`).
+        clock: Unix time in seconds (`steady_time`).
     """
 
     def __init__(self, target: str, clock: Callable[[], float] = steady_time) -> None:
@@ -59,16 +60,16 @@ class TargetOutage:
 
     @property
     def current(self) -> Outage | None:
-        """The outage that goes on; None where the target answers."""
+        """The outage in progress; None if the target answers."""
         return self._current
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
-        """Note what a connection met; nothing where that is no outage.
+        """Record an error of a connection, if it belongs to an outage.
 
-        A connection that nobody used during an outage meets it afterwards: that is no second one.
+        A connection that was idle during an outage notices it later; that is not a second outage.
 
         Args:
-            connection: whose it is, as a key.
+            connection: a key that identifies the connection.
         """
         if not is_out_of_reach(error):
             return
@@ -93,13 +94,15 @@ class TargetOutage:
             )
 
     def retry_ended(self, connection: object) -> None:
-        """Note that a connection tries no more for now: its outage ends with that of the others."""
+        """Record that a connection is not retried for now; its outage ends with the outage of the
+        others.
+        """
         with self._lock:
             if connection in self._failing:
                 self._resting.add(connection)
 
     def reached(self, connection: object) -> None:
-        """Note that the target did something over a connection."""
+        """Record that the target answered on a connection."""
         self._met[connection] = self._ended
         if self._current is None:
             return
@@ -117,10 +120,10 @@ class TargetOutage:
 
 
 def target_place(connect_string: str) -> str:
-    """Name the target: its host, port and database, and nothing secret.
+    """Return the target's host, port and database for messages, without secrets.
 
     Args:
-        connect_string: libpq's, as a URL or as parameters; what it leaves out is libpq's choice.
+        connect_string: libpq's, as a URL or as parameters; libpq's defaults apply.
     """
     given = conninfo_to_dict(connect_string)
     host = given.get("host") or given.get("hostaddr") or "the local socket"
@@ -130,7 +133,7 @@ def target_place(connect_string: str) -> str:
 
 
 def retry_seconds(settings: ApplierSettings, error: BaseException) -> float | None:
-    """Return how long something is tried again, in seconds from its first attempt; None for ever.
+    """Return how many seconds an operation is retried after its first attempt; None for no limit.
 
     Args:
         error: of the last attempt.
@@ -141,7 +144,7 @@ def retry_seconds(settings: ApplierSettings, error: BaseException) -> float | No
 
 
 def announce_retry(doing: str, attempt: int, error: BaseException) -> None:
-    """Log that something is tried again; an outage is told of by `TargetOutage`, and once."""
+    """Log a retry; for an outage, `TargetOutage` logs instead, once."""
     if not (isinstance(error, psycopg.Error) and is_out_of_reach(error)):
         words = plain_words(error) if isinstance(error, psycopg.Error) else str(error).strip()
         _log.warning(doing, attempt=attempt, error=words)

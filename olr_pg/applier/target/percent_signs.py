@@ -1,4 +1,6 @@
-"""Names in statements with parameters, where psycopg takes any percent sign for a parameter's."""
+"""Escapes percent signs in names, because psycopg reads them as placeholders in statements with
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -6,5 +8,5 @@ from psycopg import sql
 
 
 def escape_percent_signs(part: sql.Composable) -> sql.SQL:
-    """Double the percent signs of a part of a statement with parameters that has none itself."""
+    """Double the percent signs in a part of a statement that contains no placeholders."""
     return sql.SQL(part.as_string().replace("%", "%%"))

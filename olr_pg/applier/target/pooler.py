@@ -1,11 +1,11 @@
-"""Connection poolers between the applier and PostgreSQL.
+"""Detects connection poolers between the applier and PostgreSQL.
 
-The applier's sessions have settings, locks and a ledger row that is theirs. A pooler that gives
-each transaction another session of the server (pgbouncer's pool_mode ``transaction`` or
-``statement``) would take them away without a word: triggers would fire, and two appliers write one
-table. Such a pooler is refused; one that gives a client a session to keep is not noticed.
+The applier's sessions have settings, locks and a ledger row of their own. A pooler that switches
+the server session for each transaction (pgbouncer's pool_mode ``transaction`` or ``statement``)
+would silently break that: triggers would fire, and two appliers could write one table. Such a
+pooler is refused; a pooler that gives each client its own session is accepted.
 
-A pooler invents the process id that a client gets when it connects; PostgreSQL's own is in
+A pooler makes up the process id that a client receives when it connects; PostgreSQL's real one is
 ``pg_backend_pid()``.
 """
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 _PID: Final = "SELECT pg_backend_pid()"
 _WAIT_SECONDS: Final = 5.0
-"""How long another client waits for a session; where each keeps its own, there may be none left."""
+"""How long a second client waits for a session; if each client keeps its own, none may be free."""
 
 
 def refuse_shared_sessions(connection: Connection[Any], connect_string: str) -> None:
-    """See that the connection has a session of the server for itself.
+    """Check that the connection has a server session of its own.
 
     Args:
-        connection: in autocommit.
-        connect_string: what it was made with.
+        connection: in autocommit mode.
+        connect_string: the connect string of the connection.
 
     Raises:
-        OlrPgError: 5029, others get its session between its transactions.
+        OlrPgError: 5029, other clients get its session between its transactions.
     """
     session = _pid(connection)
     if session == connection.info.backend_pid:
@@ -54,7 +54,7 @@ def _pid(connection: Connection[Any]) -> int:
 
 
 async def _gets(connect_string: str, session: int, connection: Connection[Any]) -> bool:
-    """Tell whether another client gets the session, or the first one another."""
+    """Tell whether another client gets the session, or the first client another session."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             return await _is_shared(connect_string, session, connection)

@@ -1,7 +1,8 @@
-"""Whether the source has come as far as the target.
+"""Checks that the source is not behind the target.
 
-What another copy of the database has written (a clone keeps the DBID), or this one before it was
-put back, says nothing of what it writes now: that would be passed over, up to where the ledger is.
+If the source is a clone (which keeps the DBID) or was restored to an earlier point, the target can
+contain later SCNs than the source. New changes of the source with lower SCNs would then be skipped
+as already applied.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 PATIENCE_SECONDS: Final = 20.0
-"""How long the source is waited for: another instance of a cluster may be a moment behind."""
+"""How long to wait for the source; another instance of a cluster can be slightly behind."""
 
 _ASK_SECONDS: Final = 0.5
 _FURTHEST: Final = """
@@ -36,16 +37,17 @@ def check_not_ahead(
     stop: threading.Event,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
-    """See whether the source has come as far as the ledger's lines of these tables say.
+    """Check that the source has reached the SCNs in the ledger's rows of these tables.
 
     Args:
-        source_scn: asks for an SCN that it has come to; None where nobody knows: nothing is said.
+        source_scn: returns an SCN that the source has reached; None if unknown, then nothing is
+            checked.
         tables: ``OWNER.NAME`` of each.
-        stop: ends the waiting.
+        stop: ends the wait.
         patience: seconds.
 
     Raises:
-        OlrPgError: 7101, it has not; 70xx, it cannot be asked.
+        OlrPgError: 7101, it has not; 70xx, the source cannot be queried.
     """
     found = connection.execute(_FURTHEST, (subscription, list(tables))).fetchone()
     if found is None or found[1] == 0:

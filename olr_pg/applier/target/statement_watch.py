@@ -1,20 +1,20 @@
-"""Looks after statements that wait for PostgreSQL: tells slow from lost, and gives up what is lost.
+"""Watches statements that wait for PostgreSQL: distinguishes slow ones from lost ones, and ends
+lost ones.
 
-A statement may take as long as it needs: a COPY, an index, a lock of somebody else. But where the
-network lost the request or its answer, nothing would ever come. No timeout of a statement can tell
-one from the other; PostgreSQL can. When a statement has got no answer for `LOOK_SECONDS`, the watch
-asks about its session over a connection of its own:
+A statement can take as long as it needs: a COPY, an index, a lock of another session. But if the
+network lost the request or its answer, it would wait forever. No statement timeout can distinguish
+these cases; PostgreSQL can. If a statement has no answer after `LOOK_SECONDS`, the watch queries
+the state of its session over a separate connection:
 
-- PostgreSQL works on the statement, or the statement waits there: it goes on. Where it waits for
-  others, `blocked` says who they are.
-- PostgreSQL waits for the client, as the client waits for PostgreSQL, or has no such session:
-  request or answer are lost. After `answer_seconds` the connection is given up.
-- PostgreSQL answers nobody: after `answer_seconds` the connection is given up.
+- PostgreSQL executes the statement, or the statement waits for a lock: it continues. If it waits
+  for other sessions, `blocked` names them.
+- PostgreSQL waits for the client while the client waits for PostgreSQL, or the session does not
+  exist: the request or the answer is lost. After `answer_seconds` the connection is closed.
+- PostgreSQL does not answer the watch either: after `answer_seconds` the connection is closed.
 
-Bytes that the other side takes, or that come from it, count as an answer: large values may take
-long over a slow network. The connection that was given up is closed, its session in PostgreSQL
-ended as soon as a new connection can tell PostgreSQL so, and the ledger says whether the commit
-happened.
+Bytes that are sent or received count as an answer, because large values can take long over a slow
+network. For a closed connection, its session in PostgreSQL is terminated as soon as a new
+connection can do so, and the ledger shows whether its commit happened.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
 
 LOOK_SECONDS: Final = 3.0
-"""After so long without an answer PostgreSQL is asked what it does."""
+"""Seconds without an answer after which the watch queries the session's state."""
 
 BLOCKED_SECONDS: Final = 5.0
-"""After so long a statement that waits for others is told of."""
+"""Seconds after which a statement that waits for other sessions is reported."""
 
 _TICK_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
-"""Between two looks at the same sessions."""
+"""Minimum interval between two queries about the same sessions."""
 
 _SESSIONS: Final = """
 SELECT pid, state, wait_event_type, wait_event
@@ -68,13 +68,14 @@ _log = structlog.get_logger(__name__)
 
 
 class _Watched:
-    """A connection that is watched, and what was seen of it.
+    """A watched connection and its last known state.
 
     Attributes:
-        session: its process in PostgreSQL, and when that began; None where nobody asked yet.
-        began: the wait that the rest is about (`BoundedConnection.waiting_since`).
-        moved: when bytes went over it last, in that wait.
-        lost_since: since when PostgreSQL waits for this client; None while it does not.
+        session: its process id in PostgreSQL and start time; None before the first query.
+        began: start of the wait that the other attributes describe
+            (`BoundedConnection.waiting_since`).
+        moved: when bytes were last sent or received during that wait.
+        lost_since: since when PostgreSQL waits for this client; None if it does not.
     """
 
     def __init__(self, connection: BoundedConnection) -> None:
@@ -86,7 +87,7 @@ class _Watched:
         self._transported: tuple[int, int] | None = None
 
     def silent_seconds(self, now: float) -> float:
-        """Return for how long the wait at hand has brought nothing; 0 without one."""
+        """Return for how long the current wait has brought no bytes; 0 if there is no wait."""
         began = self.connection.waiting_since
         transported = None if began is None else self.connection.transported()
         if began is None or began != self.began or transported != self._transported:
@@ -107,19 +108,19 @@ class _Session(NamedTuple):
 
     @property
     def awaits_client(self) -> bool:
-        """Whether the client is to do something next; not where nobody may see what it does."""
+        """Whether PostgreSQL waits for the client; False if the session's state is not visible."""
         return self.wait_event_type == "Client" or (self.state or "active") != "active"
 
 
 class StatementWatch:
-    """Watches the statements of one applier, from `start` to `stop`, in a thread of its own.
+    """Watches the statements of one applier in its own thread, from `start` to `stop`.
 
     Args:
         connect_string: of the target.
-        answer_seconds: after which a statement that is lost is given up.
+        answer_seconds: time limit for a lost statement.
 
     Attributes:
-        is_abandoned: whether every statement is given up, since the appliance ends.
+        is_abandoned: whether all statements are ended, because the appliance ends.
     """
 
     def __init__(self, connect_string: str, answer_seconds: float) -> None:
@@ -139,7 +140,7 @@ class StatementWatch:
         self._ticking: Periodic | None = None
 
     def start(self) -> None:
-        """Start to watch."""
+        """Start watching."""
         tick = min(_TICK_SECONDS, self._answer_seconds / 6)
         self._ticking = Periodic("olr-watch", tick, self._tick)
         self._ticking.start()
@@ -154,7 +155,7 @@ class StatementWatch:
         self._disconnect()
 
     def abandon(self) -> None:
-        """Give up every statement, now and from now on: the appliance ends."""
+        """End every statement, now and from now on, because the appliance ends."""
         with self._lock:
             self.is_abandoned = True
             open_now = list(self._watched)
@@ -163,12 +164,12 @@ class StatementWatch:
 
     @property
     def blocked(self) -> Sequence[Blocked]:
-        """The statements that wait for others now, since `BLOCKED_SECONDS` at least."""
+        """The statements that have waited for other sessions for at least `BLOCKED_SECONDS`."""
         now = steady_time()
         return [one for one in self._blocked if now - one.since >= BLOCKED_SECONDS]
 
     def last_seen(self, serves: str) -> OlrPgError | None:
-        """Return who held up a statement for a table when it was looked at last."""
+        """Return which session blocked a table's statement, as of the last query."""
         return self._seen.get(serves)
 
     # --- for the threads that connect ---
@@ -176,12 +177,12 @@ class StatementWatch:
     def opened(self, connection: BoundedConnection) -> None:
         """Watch a connection until it is closed.
 
-        The sessions that were given up before it are ended in PostgreSQL. Their transactions may be
-        open, and hold locks that the new connection would wait for; or they commit after the ledger
-        was asked.
+        Sessions of connections that were closed before are terminated in PostgreSQL first. Their
+        transactions may still be open and hold locks that the new connection needs, or commit after
+        the ledger was read.
 
         Raises:
-            psycopg.Error: PostgreSQL cannot be asked.
+            psycopg.Error: PostgreSQL cannot be queried.
         """
         watched = _Watched(connection)
         connection.closing = self._closed
@@ -207,7 +208,7 @@ class StatementWatch:
                 self._ended.remove(session)
 
     def _closed(self, connection: BoundedConnection) -> None:
-        """Watch a connection no more; it is not closed yet, unless it broke."""
+        """Stop watching a connection; it is not closed yet, unless it broke."""
         with self._lock:
             watched = self._watched.pop(connection, None)
             if watched is not None and watched.session is not None and connection.broken:
@@ -253,7 +254,7 @@ class StatementWatch:
     def _name_blockers(
         self, silent: Sequence[_Watched], found: Mapping[int, _Session]
     ) -> Iterator[Blocked]:
-        """Give the statements that wait for others, with who these are."""
+        """Yield the statements that wait for other sessions, with those sessions."""
         assert self._own is not None  # it was asked over it
         for one in silent:
             session = None if one.session is None else found.get(one.session[0])
@@ -270,7 +271,9 @@ class StatementWatch:
             self._own = None
 
     def _answered_nobody(self, silent: Sequence[_Watched]) -> None:
-        """Give up what got no answer for as long as nobody got one."""
+        """Close connections without an answer, if PostgreSQL has not answered the watch for as long
+        either.
+        """
         now = time.monotonic()
         for one in silent:
             seconds = min(one.silent_seconds(now), now - self._answered_at)
@@ -278,7 +281,7 @@ class StatementWatch:
                 self._give_up(one, f"PostgreSQL answers nobody for {seconds:.0f} s")
 
     def _judge(self, silent: Sequence[_Watched], found: Mapping[int, _Session]) -> None:
-        """Give up what waits for PostgreSQL while PostgreSQL waits for it."""
+        """Close connections that wait for PostgreSQL while PostgreSQL waits for them."""
         now = time.monotonic()
         for one in silent:
             session = None if one.session is None else found.get(one.session[0])
@@ -299,9 +302,9 @@ class StatementWatch:
 
 
 class ConnectionWatch(StatementWatch):
-    """The watch of one connection of a command, which ends with the connection.
+    """The watch of a command's single connection; it ends with the connection.
 
-    It logs who holds a statement up, once for each connection.
+    It logs which session blocks a statement, once per connection.
     """
 
     _is_told = False
@@ -310,7 +313,7 @@ class ConnectionWatch(StatementWatch):
         """Watch the connection until it is closed.
 
         Raises:
-            psycopg.Error: PostgreSQL cannot be asked.
+            psycopg.Error: PostgreSQL cannot be queried.
         """
         super().opened(connection)
         self.start()

@@ -1,7 +1,8 @@
-"""What a target's columns may refuse of the source's rows, to be mended before a row is stopped.
+"""Finds target columns that can refuse values of the source, so that they can be changed in
+advance.
 
-PostgreSQL refuses what is too long, too large or NULL where it may not be. Whether a row will be so
-is not known: the source's type allows it, that is all.
+PostgreSQL refuses a value that is too long or too large, and NULL in a NOT NULL column. It is
+unknown whether such values exist; the source's type allows them.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ _FORMATS: Final[dict[int, str]] = {
     PgKind.UUID: "a UUID",
     PgKind.XML: "XML",
 }
-"""Types that take text of a form."""
+"""Types that accept only text of a certain format."""
 
 _INTEGERS: Final[dict[int, int]] = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
-"""How many digits each holds, whatever they are."""
+"""The number of decimal digits that always fit each type."""
 
 
 def read_not_null(connection: Connection[Any], target: TargetTable) -> dict[str, bool]:
-    """Return the columns that take no NULL, and whether a row gets a value there without one."""
+    """Return the NOT NULL columns, and whether each gets a value in an INSERT that omits it."""
     return dict(connection.execute(_NOT_NULL, (target.oid,)).fetchall())
 
 
 def may_refuse(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
-    """Return what the target may refuse of the source's type, or None.
+    """Return which values of the source's type the target can refuse, or None.
 
     Args:
-        made: the type that a new column would get: one that was chosen refuses nothing.
+        made: the type that a new column would get; an explicitly configured type is intended.
     """
     found = None
     if target.base_oid in _TEXTS and target.modifier >= 0:

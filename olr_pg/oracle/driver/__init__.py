@@ -1,1 +1,1 @@
-"""What the driver of Oracle does not do itself: bounds of its calls, and words for its errors."""
+"""Extends Oracle's driver: timeouts for its calls, and our error codes for its errors."""

@@ -1,16 +1,18 @@
-"""Connections to Oracle that are given up when the network passes nothing on.
+"""Connections to Oracle with time limits, also if the network is silent.
 
-The driver bounds how long TCP takes to connect, and each call of a connection that is there. It
-does not bound what lies between: a proxy that accepts and passes nothing on keeps a login waiting
-for ever. And the bound of a call has to leave room for the longest query. So this module knows the
-sockets: Python tells an audit hook of each socket that connects, with the thread that does.
+The driver limits the time of TCP's connect and of each call on a connection. It does not limit the
+login in between: a proxy that accepts a connection and sends nothing blocks a login forever. And
+the limit of a call must allow for the longest query. So this module watches the sockets. A Python
+audit hook reports each socket that connects, with its thread.
 
-- A login may take `LOGIN_SECONDS`.
-- While `giving_up_silence` lasts, connections that have received nothing for `SILENT_SECONDS` are
-  doubted, and a login is tried. If nobody answers that either, their sockets are shut, and the
-  driver reports that the connection is lost. If Oracle answers it, it works on what was asked.
+- A login can take `LOGIN_SECONDS`.
+- While `giving_up_silence` is active, a connection that has received nothing for `SILENT_SECONDS`
+  is suspected, and a test login is tried. If the test login gets no answer either, the connection's
+  socket is shut down, and the driver reports a lost connection. If Oracle answers the test login,
+  the call is only slow and continues.
 
-Thick mode has no sockets of Python's: there SQLNET.RECV_TIMEOUT bounds both (sqlnet.ora).
+In thick mode Python has no access to the sockets; SQLNET.RECV_TIMEOUT limits both there
+(sqlnet.ora).
 """
 
 from __future__ import annotations
@@ -50,26 +52,28 @@ _connecting = threading.local()
 
 
 class SilenceError(oracledb.OperationalError):
-    """Ends what waits for an Oracle that answers nobody."""
+    """Raised if Oracle answers neither the connection nor a test login."""
 
 
 class _Socket:
-    """A socket of a connection, by a descriptor of our own: the driver may wrap and close its."""
+    """The socket of a connection, by a duplicated descriptor, because the driver can wrap and close
+    its own.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=os.dup(descriptor))
 
     def shut(self) -> None:
-        """End the connection; who waits for an answer hears of it at once."""
+        """Shut the connection down; a thread that waits for an answer returns at once."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of it; the driver's connection stays as it is."""
+        """Close our descriptor; the driver's connection is not affected."""
         self._socket.close()
 
     def received(self) -> int:
-        """Return the bytes that have come over it; 0 where the system does not tell."""
+        """Return the number of bytes received; 0 if the system does not report it."""
         try:
             found = self._socket.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
         except OSError:
@@ -79,7 +83,9 @@ class _Socket:
 
 @cache
 def _listen_to_sockets() -> None:
-    """Let `_connecting` hear of sockets that connect; such a hook stays for the process's life."""
+    """Install the audit hook that reports connecting sockets to `_connecting`; it stays for the
+    life of the process.
+    """
     sys.addaudithook(_hear)
 
 
@@ -91,10 +97,10 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class BoundedCalls:
-    """Gives connections of one database up that get no answer, as nobody does.
+    """Opens connections of one database, and ends those whose calls get no answer.
 
     Args:
-        arguments: of `oracledb.connect`, for the login that is tried.
+        arguments: of `oracledb.connect`, also used for the test login.
         silent_seconds, login_seconds, probe_seconds: see the module.
     """
 
@@ -117,14 +123,14 @@ class BoundedCalls:
         self._probed_at = 0.0
 
     def connect(self, seconds: float | None = None) -> oracledb.Connection:
-        """Connect as `oracledb.connect` does, but in bounded time.
+        """Connect as `oracledb.connect` does, but within a time limit.
 
         Args:
-            seconds: that it may take.
+            seconds: the time limit.
 
         Raises:
             oracledb.Error: what the driver reports.
-            SilenceError: nobody answers.
+            SilenceError: there is no answer.
         """
         bound = seconds or self._login_seconds
         heard: list[_Socket] = []
@@ -159,7 +165,7 @@ class BoundedCalls:
         return connection
 
     def closed(self, connection: object) -> None:
-        """Forget a connection that is closed."""
+        """Forget a connection that was closed."""
         with self._lock:
             known = self._sockets.pop(connection, None)
         if known is not None:
@@ -167,10 +173,11 @@ class BoundedCalls:
 
     @contextmanager
     def giving_up_silence(self, connection: object) -> Iterator[None]:
-        """Give the connection up when nothing comes over it, and nobody is answered.
+        """While the context is active, end the connection if it is silent and a test login is not
+        answered.
 
         Raises:
-            SilenceError: it was; in place of what the driver made of it.
+            SilenceError: the connection was ended; replaces the driver's error.
         """
         with self._lock:
             known = self._sockets.get(connection)
@@ -193,7 +200,7 @@ class BoundedCalls:
                     self._calls.discard(call)
 
     def close(self) -> None:
-        """End the watch."""
+        """Stop the watching thread."""
         with self._lock:
             watching, self._watching = self._watching, None
             left = list(self._sockets.values())
@@ -219,7 +226,7 @@ class BoundedCalls:
                     one.socket.shut()
 
     def _is_answered(self) -> bool:
-        """Tell whether Oracle answers a new connection, with whatever answer."""
+        """Tell whether Oracle answers a new connection; an error counts as an answer."""
         try:
             probe = self.connect(self._probe_seconds)
         except oracledb.Error as error:
@@ -234,10 +241,10 @@ class BoundedCalls:
 
 
 class _Call:
-    """Something that is asked over a connection, and when something came of it last.
+    """A call on a connection, with the time when data last arrived.
 
     Attributes:
-        given_up: why its connection was given up; None while it was not.
+        given_up: why its connection was ended; None if it was not.
     """
 
     def __init__(self, known: _Socket) -> None:
@@ -247,7 +254,7 @@ class _Call:
         self.given_up: str | None = None
 
     def silent_seconds(self) -> float:
-        """Return for how long nothing has come."""
+        """Return for how many seconds nothing has arrived."""
         received, now = self.socket.received(), time.monotonic()
         if received != self._received:
             self._received, self._at = received, now

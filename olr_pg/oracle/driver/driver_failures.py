@@ -1,4 +1,4 @@
-"""The driver's errors in the words of our catalogue."""
+"""Converts the driver's errors to errors of our catalogue."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ OTHER: Final = Code.ORACLE_ERROR
 NO_PLACE: Final = Code.ORACLE_ADDRESS_INVALID
 
 _TRANSIENT: Final = frozenset({UNREACHABLE, LOST})
-"""Errors that may be gone when the same is tried again at once."""
+"""Errors that an immediate retry can resolve."""
 
 PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
-"""Errors of a database that may be back later: it is restarting, or overloaded."""
+"""Errors that a later retry can resolve: the database restarts or is overloaded."""
 
 _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
@@ -71,11 +71,11 @@ _CONNECTION_ID: Final = re.compile(r"\s*\(CONNECTION_ID=[^)]*\)")
 
 
 def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> OlrPgError:
-    """Translate an error of the driver, or SQLAlchemy's wrapper of it, into the catalogue's.
+    """Convert an error of the driver, or SQLAlchemy's wrapper of it, to an error of the catalogue.
 
     Args:
-        doing: what was being done, for the message: "reading V$DATABASE".
-        action: what to do about it, where the caller knows better than the catalogue.
+        doing: the failed operation, for the message: "reading V$DATABASE".
+        action: what the reader can do, if the caller knows better than the catalogue.
     """
     original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
     text = _words(original if isinstance(original, BaseException) else error)
@@ -90,12 +90,12 @@ def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> 
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether trying again at once may help."""
+    """Tell whether an immediate retry can help."""
     return isinstance(error, OlrPgError) and error.code in _TRANSIENT
 
 
 def _words(error: BaseException) -> str:
-    """Join the error's lines that say something, on one line."""
+    """Join the meaningful lines of the error into one line."""
     if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
         error = error.orig
     said = (line.rstrip(" .") for line in without_noise(str(error)).splitlines())

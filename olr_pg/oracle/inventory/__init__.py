@@ -1,1 +1,1 @@
-"""What is in the schemas of a live database: views of the dictionary, rows, the inventory."""
+"""Reads the inventory of schemas in a live database from the dictionary views."""

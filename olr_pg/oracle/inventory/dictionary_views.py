@@ -1,7 +1,7 @@
-"""The views that tell what is in a schema, and their columns (Oracle Database Reference).
+"""Lists the dictionary views that describe a schema, and their columns (Oracle Database Reference).
 
-Each view has a form ``DBA_``, which tells of every schema, and one ``ALL_``, which tells of what
-the account may use; not every view has the latter.
+Each view has a form ``DBA_`` that covers every schema. Most have a form ``ALL_`` that covers the
+objects that the account can access.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ class DictionaryView(NamedTuple):
     Attributes:
         name: without the prefix.
         owner: its column with the owner.
-        numbers, texts: the columns that are read beside it.
-        newer: of these, the columns that releases before 12.1 do not have.
-        since: the release that it came with.
+        numbers, texts: the other columns to read.
+        newer: those of the columns that releases before 12.1 lack.
+        since: the release that introduced the view.
         only_dba: there is no ``ALL_`` form.
-        whole_name: it has no prefix.
-        all_owner: the owner's column in the ``ALL_`` form, where that has another name.
+        whole_name: the name has no prefix.
+        all_owner: the owner's column in the ``ALL_`` form, if its name differs.
     """
 
     name: str
@@ -35,7 +35,7 @@ class DictionaryView(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """Return its name where it tells of every schema."""
+        """Return the name of the form that covers every schema."""
         return self.name if self.whole_name else f"DBA_{self.name}"
 
 
@@ -166,7 +166,7 @@ NAMED_VIEWS: Final = {
         "AUDIT_POLICIES", "OBJECT_SCHEMA", "", "OBJECT_NAME POLICY_NAME"
     ),
 }  # fmt: skip
-"""Of each kind of `inventory.NamedObject` its view; the first column names the object."""
+"""The view for each kind of `inventory.NamedObject`; its first column is the object's name."""
 
 INVENTORY_VIEWS: Final = (
     *NAMED_VIEWS.values(),
@@ -176,4 +176,4 @@ INVENTORY_VIEWS: Final = (
     *(MVIEWS, MVIEW_LOGS, SEQUENCES, SYNONYMS, PUBLIC_SYNONYMS, TRIGGERS, SOURCE, TYPES),
     *(SCHEDULER_JOBS, JOBS, DB_LINKS, TAB_PRIVS),
 )
-"""Everything that the inventory is read from."""
+"""All views that the inventory is read from."""

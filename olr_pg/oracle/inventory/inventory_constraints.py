@@ -1,4 +1,4 @@
-"""The constraints of an inventory."""
+"""Reads the constraints of an inventory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_NULL: Final = re.compile(r'\s*"[^"]+"\s+IS\s+NOT\s+NULL\s*', re.IGNORECASE)
 
 
 def read_constraints(reader: ViewReader) -> Iterator[Constraint]:
-    """Read the constraints, each with its columns; a foreign key with those it refers to."""
+    """Read the constraints with their columns; for a foreign key also the referenced columns."""
     columns = {
         name: tuple(row["COLUMN_NAME"] for row in sorted(rows, key=lambda row: _position(row)))
         for name, rows in grouped(reader.rows(views.CONS_COLUMNS), "CONSTRAINT_NAME").items()
@@ -57,5 +57,5 @@ def read_constraints(reader: ViewReader) -> Iterator[Constraint]:
 
 
 def _position(row: Row) -> int:
-    """Tell a column's place; those of a check have none."""
+    """Return a column's position; a check's columns have none."""
     return int(row["POSITION"] or 0)

@@ -1,7 +1,7 @@
-"""The inventory of a live database: everything that is in some schemas (`dictionary.inventory`).
+"""Reads the inventory of a live database: all objects in some schemas (`dictionary.inventory`).
 
-The views tell what is there now, not as of an SCN: none of them can be read as of one. Columns that
-are LONG (DATA_DEFAULT, SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are read as they are.
+The views show the current state; they cannot be read as of an SCN. LONG columns (DATA_DEFAULT,
+SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are read as they are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _RELEASE: Final = re.compile(r"\d+")
 
 _FIRST_WITH_FULL: Final = (18,)
-"""The release that brought VERSION_FULL, which names the release update."""
+"""The first release with VERSION_FULL, which contains the release update."""
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _PUBLIC: Final = "PUBLIC"
 _BODY: Final = re.compile(r"\b(?:DECLARE|BEGIN|CALL|COMPOUND)\b", re.IGNORECASE)
@@ -61,13 +61,14 @@ _ON, _YES = "ENABLED", "YES"
 
 
 def read_inventory(oracle: OracleDatabase, owners: Collection[str], scn: int) -> Inventory:
-    """Read what is in the schemas of `owners`.
+    """Read the objects in the schemas of `owners`.
 
     Args:
-        scn: the current one, to be noted.
+        scn: the current SCN, which is recorded in the inventory.
 
     Raises:
-        OlrPgError: 7001 to 7009. A view that the account may not read is noted, and is no error.
+        OlrPgError: 7001 to 7009. A view that the account cannot read is recorded and causes no
+            error.
     """
     return oracle.read(
         "reading what is in the schemas",
@@ -137,7 +138,7 @@ class _Reader:
             )
 
     def _others(self) -> Iterator[OtherSchema]:
-        """Count the objects of the schemas of other users."""
+        """Count the objects in the schemas of other users."""
         if not self._views.tells_all:
             return
         objects = tables.OBJECTS
@@ -269,7 +270,9 @@ class _Reader:
         return grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
 
     def _trigger_heads(self) -> dict[tuple[str, str], str]:
-        """Return what stands before the body of each trigger: UPDATE OF is told nowhere else."""
+        """Return the text before the body of each trigger; the columns of UPDATE OF are only
+        there.
+        """
         return {
             (owner, name): _BODY.split(
                 "".join(row["TEXT"] for row in sorted(lines, key=itemgetter("LINE"))), maxsplit=1
@@ -279,7 +282,7 @@ class _Reader:
         }
 
     def _sources(self) -> Iterator[UnitSource]:
-        """Put the lines together; triggers, which are there too, have been read already."""
+        """Join the source lines of each unit; skip triggers, which are read elsewhere."""
         for (owner, kind, name), lines in sorted(self._units.items()):
             if kind != "TRIGGER":
                 ordered = sorted(lines, key=lambda row: row["LINE"])
@@ -337,13 +340,15 @@ class _Reader:
 
 
 def _whole(row: dict[str, Any]) -> str:
-    """Name an object; of a partition with that of what it is a part of."""
+    """Return the full name of an object; for a partition, with the name of its parent."""
     part = row["SUBOBJECT_NAME"]
     return f"{row['OBJECT_NAME']}.{part}" if part else str(row["OBJECT_NAME"])
 
 
 def _index_part(row: dict[str, Any], expression: str | None) -> IndexPart:
-    """Take a descending column, which is an expression to Oracle, for the column that it is."""
+    """Return a part of an index; Oracle stores a descending column as an expression, which is
+    converted back.
+    """
     descending = row["DESCEND"] == "DESC"
     if expression is None:
         return IndexPart(text=row["COLUMN_NAME"], descending=descending)

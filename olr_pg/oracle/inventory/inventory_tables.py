@@ -1,4 +1,4 @@
-"""The tables of an inventory: columns, partitions, sizes."""
+"""Reads the tables of an inventory: columns, partitions, sizes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _column(row: Row, identity: Row | None, comment: str) -> InventoryColumn:
 
 
 def read_tables(reader: ViewReader, columns: Columns) -> Iterator[InventoryTable]:
-    """Read the tables, with the columns that `read_columns` has found."""
+    """Read the tables, with the columns from `read_columns`."""
     rows = reader.rows(views.TABLES)
     external = {(row[OWNER], row["TABLE_NAME"]) for row in reader.rows(views.EXTERNAL_TABLES)}
     containers = {(row[OWNER], row["MVIEW_NAME"]) for row in reader.rows(views.MVIEWS)}
@@ -116,7 +116,7 @@ def _kind(row: Row) -> str:
 
 
 def _sizes(reader: ViewReader) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
-    """Add up the bytes of each table's segments, and of its LOBs'."""
+    """Add up the bytes of each table's segments, and of its LOB segments."""
     sizes, lobs = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     tables = {
         (row[OWNER], row["SEGMENT_NAME"]): (row[OWNER], row["TABLE_NAME"])

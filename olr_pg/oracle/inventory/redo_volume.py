@@ -1,4 +1,4 @@
-"""How much redo the source archives in a day."""
+"""Reads how much redo the source archives per day."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def read_redo_volume(connection: Connection, unread: list[str]) -> tuple[LogDay, ...]:
-    """Add up the archived logs by the day they began on, each log once.
+    """Add up the sizes of the archived logs by the day of their first change, each log once.
 
     Args:
-        unread: gets the view's name, where the account may not read it.
+        unread: receives the view's name if the account cannot read it.
     """
     columns = [LOG_VOLUME.c[name] for name in ("THREAD#", "SEQUENCE#", "RESETLOGS_ID")]
     sizes = [LOG_VOLUME.c[name] for name in ("FIRST_TIME", "BLOCKS", "BLOCK_SIZE")]

@@ -1,4 +1,4 @@
-"""Rows of the dictionary's views, by view: what the inventory is put together from."""
+"""Reads rows of the dictionary views for the inventory."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 OWNER: Final = "OWNER_"
-"""The key of the owner in every row, whatever its column is called."""
+"""The key of the owner in every row, regardless of the column's name."""
 
 
 class ViewReader:
-    """Reads the views as far as the account may.
+    """Reads the views that the account has access to.
 
     Args:
-        owners: of which schemas.
+        owners: the schemas to read.
         release: Oracle's, such as 19.
 
     Attributes:
-        unread: views that it may not read.
-        tells_all: is false once a ``DBA_`` view was refused.
+        unread: views that the account cannot read.
+        tells_all: False once access to a ``DBA_`` view was denied.
     """
 
     def __init__(self, connection: Connection, owners: Sequence[str], release: int) -> None:
@@ -47,7 +47,7 @@ class ViewReader:
         self.tells_all = True
 
     def rows(self, view: DictionaryView) -> list[Row]:
-        """Read a view, in its ``DBA_`` form where that is allowed; a text that is NULL is empty."""
+        """Read a view, in its ``DBA_`` form if allowed; a NULL text becomes empty."""
         if self._release < view.since:
             return []
         for prefix in ("DBA_",) if view.only_dba else ("DBA_", "ALL_"):
@@ -91,7 +91,7 @@ def _text(value: object) -> str:
 
 
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
-    """Put rows together by their owner and these columns."""
+    """Group rows by their owner and these columns."""
     found = defaultdict[tuple[str, ...], list[Row]](list)
     for row in rows:
         found[row[OWNER], *(row[name] for name in names)].append(row)

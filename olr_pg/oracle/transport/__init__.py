@@ -1,1 +1,3 @@
-"""Brings archived logs that are not mounted here into the vault: a command, SFTP, BFILEs."""
+"""Copies archived logs that are not mounted on this host into the vault: by a command, SFTP, or
+BFILEs.
+"""

@@ -1,9 +1,9 @@
-"""Logs that are read over the SQL connection: files of Oracle's directory objects, as BFILEs.
+"""Reads logs over the SQL connection, as BFILEs in Oracle's directory objects.
 
-The driver reads BFILEs itself, in its thin mode too: no PL/SQL and no temporary LOB is needed, and
-no privilege but READ on the directory. A piece takes two round trips, whether the file is open and
-its bytes, so pieces are large, and several sessions read one log. They are written in their order:
-what a try that broke off has left is the beginning of the log.
+The driver reads BFILEs itself, also in thin mode. It needs no PL/SQL, no temporary LOB, and only
+the READ privilege on the directory. Each piece takes two round trips: to check whether the file is
+open, and to read. So pieces are large, and several sessions read one log in parallel. Pieces are
+written in order, so an interrupted fetch leaves the beginning of the log.
 """
 
 from __future__ import annotations
@@ -32,31 +32,33 @@ if TYPE_CHECKING:
     from olr_pg.oracle.archive import ListedLog
 
 _PIECE: Final = 4 << 20
-"""Bytes of one read."""
+"""Bytes per read."""
 
 _DIRECTORIES: Final = 'SELECT "DIRECTORY_NAME", "DIRECTORY_PATH" FROM "ALL_DIRECTORIES"'
 _FILE: Final = "SELECT BFILENAME(:1, :2) FROM DUAL"
 _READ_ONLY: Final = "SET TRANSACTION READ ONLY"
 _NO_DIRECTORY: Final = ("ORA-22285", "ORA-22286")
-"""There is no such directory; its privilege is missing."""
+"""The directory object does not exist; or its privilege is missing."""
 
 
 _OF_FILE: Final = (*_NO_DIRECTORY, "ORA-22288", "ORA-22289", "ORA-22290", "ORA-01031")
-"""The file is not there, or may not be read; a session has too many open; no privilege."""
+"""Errors about the file: it does not exist, cannot be read, or too many files are open in the
+session.
+"""
 
 
 class _Place(NamedTuple):
-    """A file as BFILENAME names it."""
+    """A file as directory object and name, for BFILENAME."""
 
     directory: str
     name: str
 
 
 class DirectoryLogs:
-    """Reads logs through directory objects; a `log_transport.LogTransport`.
+    """Reads logs through directory objects; implements `log_transport.LogTransport`.
 
     Args:
-        source: the database that has the logs, and who we are there.
+        source: the database with the logs, and our account.
     """
 
     def __init__(self, section: BfileTransport, source: OracleSource) -> None:
@@ -67,10 +69,10 @@ class DirectoryLogs:
         self._closed = False
 
     def fetch(self, listed: ListedLog, into: Path) -> None:
-        """See `LogTransport.fetch`; it goes on behind what `into` has.
+        """See `LogTransport.fetch`; it resumes after the bytes that `into` already contains.
 
         Raises:
-            OlrPgError: 7031, 7033 no directory object lets it be read.
+            OlrPgError: 7031, 7033 no directory object leads to the file.
         """
         try:
             with ExitStack() as stack:
@@ -106,7 +108,7 @@ class DirectoryLogs:
 
     @contextmanager
     def _session(self, listed: ListedLog) -> Iterator[oracledb.Connection]:
-        """Open a connection for one fetch, which `close` breaks off."""
+        """Open a connection for one fetch; `close` interrupts it."""
         connection = open_connection(self._source)
         try:
             with self._lock:
@@ -139,10 +141,10 @@ class DirectoryLogs:
 
 
 class DirectoryRanges:
-    """Reads ranges of files in a session of its own; an `online_ranges.RangeSession`.
+    """Reads ranges of files in its own session; implements `online_ranges.RangeSession`.
 
     Raises:
-        SessionLost: it cannot be made.
+        SessionLost: the session cannot be opened.
     """
 
     def __init__(self, section: BfileTransport, source: OracleSource) -> None:
@@ -163,7 +165,7 @@ class DirectoryRanges:
         """See `RangeSession.read`.
 
         Raises:
-            SessionLost: the connection is lost, or does not answer.
+            SessionLost: the connection is lost or silent.
             OlrPgError: 2002, the file cannot be read.
         """
         try:
@@ -214,7 +216,7 @@ def _unreadable(name: str, detail: str, *, missing: bool) -> OlrPgError:
 def _find_place(
     connection: oracledb.Connection, section: BfileTransport, path: str
 ) -> _Place | None:
-    """Find the directory object that leads to a file; None where there is none."""
+    """Find the directory object that leads to a file; None if there is none."""
     folder, name = split_path(path)
     given = {_plain(known): directory for known, directory in section.directories.items()}
     directory = given.get(folder)
@@ -225,10 +227,10 @@ def _find_place(
 
 
 def readable_directories(cursor: Any) -> Mapping[str, str]:
-    """Find the directory objects that the account may use, by their path.
+    """Return the directory objects that the account can use, by path.
 
     Raises:
-        oracledb.Error: what Oracle reports.
+        oracledb.Error: any error of Oracle.
     """
     cursor.execute(_DIRECTORIES)
     found = sorted(cursor.fetchall(), reverse=True)
@@ -236,13 +238,13 @@ def readable_directories(cursor: Any) -> Mapping[str, str]:
 
 
 def split_path(name: str) -> tuple[str, str]:
-    """Return the directory and the name of a file, as Oracle names it on either kind of host."""
+    """Split Oracle's name of a file into directory and file name, with either kind of separator."""
     at = max(name.rfind("/"), name.rfind("\\")) + 1
     return _plain(name[:at]), name[at:]
 
 
 def _plain(path: str) -> str:
-    """Return a directory's path as others name it too."""
+    """Return a directory's path in a normal form."""
     return path.replace("\\", "/").rstrip("/")
 
 
@@ -257,7 +259,9 @@ def _opened(connection: oracledb.Connection, place: _Place) -> Any:
 def _read_in_order(
     lobs: Sequence[Any], pieces: Sequence[tuple[int, int]]
 ) -> Generator[bytes, None, None]:
-    """Yield pieces (offset, bytes) in their order, read by as many at a time as there are LOBs."""
+    """Yield pieces (offset, bytes) in order; each LOB reads one piece at a time, all in
+    parallel.
+    """
     free = SimpleQueue[Any]()
     for lob in lobs:
         free.put(lob)
@@ -279,7 +283,7 @@ def _read_in_order(
 
 
 def no_directory(listed: ListedLog, reason: str) -> OlrPgError:
-    """Say that no directory object lets a log be read."""
+    """Return the error that no directory object leads to a log."""
     return OlrPgError(
         Code.LOG_DIRECTORY_UNREADABLE,
         reason,

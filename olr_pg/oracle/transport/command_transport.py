@@ -1,4 +1,6 @@
-"""Logs that a command of the operator's puts here, or ranges of them: ``ssh``, a script."""
+"""Fetches logs, or ranges of them, by a command that the operator configures: ``ssh``, or a
+script.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,16 @@ if TYPE_CHECKING:
     from olr_pg.oracle.archive import ListedLog
 
 _RANGE_SECONDS: Final = 30.0
-"""One range may take so long."""
+"""Time limit for one range."""
 
 _SAID_BYTES: Final = 400
-"""How much of a failed command's words stands in its error."""
+"""Maximum bytes of a failed command's output in its error."""
 
 
 class LogCommand:
-    """Runs the command once for each log; a `log_transport.LogTransport`.
+    """Runs the command once for each log; implements `log_transport.LogTransport`.
 
-    A command that names ``{file}`` writes the log there; the output of another one is the log.
+    If the command contains ``{file}``, it writes the log there; otherwise its output is the log.
     """
 
     def __init__(self, section: CommandTransport) -> None:
@@ -40,7 +42,7 @@ class LogCommand:
         self._closed = False
 
     def fetch(self, listed: ListedLog, into: Path) -> None:
-        """See `LogTransport.fetch`; it begins at the beginning.
+        """See `LogTransport.fetch`; it always starts from the beginning.
 
         Raises:
             OlrPgError: 7031.
@@ -68,7 +70,7 @@ class LogCommand:
             )
 
     def _run(self, command: list[str], listed: ListedLog, output: int) -> str:
-        """Run the command to its end; what it said."""
+        """Run the command to its end; return its error output."""
         with subprocess.Popen(  # noqa: S603 - the operator's own
             command,
             stdin=subprocess.DEVNULL,
@@ -111,7 +113,9 @@ class LogCommand:
 
 
 class RangeCommand:
-    """Runs the command once for each range of an online log; an `online_ranges.RangeSession`."""
+    """Runs the command once for each range of an online log; implements
+    `online_ranges.RangeSession`.
+    """
 
     def __init__(self, section: CommandTransport) -> None:
         self._section = section
@@ -167,7 +171,7 @@ def _range_failed(name: str, reason: str) -> OlrPgError:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and what it has started, also where that goes on without it."""
+    """Terminate a command and the processes that it started, even if they outlive it."""
     # As long as nobody has asked for its end, its group's number is nobody else's.
     if process.returncode is None:
         with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Fetches that go on beside the appliance: it decodes what is here while more is on its way."""
+"""Fetches logs in the background while the appliance decodes the logs that are already here."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from olr_pg.oracle.transport.log_transport import LogTransport
 
 FETCHES: Final = 4
-"""Logs that are fetched at a time."""
+"""Number of logs that are fetched at the same time."""
 
 _AHEAD: Final = 2
-"""How many of a redo thread are: those of the others are as urgent."""
+"""Maximum of these per redo thread, because the other threads' logs are as urgent."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """A log on its way."""
+    """A log that is being fetched."""
 
     listed: ListedLog
     file: Path
@@ -36,11 +36,11 @@ class _Fetch:
 
 
 class LogFetching:
-    """The logs that are on their way; used by one thread.
+    """The logs that are being fetched; used by one thread.
 
     Args:
-        transport: brings them.
-        check: of what has come: raises an `OlrPgError` where it is not the whole log.
+        transport: fetches the logs.
+        check: checks a fetched log; raises an `OlrPgError` if it is incomplete or another log.
     """
 
     def __init__(self, transport: LogTransport, check: Callable[[ListedLog, Path], None]) -> None:
@@ -51,11 +51,12 @@ class LogFetching:
         self._pool = ThreadPoolExecutor(FETCHES, thread_name_prefix="log fetch")
 
     def fetch(self, listed: ListedLog, file: Path) -> None:
-        """Return once the log is in the file, checked; begin with it where that is not done yet.
+        """Return if the log is in the file and checked; otherwise start the fetch, or queue it, and
+        raise.
 
         Raises:
-            OlrPgError: 7032 it is on its way, or waits for its turn; 7031 it did not come, and what
-                `check` finds: the next call tries it again.
+            OlrPgError: 7032 it is in progress or queued; 7031 it failed, or an error of `check`;
+                the next call retries.
         """
         known = self._fetches.get(listed.stream_position)
         if known is None:
@@ -78,12 +79,12 @@ class LogFetching:
         self._failed.pop(listed.stream_position, None)
 
     def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
-        """Drop what has come and nobody asks for any more; others wait for its turn.
+        """Discard fetched and queued logs that are no longer wanted.
 
-        A log that is on its way is not wanted any more where its redo was read online meanwhile.
+        A log is no longer wanted if its redo was read from the online log meanwhile.
 
         Args:
-            wanted: the positions of the logs that are asked for.
+            wanted: the positions of the wanted logs.
         """
         for position, one in list(self._fetches.items()):
             if position in wanted or not one.done.done():
@@ -110,7 +111,7 @@ class LogFetching:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Give up what is on its way."""
+        """Cancel the fetches in progress."""
         self._transport.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
         for one in self._fetches.values():

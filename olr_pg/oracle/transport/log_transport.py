@@ -1,4 +1,4 @@
-"""What brings an archived log here, whichever way it is."""
+"""Defines the interface of a log transport, and makes the configured one."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ if TYPE_CHECKING:
     from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
 _COMMAND_LOOK_SECONDS: Final = 0.5
-"""Between two looks at online logs: a command is a process, and mostly a connection, for each
-range."""
+"""Interval at which online logs are checked with a command; each range needs a process and usually
+a connection.
+"""
 
 
 class LogTransport(Protocol):
-    """A way from where Oracle has its logs to here; used by several threads."""
+    """Copies logs from Oracle's host to this one; used by several threads."""
 
     def fetch(self, listed: ListedLog, into: Path) -> None:
-        """Bring a log's bytes into a file.
+        """Copy a log's bytes into a file.
 
         Args:
-            listed: the log; its `name` is where Oracle has it.
-            into: the file. It may hold the beginning of the log, from a try that broke off, which
-                need not be brought again.
+            listed: the log; its `name` is its path in Oracle.
+            into: the file. It can contain the beginning of the log from an interrupted fetch, which
+                does not need to be copied again.
 
         Raises:
-            OlrPgError: 7031, 7033, it did not come; `into` has what came of it.
+            OlrPgError: 7031 or 7033 it failed; `into` contains what was copied.
         """
 
     def close(self) -> None:
-        """Let fetches at work end with an error, and take no more."""
+        """End the fetches in progress with an error, and refuse new ones."""
 
 
 def make_transport(section: LogTransportSection, source: OracleSource) -> LogTransport:
-    """Make the transport that a configuration describes.
+    """Make the configured transport.
 
     Args:
-        source: the database that has the logs.
+        source: the database with the logs.
     """
     if isinstance(section, CommandTransport):
         from olr_pg.oracle.transport.command_transport import LogCommand
@@ -57,7 +58,7 @@ def make_transport(section: LogTransportSection, source: OracleSource) -> LogTra
 
 
 def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRanges:
-    """Make what reads online logs over the transport that a configuration describes."""
+    """Make the reader of online logs for the configured transport."""
     from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
     if isinstance(section, CommandTransport):

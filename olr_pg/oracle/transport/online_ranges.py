@@ -1,8 +1,8 @@
-"""Online logs that are not mounted here: a transport reads ranges of their members.
+"""Reads ranges of online logs that are not mounted on this host, over a transport.
 
-A session reads one range at a time; a large range is cut into pieces, and several sessions read
-them. Where a session's connection breaks, the range is read again over another one: what is read
-of an online log is judged block by block, so it does not matter which read a block came with.
+A session reads one range at a time. A large range is divided into pieces that several sessions
+read. If a session's connection breaks, the range is read again over another one. Each block of an
+online log is checked separately, so it does not matter which read returned it.
 """
 
 from __future__ import annotations
@@ -27,39 +27,43 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 PIECE: Final = 512 << 10
-"""Bytes of one read of a session: less waits longer for answers than for bytes."""
+"""Bytes per read of a session; with less, the sessions would mostly wait for round trips."""
 
 ANSWER_SECONDS: Final = 10.0
-"""One answer may take so long: then the connection counts as broken, whatever the configuration
-grants the copy of a whole log."""
+"""Time limit for one answer; after it the connection counts as broken, regardless of the configured
+limit for copying a whole log.
+"""
 
 LOOK_SECONDS: Final = 0.02
-"""Between two looks at the logs."""
+"""Interval at which the logs are checked."""
 
 _REOPEN_SECONDS: Final = 5.0
-"""A closed log's file may be dropped, and made again with its name: it is opened again at times."""
+"""Interval at which a file is opened again, because a closed log's file can be dropped and created
+again under the same name.
+"""
 
 _PAUSE_SECONDS: Final = 0.1
 _PAUSE_SECONDS_MAX: Final = 5.0
-"""After a connection that could not be made: at first, and at most."""
+"""First and maximum pause after a failed connection."""
 
 
 class SessionLost(Exception):  # noqa: N818 - it is no fault of ours
-    """The connection of a session is lost; the argument says how."""
+    """Raised if a session's connection is lost; the argument is the reason."""
 
 
 class RangeSession(Protocol):
     """Reads ranges of files; used by one thread at a time."""
 
     def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
-        """Read a range; fewer bytes only where the file ends.
+        """Read a range; fewer bytes are returned only at the end of the file.
 
         Args:
-            name: of the file, as Oracle has it.
-            opened: which opening of the file this is: another one than last time opens it again.
+            name: of the file in Oracle.
+            opened: a number for the opening of the file; if it differs from the last call's, open
+                the file again.
 
         Raises:
-            SessionLost: the connection is lost, or does not answer.
+            SessionLost: the connection is lost or silent.
             OlrPgError: 2002, the file cannot be read.
         """
 
@@ -68,14 +72,14 @@ class RangeSession(Protocol):
 
 
 class OnlineRanges:
-    """Reads ranges of online logs; by several threads.
+    """Reads ranges of online logs; used by several threads.
 
     Args:
-        connect: opens a session; raises `SessionLost`, where that cannot be.
-        sessions: at most so many at a time.
-        place: what is connected to, for messages.
-        look_seconds: at least between two looks at what was written.
-        clock: seconds, which do not go back.
+        connect: opens a session, or raises `SessionLost`.
+        sessions: maximum number of sessions.
+        place: the address of the other side, for messages.
+        look_seconds: minimum interval between two checks for new redo.
+        clock: monotonic, in seconds.
     """
 
     def __init__(
@@ -100,16 +104,16 @@ class OnlineRanges:
         self._again = clock()
 
     def open(self, name: str) -> FarMember:
-        """Open a member. Whether it is there, its first read shows."""
+        """Open a member. Its first read shows whether the file exists."""
         with self._lock:
             self._openings += 1
             return FarMember(self, name, self._openings, self._clock)
 
     def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
-        """Read a range of a member; fewer bytes only where the file ends.
+        """Read a range of a member; fewer bytes are returned only at the end of the file.
 
         Raises:
-            OlrPgError: 2002 the file cannot be read, 7031 nobody answers.
+            OlrPgError: 2002 the file cannot be read, 7031 there is no answer.
         """
         if size <= PIECE or self._sessions == 1:
             return self._read_piece(name, opened, offset, size)
@@ -131,7 +135,7 @@ class OnlineRanges:
         return b"".join(found)
 
     def _read_piece(self, name: str, opened: int, offset: int, size: int) -> bytes:
-        """Read a piece; over a new session where one that was idle turns out to be lost."""
+        """Read a piece; if an idle session turns out to be lost, use a new session."""
         while True:
             try:
                 session, is_new = self._idle.get_nowait(), False
@@ -151,7 +155,7 @@ class OnlineRanges:
                 return data
 
     def _new_session(self, name: str) -> RangeSession:
-        """Connect; soon after that has failed it fails again, without a try."""
+        """Connect; shortly after a failure, fail again without trying."""
         with self._lock:
             if self._clock() < self._again:
                 raise self._not_brought(name, self._refused)
@@ -184,10 +188,10 @@ class OnlineRanges:
 
 
 class FarMember(OnlineMember):
-    """A member of which ranges are read over a transport.
+    """An online log's member whose ranges are read over a transport.
 
     Args:
-        opened: which opening this is.
+        opened: a number for this opening of the file.
     """
 
     def __init__(
@@ -201,11 +205,11 @@ class FarMember(OnlineMember):
         self._is_current = False
 
     def close(self) -> None:
-        """See `OnlineMember.close`; what a session has open it closes with the next opening."""
+        """See `OnlineMember.close`; the sessions close the file when they open the next one."""
 
     @property
     def is_replaced(self) -> bool:
-        """See `OnlineMember.is_replaced`; a log that is written to keeps its file."""
+        """See `OnlineMember.is_replaced`; while a log is written to, its file is not replaced."""
         return not self._is_current and self._clock() >= self._reopen_at
 
     def read_header(
@@ -220,6 +224,6 @@ class FarMember(OnlineMember):
         """See `OnlineMember.read`.
 
         Raises:
-            OlrPgError: 2002 it cannot be read, 7031 nobody answers.
+            OlrPgError: 2002 it cannot be read, 7031 there is no answer.
         """
         return np.frombuffer(self._ranges.read(self.path, self._opened, offset, size), np.uint8)

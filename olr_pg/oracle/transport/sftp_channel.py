@@ -1,10 +1,10 @@
-"""A channel of SSH over which ranges of files are read: SFTP, as much of it as reading takes.
+"""An SFTP client over an SSH channel that reads ranges of files.
 
-Of SFTP's version 3 (draft-ietf-secsh-filexfer-02) this is INIT, OPEN, FSTAT, READ and CLOSE.
-Requests are sent without waiting for the answers of those before, which may come in any order, so
-a range takes one round trip, however many requests it is. The library's own client waits for each
-answer, or reads ahead in threads of its own that end where a connection breaks; and it waits for
-ever where a connection breaks just when a channel is opened. Here no wait is without a bound.
+It implements the part of SFTP version 3 (draft-ietf-secsh-filexfer-02) that reading needs: INIT,
+OPEN, FSTAT, READ and CLOSE. It sends requests without waiting for earlier answers, which can arrive
+in any order. So a range takes one round trip, however many requests it needs. The library's client
+waits for each answer, or reads ahead in threads that fail if a connection breaks. It also waits
+forever if a connection breaks while a channel is opened. Here every wait has a time limit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REQUEST_BYTES: Final = 32 << 10
-"""Of one request: what every server takes."""
+"""Bytes per request; every server accepts this size."""
 
 _WINDOW_BYTES: Final = 8 << 20
-"""So much may be under way to us, before we say that more may come."""
+"""Maximum bytes that the server can send before we enlarge the window."""
 
 _ANSWER_BYTES_MAX: Final = 256 << 10
-"""No answer is larger; one that says it is, is none."""
+"""Maximum bytes of an answer; a larger length is a protocol error."""
 
 _INIT, _VERSION = 1, 2
 _OPEN, _CLOSE, _READ, _FSTAT = 3, 4, 5, 8
@@ -43,18 +43,18 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Refused(OSError):  # noqa: N818 - of the server
-    """The server says no: there is no such file, or it may not be read."""
+    """The server refuses a request: the file does not exist, or cannot be read."""
 
 
 class _EndOfFile(Exception):  # noqa: N818 - no error
-    """A read begins at the end of a file, or behind it."""
+    """Raised if a read begins at or after the end of a file."""
 
 
 class _Answered(threading.Event):
-    """What a channel waits on for the answer to what it has asked, with a bound.
+    """The event on which a channel waits for an answer, with a time limit.
 
-    The library waits without one, and clears the event after it has looked whether the connection
-    is there: one that broke in between has set it already, and will not do so again.
+    The library waits without a limit. It checks the connection and then clears the event. If the
+    connection breaks in between, the event was already set and is not set again.
     """
 
     def __init__(self, transport: paramiko.Transport, seconds: float) -> None:
@@ -63,7 +63,7 @@ class _Answered(threading.Event):
         self._seconds = seconds
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait; at the end of the bound, or of the connection, it is set, too."""
+        """Wait; the event is also set when the time limit is reached or the connection ends."""
         end = time.monotonic() + (self._seconds if timeout is None else timeout)
         while not super().wait(_LOOK_SECONDS):
             if not self._transport.is_active() or time.monotonic() >= end:
@@ -72,15 +72,15 @@ class _Answered(threading.Event):
 
 
 class SftpChannel:
-    """A channel of a connection, on which files are read; used by one thread at a time.
+    """An SFTP channel of an SSH connection; used by one thread at a time.
 
     Args:
-        transport: connected, and let in; None: it has ended.
-        seconds: that each answer may take.
+        transport: connected and authenticated; None if it has ended.
+        seconds: time limit for each answer.
 
     Raises:
-        paramiko.SSHException, EOFError, OSError: the connection broke, does not answer, or the
-            server grants no channel.
+        paramiko.SSHException, EOFError, OSError: the connection is lost or silent, or the server
+            refuses the channel.
     """
 
     def __init__(self, transport: paramiko.Transport | None, seconds: float) -> None:
@@ -98,14 +98,14 @@ class SftpChannel:
             raise paramiko.SFTPError("the server does not speak SFTP")
 
     def open(self, path: str) -> bytes:
-        """Open a file; what the server calls it."""
+        """Open a file; return the server's handle of it."""
         name = os.fsencode(path)
         number = self._request(_OPEN, _string(name) + struct.pack(">II", _FOR_READING, 0))
         (length,), handle = _cut(self._answer(number, _HANDLE), ">I")
         return handle[:length]
 
     def size(self, handle: bytes) -> int:
-        """Return the bytes that a file has."""
+        """Return the size of a file in bytes."""
         (flags,), rest = _cut(self._answer(self._request(_FSTAT, _string(handle)), _ATTRS), ">I")
         if not flags & _HAS_SIZE:
             raise paramiko.SFTPError("the server does not tell a file's size")
@@ -117,19 +117,19 @@ class SftpChannel:
         self._answer(self._request(_CLOSE, _string(handle)), _STATUS)
 
     def read(self, handle: bytes, offset: int, size: int) -> bytes:
-        """Read a range; fewer bytes only where the file ends."""
+        """Read a range; fewer bytes are returned only at the end of the file."""
         ahead = -(-size // REQUEST_BYTES)
         return b"".join(self.pieces(handle, offset, size, at_first=ahead, at_most=ahead))
 
     def pieces(
         self, handle: bytes, offset: int, size: int, *, at_first: int, at_most: int
     ) -> Iterator[bytes]:
-        """Read a range piece by piece, until it or the file ends.
+        """Read a range piece by piece, until the end of the range or of the file.
 
         Args:
-            at_first: so many requests are under way then, and one more with each answer: with one
-                a connection that breaks soon gets as far as one request after the other does.
-            at_most: and never more.
+            at_first: number of requests to send first; each answer adds one. With 1, a connection
+                that breaks early still makes as much progress as with single requests.
+            at_most: maximum number of pending requests.
         """
         places = iter(range(offset, offset + size, REQUEST_BYTES))
         asked = deque[tuple[int, int, int]]()
@@ -154,7 +154,7 @@ class SftpChannel:
         return self._request(_READ, _string(handle) + struct.pack(">QI", offset, size))
 
     def _whole(self, handle: bytes, number: int, offset: int, size: int) -> bytes:
-        """Await a piece; what a server has left out of it is asked for again."""
+        """Wait for a piece; request again what the server has left out."""
         data = self._data(number, size)
         while data and len(data) < size:
             more = self._data(self._ask(handle, offset + len(data), size - len(data)), size)
@@ -173,7 +173,7 @@ class SftpChannel:
         return data
 
     def _request(self, kind: int, content: bytes) -> int:
-        """Send a request; its number."""
+        """Send a request; return its number."""
         self._requests += 1
         self._send(kind, struct.pack(">I", self._requests) + content)
         return self._requests
@@ -182,7 +182,7 @@ class SftpChannel:
         self._channel.sendall(struct.pack(">IB", len(content) + 1, kind) + content)
 
     def _answer(self, number: int, expected: int) -> bytes:
-        """Await the answer to a request; those to others that come before it are kept."""
+        """Wait for the answer to a request; keep answers to other requests that arrive first."""
         while number not in self._early:
             kind, content = self._receive()
             (other,), content = _cut(content, ">I")
@@ -202,7 +202,7 @@ class SftpChannel:
             self._unwanted.add(number)
 
     def _receive(self) -> tuple[int, bytes]:
-        """Await a packet; its kind and content."""
+        """Wait for a packet; return its type and content."""
         ((length,), _) = _cut(self._receive_bytes(4), ">I")
         if not 0 < length <= _ANSWER_BYTES_MAX:
             raise paramiko.SFTPError("the server does not speak SFTP")
@@ -221,7 +221,7 @@ class SftpChannel:
 
 
 def _raise_refusal(content: bytes) -> None:
-    """Raise what a status says; that all went well is no error."""
+    """Raise the error that a status message contains; return if the status is success."""
     (code, length), text = _cut(content, ">II")
     if code == _END_OF_FILE:
         raise _EndOfFile
@@ -235,7 +235,7 @@ def _string(content: bytes) -> bytes:
 
 
 def _cut(content: bytes, form: str) -> tuple[tuple[int, ...], bytes]:
-    """Take numbers off the beginning."""
+    """Read numbers from the beginning; return them and the rest."""
     size = struct.calcsize(form)
     if len(content) < size:
         raise paramiko.SFTPError("an answer of the server is too short")

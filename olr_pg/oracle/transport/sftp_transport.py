@@ -1,4 +1,4 @@
-"""Logs that are read over SFTP from the host that has them: archived whole, online by ranges."""
+"""Reads logs over SFTP from Oracle's host: archived logs whole, online logs in ranges."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from olr_pg.oracle.archive import ListedLog
 
 _AHEAD: Final = 64
-"""Requests for a log's pieces that are under way at most."""
+"""Maximum number of pending requests for a log's pieces."""
 
 _CONNECT_SECONDS: Final = 30.0
 
 _BROKEN: Final = (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError)
-"""What tells that a connection is lost, that its other end has lost its way, or says no."""
+"""Errors that mean a lost connection, a protocol failure, or a refusal."""
 
 # What goes wrong is in the errors that are raised; the library would log it with a traceback.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 
 class SftpLogs:
-    """Copies logs, each over a connection of its own; a `log_transport.LogTransport`."""
+    """Copies logs, each over its own connection; implements `log_transport.LogTransport`."""
 
     def __init__(self, section: SftpTransport) -> None:
         self._section = section
@@ -42,7 +42,7 @@ class SftpLogs:
         self._closed = False
 
     def fetch(self, listed: ListedLog, into: Path) -> None:
-        """See `LogTransport.fetch`; it goes on behind what `into` has.
+        """See `LogTransport.fetch`; it resumes after the bytes that `into` already contains.
 
         Raises:
             OlrPgError: 7031.
@@ -93,7 +93,7 @@ class SftpLogs:
 
 
 def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float) -> None:
-    """Connect; each step may take so many seconds."""
+    """Connect; `seconds` limits each step."""
     # A host that is not known is refused: it might be anybody's.
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     if section.known_hosts is None:
@@ -118,10 +118,10 @@ def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float)
 
 
 class SftpRanges:
-    """Reads ranges of files over a connection of its own; an `online_ranges.RangeSession`.
+    """Reads ranges of files over its own connection; implements `online_ranges.RangeSession`.
 
     Raises:
-        SessionLost: it cannot be made.
+        SessionLost: the connection cannot be opened.
     """
 
     def __init__(self, section: SftpTransport) -> None:
@@ -140,7 +140,7 @@ class SftpRanges:
         """See `RangeSession.read`.
 
         Raises:
-            SessionLost: the connection is lost, or does not answer.
+            SessionLost: the connection is lost or silent.
             OlrPgError: 2002, the file cannot be read.
         """
         try:

@@ -1,4 +1,4 @@
-"""The ways there are for archived logs that are not mounted here, as the grants allow them."""
+"""Checks which transports the account's grants allow for archived logs that are not mounted."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 
 def check_directories(connection: Connection, names: Iterable[str], user: str) -> list[Finding]:
-    """Say whether logs that are not mounted could be read over the SQL connection.
+    """Return findings on whether logs that are not mounted can be read over the SQL connection.
 
-    The driver can, with Oracle's client libraries and without; what counts is READ on a directory.
+    The driver can read them with and without Oracle's client libraries. The account needs READ on a
+    directory object.
 
     Args:
-        names: of logs, as Oracle has them.
+        names: of logs, as in Oracle.
         user: the account.
 
     Raises:
-        sqlalchemy.exc.DBAPIError, oracledb.Error: what Oracle reports.
+        sqlalchemy.exc.DBAPIError, oracledb.Error: any error of Oracle.
     """
     found = list[Finding]()
     driver = connection.connection.cursor()
