@@ -20,25 +20,26 @@ _PACKAGES: Final = ("numba", "numpy", "psycopg", "pyarrow", "pyspark", "pixeltab
 
 _INTRODUCTION: Final = """# Benchmarks
 
-Written by the suite itself; do not edit. Every figure stands beside an anchor that was measured in
-the same run, alternately: trust the ratios, not the figures, which fall with everything else that
-the machine does meanwhile. A ratio above 1 is in favour of `olr_pg`, but for the limits (memory
-copy, checksum, plain sockets), which nothing can pass. Rates per second of a processor (MB/CPU s)
-do not depend on who else uses the machine. CPU seconds are of all processes that took part,
-PostgreSQL's too. The last column is the most resident memory, pages of mapped files included,
-that the benchmark's Python process had in any of its runs, or, where Spark's workers or
-`olr-pg run` take part, the one of them all that had most; of scan and decode, 72 MiB of it are what
-their limits are measured with. Each benchmark has a process of its own; the kernels are compiled
-before, by another one.
+The benchmark suite wrote this page; do not edit it. Each figure is measured alternately with an
+anchor in the same run. Use the ratios: the figures themselves fall with all other work of the
+machine. A ratio above 1 means that `olr_pg` is faster. This is not possible for the limits (memory
+copy, checksum, plain sockets). Rates per second of a processor (MB/CPU s) do not depend on other
+users of the machine. CPU seconds are those of all processes that took part, including PostgreSQL's.
 
-The inputs are drawn change by change (`olr-pg simulate` with `--no-copies`). Those of `spark`,
-`growth` and `small-logs` are copies of 4 MB: these measure what redo costs by its amount and by its
-number of logs, and `decode`, `outputs` and `wide` measure what it costs by its content.
+The last column is the highest resident memory of the benchmark's Python process in any of its runs,
+with pages of mapped files. If Spark's workers or `olr-pg run` take part, it is that of the largest
+process. For scan and decode, 72 MiB of it are used to measure their limits. Each benchmark has its
+own process; another process compiles the kernels before.
 
-Spark's workers write the messages to files, from which the driver hands them on: several bytes for
-a byte of redo. One core is measured both ways, making messages and dropping them, and writing them
-to a file, too; so are two processes without Spark, which are what the machine can do. What Spark
-itself costs is seen where its workers drop the messages as the one core does.
+The inputs are generated change by change (`olr-pg simulate` with `--no-copies`). Those of `spark`,
+`growth` and `small-logs` are copies of 4 MB: these measure how the cost of redo depends on its
+amount and on the number of logs. `decode`, `outputs` and `wide` measure how it depends on the
+content.
+
+Spark's workers write the messages to files, from which the driver passes them on: several bytes for
+a byte of redo. One core is measured in two ways: it builds messages and drops them, or it also
+writes them to a file. So are two processes without Spark, which show what the machine can do. To
+see the cost of Spark itself, compare one core with Spark's workers that drop the messages.
 """
 
 

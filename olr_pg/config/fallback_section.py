@@ -48,33 +48,34 @@ class FallbackPolicies(Section):
     )
     characters: Literal["refuse", "cut", "null"] = Field(
         default="refuse",
-        description="characters that Oracle's character set lacks; `cut` leaves them out",
+        description="characters that Oracle's character set lacks; `cut` omits them",
     )
     digits: Literal["refuse", "cut", "null"] = Field(
         default="refuse",
-        description="numbers with more digits than their column: `cut` rounds what lies behind the"
-        " point or the 38th digit, as Oracle does; too large a number is refused then",
+        description="numbers with more digits than their column; `cut` rounds digits after the"
+        " decimal point or after the 38th digit, as Oracle does, but a number that is"
+        " too large is still rejected",
     )
     infinity: Literal["refuse", "null"] = Field(
         default="refuse", description="infinity and NaN, of numbers and of dates"
     )
     years: Literal["refuse", "null"] = Field(
-        default="refuse", description="dates out of Oracle's years, 4712 BC to 9999"
+        default="refuse", description="dates outside Oracle's years, 4712 BC to 9999"
     )
     fraction: Literal["refuse", "cut"] = Field(
         default="refuse",
-        description="a time that is finer than its column: microseconds where Oracle keeps fewer"
-        " digits, a time of day where a date is wanted",
+        description="a time with more precision than its column: microseconds if Oracle keeps"
+        " fewer digits, a time of day in a date",
     )
     interval: Literal["refuse", "null"] = Field(
         default="refuse",
-        description="intervals with months and days, which Oracle keeps in different types, or"
-        " beyond the column's digits",
+        description="intervals with both months and days, which Oracle stores in different types,"
+        " or with more digits than the column",
     )
     document: Literal["refuse", "null"] = Field(
         default="refuse",
-        description="a text that is no XML, JSON, hexadecimal, row address or flag, as its column"
-        " in Oracle wants it",
+        description="a text that is not the XML, JSON, hexadecimal, row address or flag that its"
+        " column in Oracle requires",
     )
 
 
@@ -82,37 +83,37 @@ class Fallback(Section):
     """`fallback`: which account brings changes of PostgreSQL into Oracle, and how."""
 
     user: str = Field(min_length=1, description="the account that writes (sql/oracle/fallback.sql)")
-    password: Secret = Field(description="as `source.password`: of this user")
+    password: Secret = Field(description="the password of this user; as `source.password`")
     server: OracleServer | None = Field(
         default=None,
-        description="where this user logs on, if that is another service than `source.server`;"
-        " required with an offline source",
+        description="the service for this user, if it is not `source.server`; required with an"
+        " offline source",
     )
     slot: Annotated[str, AfterValidator(_slot_name)] | None = Field(
         default=None,
-        description="the replication slot in the target; null is olr_pg_fallback_ and"
+        description="the replication slot in the target; null: olr_pg_fallback_ and"
         " `apply.subscription`",
     )
     publication: str | None = Field(
         default=None,
         min_length=1,
         max_length=63,
-        description="the publication in the target; null is the name of the slot",
+        description="the publication in the target; null: the name of the slot",
     )
     max_wal_mb: int = Field(
         default=16_384,
         ge=16,
-        description="MiB of PostgreSQL's log that the slot may keep back before an alert",
+        description="maximum MiB of PostgreSQL's WAL that the slot may keep before an alert",
     )
     metrics_address: ConfigAddress | None = Field(
         default=None,
-        description='"host:port" where `olr-pg fallback run` serves its status page and /metrics,'
-        " with `status.tls` and `status.allow`; null: nowhere",
+        description='"host:port" at which `olr-pg fallback run` serves its status page and'
+        " /metrics, with `status.tls` and `status.allow`; null: not served",
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error",
-        description="as `apply.on-conflict`, of a change that finds no row in Oracle, or finds one"
-        " where none may be",
+        description="as `apply.on-conflict`, for a change that finds no row in Oracle, or finds"
+        " one where there must be none",
     )
     policies: FallbackPolicies = Field(
         default_factory=FallbackPolicies,

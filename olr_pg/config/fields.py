@@ -336,8 +336,8 @@ def _some_found(tables: tuple[TableName | TablePattern, ...]) -> object:
 
 
 TABLES: Final = (
-    "a TableList query, or a list of OWNER.NAME and of patterns of it (* ? [abc]); one that begins"
-    " with ! takes tables out of what other patterns find"
+    "a TableList query, or a list of OWNER.NAME and patterns of it (* ? [abc]); a"
+    " pattern that begins with ! excludes tables that other patterns find"
 )
 
 ConfigTables = Annotated[

@@ -24,8 +24,10 @@ Xids = Annotated[tuple[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")], ...], 
 class TableFilter(Section):
     """`filter.tables`: which tables of a TableList are left out."""
 
-    include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty is all")
-    exclude: Patterns = Field(default=(), description="patterns of OWNER.NAME; they win")
+    include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty: all tables")
+    exclude: Patterns = Field(
+        default=(), description="patterns of OWNER.NAME; they take precedence"
+    )
 
 
 def _condition(text: str) -> str:
@@ -43,8 +45,8 @@ class RowFilter(Section):
 
     table: str = Field(min_length=1, description="a pattern of OWNER.NAME")
     where: Annotated[str, AfterValidator(_condition)] = Field(
-        description="what rows must fulfil, as in Oracle's SQL: comparisons of columns with"
-        " literals, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL"
+        description="the condition that rows must fulfil, in Oracle's SQL: comparisons of columns"
+        " with literals, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL"
     )
 
 
@@ -68,11 +70,11 @@ class Filter(Section):
     tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
     columns: dict[str, Patterns] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME to patterns of columns that are left out",
+        description="an object: pattern of OWNER.NAME to patterns of columns to exclude",
     )
     operations: dict[str, Operations] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME to the operations that are left out",
+        description="an object: pattern of OWNER.NAME to the operations to exclude",
     )
     rows: RowFilters = Field(
         default=(),

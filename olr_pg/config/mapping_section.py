@@ -40,17 +40,18 @@ class ValuePolicies(Section):
     """
 
     undecodable: Undecodable = Field(
-        default="replace", description="bytes that are no text of their character set"
+        default="replace", description="bytes that are not text in their character set"
     )
     nul: Nul = Field(default="remove", description="U+0000 in text")
     infinity: Infinity = Field(default="keep", description="infinite NUMBER values")
     fraction: Fraction = Field(default="truncate", description="nanoseconds")
     calendar: Calendar = Field(default="label", description="29 February of Julian leap years")
     char_blanks: bool = Field(
-        default=False, description="keep the padding of CHAR where the target is not character(n)"
+        default=False, description="keep the padding of CHAR if the target is not character(n)"
     )
     local_timezone: Timezone | None = Field(
-        default=None, description="the zone of DATE and TIMESTAMP where the target is timestamptz"
+        default=None,
+        description="the time zone of DATE and TIMESTAMP values if the target is timestamptz",
     )
 
 
@@ -105,36 +106,35 @@ class TypesSection(Section):
 
     integers: Integers = Field(
         default="fitting",
-        description="NUMBER(p,0) with p up to 18: the smallest of smallint, integer and bigint that"
-        " has all its values, at least `integer`, `bigint`, or `numeric`",
+        description="NUMBER(p,0) with p up to 18: the smallest of smallint, integer and bigint"
+        " that holds all its values; at least `integer`; `bigint`; or `numeric`",
     )
     number: PlainNumber = Field(
         default="numeric",
-        description="NUMBER without precision, NUMBER(*,0), INTEGER; with `bigint` a fraction or a"
-        " number of more digits is an error",
+        description="NUMBER without precision, NUMBER(*,0), INTEGER; with `bigint`, a fraction or"
+        " too many digits is an error",
     )
     date: DateType = Field(
-        default="timestamp(0)", description="DATE; with `date` a time of day is an error"
+        default="timestamp(0)", description="DATE; with `date`, a time of day is an error"
     )
     raw_16: RawSixteen = Field(default="bytea", description="RAW(16)")
     clob: ClobType = Field(
         default="text",
-        description="CLOB and NCLOB; with `json`, `jsonb`, `xml` a text that is none is an error;"
-        " `bytea` is the text in UTF-8, U+0000 with it",
+        description="CLOB and NCLOB; with `json`, `jsonb` and `xml`, a text that is not such a"
+        " document is an error; `bytea` contains the text in UTF-8, with U+0000",
     )
     blob: BlobType = Field(
         default="bytea",
-        description="BLOB; `text` is hexadecimal, `json` and `jsonb` take documents in UTF-8",
+        description="BLOB; `text` is hexadecimal, `json` and `jsonb` accept documents in UTF-8",
     )
     boolean: Flags = Field(
         default=(),
-        description="a list of types of which columns become boolean: NUMBER(1), CHAR(1),"
-        " VARCHAR2(1)",
+        description="a list of types whose columns become boolean: NUMBER(1), CHAR(1), VARCHAR2(1)",
     )
     boolean_values: Pairs = Field(
         default=_DEFAULT_PAIRS,
-        description="a list of pairs, what stands for true and for false (case counts); of NUMBER"
-        " those that are numbers, 1/0 where none is; another value is an error",
+        description="a list of pairs, the values for true and false, with case; NUMBER uses the"
+        " pairs of numbers, 1/0 if there is none; any other value is an error",
     )
 
 
@@ -147,9 +147,7 @@ class ColumnSection(Section):
     name: Annotated[str, AfterValidator(_column_name)] | None = Field(
         default=None, description="the name of the target column, exactly"
     )
-    boolean_values: Pairs = Field(
-        default=(), description="pairs in the place of `types.boolean-values`"
-    )
+    boolean_values: Pairs = Field(default=(), description="pairs instead of `types.boolean-values`")
 
     @property
     def choice(self) -> ColumnChoice:

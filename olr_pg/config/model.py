@@ -79,22 +79,23 @@ class Memory(Section):
     min_mb: int = Field(
         default=16,
         ge=1,
-        description="accepted and ignored, with a warning at the start where it is given: memory is"
-        " taken as it is needed",
+        description="accepted and ignored, with a warning at the start if it is given: memory is"
+        " allocated as needed",
     )
     max_mb: int = Field(
         default=512,
         ge=16,
-        description="MiB of decoded data: a sixteenth for open transactions, past which the largest"
-        " are spilled to context.data, a twelfth for ready ones, the rest for work on them, for"
-        " what comes from Spark and for what the applier holds",
+        description="MiB of decoded data: a sixteenth for open transactions (above it, the"
+        " largest are spilled to context.data), a twelfth for ready transactions, and"
+        " the rest for work on them, for results from Spark and for the applier",
     )
     max_tx_msgs: int = Field(
         default=10_000,
         ge=1,
         validation_alias=AliasChoices("max-tx-msgs", "max-ts-msgs"),
         serialization_alias="max-tx-msgs",
-        description="ready transactions past which decoding waits; also spelled max-ts-msgs",
+        description="maximum number of ready transactions; decoding waits when it is reached;"
+        " also spelled max-ts-msgs",
     )
 
     @model_validator(mode="before")
@@ -121,29 +122,31 @@ class Context(Section):
     data: ConfigPath = Field(
         default=DATA,
         validate_default=True,
-        description="the directory for the checkpoint, spilled transactions and embedded database",
+        description="the directory for the checkpoint, spilled transactions and the embedded"
+        " database",
     )
     max_spill_mb: int | None = Field(
         default=None,
         ge=1,
-        description="MiB of spilled and persisted transactions at a time, and as many of received"
-        " ones for each target; null is what the disk has",
+        description="maximum MiB of spilled and persisted transactions, and as many of received"
+        " ones for each target; null: no limit except the disk",
     )
     bounded_recovery_mb: int | None = Field(
         default=2048,
         ge=1,
-        description="MiB of redo that a restart may read again because of transactions that are"
-        " open for long: older ones are persisted; null reads from their begin",
+        description="maximum MiB of redo that a restart reads again because of long open"
+        " transactions: older transactions are persisted; null: a restart reads from"
+        " their begin",
     )
     encryption_key: Secret | None = Field(
         default=None,
-        description="the base64 of 32 bytes: files with rows are encrypted with it (security.md);"
-        ' a string, "${ENV_NAME}" or {"file": "PATH"}',
+        description="the key that encrypts files with rows (security.md): 32 bytes in base64; a"
+        ' string, "${ENV_NAME}" or {"file": "PATH"}',
     )
     encryption_key_command: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="a command and its arguments that print such a key, instead of encryption-key",
+        description="a command and its arguments that print such a key; instead of encryption-key",
     )
 
     @model_validator(mode="after")
@@ -164,7 +167,7 @@ class Target(Section):
     """`target`: the port that protocol clients connect to."""
 
     address: ConfigAddress = Field(
-        default=Address(LOOPBACK, 9700), description='where to listen: "host:port"'
+        default=Address(LOOPBACK, 9700), description='the address to listen on, "host:port"'
     )
     byte_order: Literal["little", "big"] = Field(
         default="little", description="byte order of the protocol's integers"
@@ -174,8 +177,8 @@ class Target(Section):
     )
     binary_xml: Literal["text", "raw"] = Field(
         default="text",
-        description='XMLTYPE stored as binary XML: "text" (ColumnType 112), or "raw" as it is'
-        " stored (58), which a bundled applier does not get",
+        description='XMLTYPE stored as binary XML: "text" (ColumnType 112), or "raw": as stored'
+        " (58); the bundled applier always receives text",
     )
     tls: Tls | None = Field(default=None, description="an object: encryption of the port")
     allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
@@ -186,42 +189,46 @@ class DdlSection(Section):
     """`apply.ddl`: what the target does where the source's tables are altered."""
 
     add_column: Literal["follow", "stop"] = Field(
-        default="follow", description="a new column, with the default of the rows that there are"
+        default="follow", description="a new column, with the default for existing rows"
     )
     drop_column: Literal["follow", "ignore", "stop"] = Field(
-        default="follow", description="a column that was dropped or set unused; ignore keeps it"
+        default="follow",
+        description="a column that was dropped or set unused; ignore: the target keeps it",
     )
     rename_column: Literal["follow", "stop"] = Field(
-        default="follow", description="another name of a column"
+        default="follow", description="a renamed column"
     )
     modify_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="another length, precision or scale, and DATE that became TIMESTAMP, where the"
-        " target's type is another one by that; ignore keeps the target's type",
+        description="another length, precision or scale, and DATE changed to TIMESTAMP, if this"
+        " changes the target's type; ignore: the target keeps its type",
     )
     not_null: Literal["follow", "ignore", "stop"] = Field(
-        default="follow", description="NOT NULL that was added or taken away, by a key too"
+        default="follow", description="NOT NULL that was added or removed, also by a key"
     )
     truncate: Literal["follow", "ignore", "stop"] = Field(
-        default="follow", description="TRUNCATE TABLE; ignore keeps the rows"
+        default="follow", description="TRUNCATE TABLE; ignore: the target keeps the rows"
     )
     truncate_partition: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="TRUNCATE PARTITION, where the target has the partition; ignore keeps the rows",
+        description="TRUNCATE PARTITION, if the target has the partition; ignore: the target"
+        " keeps the rows",
     )
     drop_partition: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="DROP PARTITION: the target's partition is emptied; ignore keeps the rows",
+        description="DROP PARTITION: the target's partition is emptied; ignore: the target keeps"
+        " the rows",
     )
     drop_table: Literal["follow", "ignore", "stop"] = Field(
         default="stop",
-        description="DROP TABLE: the target table is emptied, and takes the columns and the key of"
-        " a table that is created under its name again; ignore keeps the rows",
+        description="DROP TABLE: the target table is emptied; if a table of that name is created"
+        " again, the target table gets its columns and key; ignore: the target keeps"
+        " the rows",
     )
     new_table: Literal["follow", "ignore"] = Field(
         default="follow",
-        description="a table that is made and that a pattern of `apply.tables` fits: it is"
-        " replicated from its beginning on; ignore only says that it is not",
+        description="a new table that matches a pattern of `apply.tables`: it is replicated from"
+        " its creation on; ignore: olr_pg only reports it",
     )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:
@@ -240,19 +247,20 @@ class Apply(Section):
     subscription: str = Field(
         default="olr_pg",
         min_length=1,
-        description="the name of this stream in the target's ledger; each stream into one database"
-        " needs its own",
+        description="the name of this stream in the target's ledger; each stream into the same"
+        " database needs its own name",
     )
     start_scn: int = Field(
         default=0,
         ge=0,
         le=MAX_SCN,
-        description="the SCN to start at where the port has no saved one; 0 the oldest log",
+        description="the SCN to start at if the port has no saved SCN; 0: the oldest log",
     )
     workers: int = Field(default=4, ge=1, le=256, description="connections that apply in parallel")
     consistency: Literal["table", "transaction"] = Field(
         default="table",
-        description="what is applied as a whole: a transaction's changes of each table, or all",
+        description="what is applied in one target transaction: a transaction's changes of each"
+        " table, or the whole transaction",
     )
     create_tables: bool = Field(default=False, description="create missing target tables")
     schema_mapping: SchemaMapping = Field(
@@ -263,25 +271,27 @@ class Apply(Section):
     )
     names: Literal["folded", "kept"] = Field(
         default="folded",
-        description="names of schemas, tables, columns and all else that nothing maps: in lower"
-        " case as PostgreSQL folds them, or as the dictionary has them",
+        description="names that nothing maps, of schemas, tables, columns and other objects: in"
+        " lower case as PostgreSQL folds them, or as in the dictionary",
     )
     contexts: dict[str, Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]] = Field(
         default_factory=dict,
-        description="an object: application context to the first part of PostgreSQL settings: with"
-        " {\"APP_CTX\": \"app\"}, SYS_CONTEXT('APP_CTX', 'X') becomes current_setting('app.x')",
+        description="an object: application context to prefix of PostgreSQL settings: with"
+        " {\"APP_CTX\": \"app\"}, SYS_CONTEXT('APP_CTX', 'X') becomes"
+        " current_setting('app.x')",
     )
     types: TypesSection = Field(
         default_factory=TypesSection, description="an object: types of new tables, by Oracle's type"
     )
     columns: dict[str, ColumnSection] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME.COLUMN to an object with any of `type` (of a"
-        " new target column), `name` (of the target column) and `boolean-values`; the first that"
-        " fits and has the key holds",
+        description="an object: pattern of OWNER.NAME.COLUMN to an object with any of `type` (of"
+        " a new target column), `name` (of the target column) and `boolean-values`;"
+        " for each key, the first matching pattern that has it counts",
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
-        default="error", description="what to do with a change that hits no row, or more than one"
+        default="error",
+        description="what to do with a change that matches no row, or more than one",
     )
     ddl: DdlSection = Field(
         default_factory=DdlSection,
@@ -290,8 +300,8 @@ class Apply(Section):
     triggers: Literal["replica", "disable"] = Field(
         default="replica",
         description="how triggers and foreign keys are kept from firing: by"
-        " session_replication_role, or set aside until the cut-over, for a role that may not set"
-        " that (managed-targets.md)",
+        " session_replication_role, or disabled until the cut-over, for a role that"
+        " may not set it (managed-targets.md)",
     )
     unlogged_tables: Literal["refuse", "accept"] = Field(
         default="refuse",
@@ -299,49 +309,56 @@ class Apply(Section):
     )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME.COLUMN to what is done where redo does not"
-        ' hold a LOB value whole (lobs.md); the first that fits holds, "null" where none does',
+        description="an object: pattern of OWNER.NAME.COLUMN to the action if redo does not"
+        " contain a LOB value whole (lobs.md); the first matching pattern counts,"
+        ' default "null"',
     )
     batch_changes: int = Field(
-        default=40_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
+        default=40_000,
+        ge=1,
+        le=1_000_000,
+        description="maximum number of changes of one target transaction",
     )
     batch_ms: int = Field(
         default=200,
         ge=0,
         le=60_000,
-        description="milliseconds that a target transaction may collect",
+        description="maximum milliseconds for which a target transaction collects changes",
     )
     max_held_mb: int | None = Field(
         default=None,
         ge=1,
-        description="MiB of held changes of a stopped table, after which the run ends; null is what"
-        " the target has",
+        description="maximum MiB of held changes of a stopped table; above that, the run ends;"
+        " null: no limit except the target",
     )
     retry_seconds: float | None = Field(
         default=None,
         ge=0,
-        description="seconds that a target which is away or full is waited for before the run"
-        " ends; null is as long as it takes, and three minutes at the start and with --once",
+        description="seconds for which the run waits for a target that does not answer or is"
+        " full, before it ends; null: without limit, but three minutes at the start"
+        " and with --once",
     )
     drain_seconds: float = Field(
         default=8.0,
         ge=0,
         le=3_600,
-        description="seconds that SIGTERM leaves to apply and confirm what has been received",
+        description="seconds after SIGTERM in which received changes are still applied and"
+        " confirmed",
     )
     shutdown_seconds: float | None = Field(
         default=None,
         ge=1,
         le=3_600,
-        description="seconds after SIGTERM or SIGINT until the process has ended, whatever the"
-        " target does; null is 10, or two more than `drain-seconds` where that is longer",
+        description="seconds after SIGTERM or SIGINT within which the process ends, even if the"
+        " target does not answer; null: 10, or `drain-seconds` + 2 if that is longer",
     )
     answer_seconds: float = Field(
         default=ANSWER_SECONDS,
         ge=1,
         le=3_600,
-        description="seconds after which a statement is given up that the network has lost, or"
-        " while PostgreSQL answers nobody; a statement that PostgreSQL works on takes its time",
+        description="seconds after which a statement fails if the network has lost it, or if"
+        " PostgreSQL does not answer at all; a statement on which PostgreSQL works"
+        " has no limit",
     )
     policies: ValuePolicies = Field(
         default_factory=ValuePolicies, description="an object of value policies"
@@ -416,24 +433,26 @@ class NamedTarget(Target):
 
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$",
-        description="of lower-case letters, digits, _ and -; the target's own everywhere",
+        description="the target's name, in commands, files, pages and metrics; lower-case"
+        " letters, digits, _ and -",
     )
     address: ConfigAddress = Field(
         default=Address(LOOPBACK, 0),
-        description='where to listen: "host:port"; by default any free port of this machine',
+        description='the address to listen on, "host:port"; default: any free port of this machine',
     )
     apply: Apply | None = Field(
         default=None,
-        description="an object: its bundled applier; without it only its port is served",
+        description="an object: its bundled applier; without it, only the port is served",
     )
     filter: Filter = Field(
-        default_factory=Filter, description="an object: what is left out for it, beside `filter`"
+        default_factory=Filter,
+        description="an object: what to exclude for this target, in addition to `filter`",
     )
     max_spill_mb: int = Field(
         default=1024,
         ge=1,
-        description="MiB of ready transactions on disk that it may lie behind the others; then it"
-        " is decoded for by itself",
+        description="maximum MiB of ready transactions on disk if this target is slower than the"
+        " others; above that, it is decoded separately",
     )
 
 
@@ -471,8 +490,8 @@ class Config(Section):
 
     version: Version | None = Field(
         default=None,
-        description="the version that the file was written for: of a newer major version than this"
-        f" program reads, {READS_VERSION}, it is refused; without one it is accepted",
+        description="the version for which the file was written: a file for a newer major version"
+        f" than this program reads, {READS_VERSION}, is rejected; a file without one is accepted",
     )
     # A default that is validated, so that `context.data` starts at the file's folder too.
     context: Context = Field(default={}, validate_default=True, description="an object: resources")

@@ -11,7 +11,10 @@ from olr_pg.config.section import Section
 
 _MIB: Final = 1024 * 1024
 
-ALLOW: Final = "a list of client addresses and networks, beside loopback; without it all may"
+ALLOW: Final = (
+    "a list of client addresses and networks that may connect, in addition to loopback; without it,"
+    " all may"
+)
 
 
 class Tls(Section):
@@ -33,26 +36,28 @@ class Limits(Section):
         default=64,
         ge=1,
         le=4096,
-        description="connections at once; the idlest gives way to a new one",
+        description="maximum number of connections; a new one replaces the one that has been idle"
+        " longest",
     )
     idle_seconds: float = Field(
-        default=60.0, gt=0, le=86_400, description="seconds that a client may wait to subscribe"
+        default=60.0, gt=0, le=86_400, description="seconds within which a client must subscribe"
     )
     request_seconds: float = Field(
         default=20.0,
         gt=0,
         le=3_600,
-        description="seconds that one request may take to come in, or TLS to be agreed on",
+        description="seconds within which a client must send one request, or complete the TLS"
+        " handshake",
     )
     silent_seconds: float | None = Field(
         default=3_600.0,
         gt=0,
         le=86_400 * 7,
-        description="seconds that the client that replicates may ask for nothing, or read nothing,"
-        " before another client that asks for its place gets it; its connection is closed then, and"
-        " what it has not confirmed is delivered again. Without another client it may be silent for"
-        " as long as it likes. null: nobody else gets its place",
+        description="seconds for which the replicating client may request nothing, or read"
+        " nothing, before another client that sends TableList replaces it; the server"
+        " then closes its connection and delivers again what it has not confirmed."
+        " Without another client there is no limit. null: no other client replaces it",
     )
     request_bytes: int = Field(
-        default=_MIB, ge=1024, le=64 * _MIB, description="bytes of the largest request"
+        default=_MIB, ge=1024, le=64 * _MIB, description="maximum bytes of a request"
     )

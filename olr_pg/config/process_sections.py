@@ -23,8 +23,8 @@ class Spark(Section):
     )
     results: ConfigPath | None = Field(
         default=None,
-        description="a directory that the appliance and all workers of a cluster share, for what"
-        " they decode; without it, that passes through Java",
+        description="a directory that the appliance and all workers of a cluster share, for the"
+        " decoded changes; without it, they pass through Java",
     )
 
 
@@ -35,7 +35,8 @@ class Log(Section):
         default=3,
         ge=0,
         le=4,
-        description="0 nothing, 1 critical errors only (what ends the run, or stops a table or a"
-        " target), 2 errors and warnings, 3 information as well, 4 debugging detail",
+        description="0: nothing; 1: only critical errors (which end the run, or stop a table or a"
+        " target); 2: errors and warnings; 3: also information; 4: also debugging"
+        " detail",
     )
     format: Literal["human", "json"] = Field(default="human", description="the form of a log line")

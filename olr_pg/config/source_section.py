@@ -23,10 +23,12 @@ SOURCE_KIND: Final = "source_kind"
 
 RedoLogs = Literal["archived", "online"]
 
-_REDO: Final = '"archived", or "online": the online logs are read, too, as they are written'
+_REDO: Final = (
+    '"archived": read archived logs; "online": also read the online logs while they are written'
+)
 _VERIFY: Final = (
-    "milliseconds after which what was read of an online log is read again and compared, for"
-    " mounts that may show blocks early; 0: it is not"
+    "milliseconds after which redo from an online log is read again and compared, for"
+    " mounts that may show blocks too early; 0: never"
 )
 
 
@@ -36,11 +38,13 @@ _TRANSPORTS: Final = '"command", "sftp" or "bfile"'
 class Vault(Section):
     """`source.vault`: each archived log is copied here once, before RMAN can delete it."""
 
-    directory: ConfigPath = Field(description="the directory of the copies, for nothing else")
+    directory: ConfigPath = Field(
+        description="the directory of the copies; it must contain nothing else"
+    )
     keep_hours: float = Field(
         default=0.0,
         ge=0.0,
-        description="hours that a copy stays once nothing in it is unconfirmed",
+        description="hours for which a copy is kept after everything in it is confirmed",
     )
 
 
@@ -51,17 +55,17 @@ class CommandTransport(Section):
     command: list[str] = Field(
         min_length=1,
         description="a list: the program and its arguments, without a shell; {name} is the log as"
-        " Oracle names it, {thread} and {sequence} its numbers, {file} where to put it. Without"
-        " {file} the command's output is the log",
+        " Oracle names it, {thread} and {sequence} its numbers, {file} the file to"
+        " write. Without {file}, the command prints the log",
     )
     range_command: list[str] | None = Field(
         default=None,
         min_length=1,
-        description='for redo "online", a list as `command`: its output is {size} bytes of the'
-        " online log {name} from byte {offset} on, fewer only where the file ends",
+        description='for redo "online", a list as in `command`; it prints {size} bytes of the'
+        " online log {name} from byte {offset} on, fewer only if the file ends",
     )
     timeout_seconds: float = Field(
-        default=3_600.0, gt=0, le=86_400, description="seconds that one log may take"
+        default=3_600.0, gt=0, le=86_400, description="maximum seconds for one log"
     )
 
 
@@ -69,25 +73,27 @@ class SftpTransport(Section):
     """`source.transport` of kind ``sftp``: logs are copied from the host that has them."""
 
     kind: Literal["sftp"] = Field(description=_TRANSPORTS)
-    host: str = Field(min_length=1, description="the host that Oracle archives to")
-    port: int = Field(default=22, ge=1, le=65_535, description="of its SSH server")
-    user: str = Field(min_length=1, description="who may read the archive there")
+    host: str = Field(min_length=1, description="the host with the archived logs")
+    port: int = Field(default=22, ge=1, le=65_535, description="the port of its SSH server")
+    user: str = Field(min_length=1, description="the user that may read the archived logs there")
     password: Secret | None = Field(
-        default=None, description="as `source.password`: of the user, or of the key in key-file"
+        default=None,
+        description="the password of the user, or of the key in key-file; as `source.password`",
     )
     key_file: ConfigPath | None = Field(
         default=None,
-        description="the private key; without it and a password, an agent's or the user's own",
+        description="the private key; without it and without a password, an agent's keys or the"
+        " user's own",
     )
     known_hosts: ConfigPath | None = Field(
-        default=None, description="the file that has the host's key; by default the user's own"
+        default=None, description="the file that contains the host's key; default: the user's own"
     )
     path_mapping: PathMapping = Field(
         default=(),
-        description="pairs of a path as Oracle names it and as the SSH server does",
+        description="pairs of a path as Oracle names it and as the SSH server names it",
     )
     timeout_seconds: float = Field(
-        default=60.0, gt=0, le=86_400, description="seconds that one answer may take"
+        default=60.0, gt=0, le=86_400, description="maximum seconds for one answer"
     )
 
 
@@ -97,14 +103,15 @@ class BfileTransport(Section):
     kind: Literal["bfile"] = Field(description=_TRANSPORTS)
     directories: dict[str, str] = Field(
         default_factory=dict,
-        description="an object: directory objects by the path that they are for; by default"
-        " that of ALL_DIRECTORIES which has the path",
+        description="an object: path to directory object; default: the directory of"
+        " ALL_DIRECTORIES that has the path",
     )
     sessions: int = Field(
         default=2,
         ge=1,
         le=16,
-        description="connections that read one log at a time; as many more read the online logs",
+        description="connections that read one log at a time; the same number again reads the"
+        " online logs",
     )
 
 
@@ -125,37 +132,39 @@ class OracleSource(Section):
     containers: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="a list of PDBs that are replicated together (containers.md); the user"
-        " is a common one, who may SET CONTAINER. Without it that of `server` is replicated",
+        description="a list of PDBs that are replicated together (containers.md); the user must"
+        " be a common user with SET CONTAINER. Without it, the PDB of `server` is"
+        " replicated",
     )
     path_mapping: PathMapping = Field(
         default=(),
-        description="pairs of an archive path as Oracle names it and as it is mounted here",
+        description="pairs of an archive path as Oracle names it and the path at which it is"
+        " mounted here",
     )
     archive_destination: int | None = Field(
         default=None,
         ge=0,
-        description="the DEST_ID whose copies are read; by default any that is there",
+        description="the DEST_ID of the archive destination whose logs are read; default: any"
+        " that is available",
     )
     query_timeout: int = Field(
-        default=60, ge=1, le=86_400, description="seconds that one call to Oracle may take"
+        default=60, ge=1, le=86_400, description="maximum seconds of one call to Oracle"
     )
     poll_ms: int = Field(
         default=1_000,
         ge=10,
         le=3_600_000,
-        description="milliseconds between looks for new logs; rises tenfold while there are none",
+        description="milliseconds between looks for new logs; up to ten times longer while there"
+        " are none",
     )
-    thick_mode: bool = Field(
-        default=False, description="true loads Oracle's client libraries instead of going without"
-    )
+    thick_mode: bool = Field(default=False, description="true: use Oracle's client libraries")
     client_library: ConfigPath | None = Field(
         default=None, description="the directory of the client libraries, for thick-mode"
     )
     fetch_lobs: Literal["never", "unavailable"] = Field(
         default="never",
-        description='"never" or "unavailable": whether LOB values that the redo does not hold whole'
-        " are read from the tables",
+        description='"unavailable": read LOB values from the tables if the redo does not contain'
+        ' them whole; "never": do not',
     )
     vault: Vault | None = Field(
         default=None, description="an object: copies of the archived logs, kept here"
@@ -194,11 +203,11 @@ class Prove(Section):
     """`prove`: the scratch schema in which `olr-pg prove` runs its scenarios (proving.md)."""
 
     user: str = Field(min_length=1, description="the owner of the scratch schema")
-    password: Secret = Field(description="as `source.password`: of this user")
+    password: Secret = Field(description="the password of this user; as `source.password`")
     server: OracleServer | None = Field(
         default=None,
-        description="where this user logs on, if that is another service than `source.server`: that"
-        " of the PDB, where a common user replicates",
+        description="the service for this user, if it is not `source.server`: that of the PDB, if"
+        " a common user replicates",
     )
 
 
@@ -207,33 +216,32 @@ class OfflineSource(Section):
 
     kind: Literal["offline"] = Field(description='"oracle" or "offline"')
     dictionary: ConfigPaths = Field(
-        description="the path of the dictionary snapshot; of several containers a list, one for"
-        " each"
+        description="the path of the dictionary snapshot; with several PDBs a list, one for each"
     )
     logs: ConfigPaths = Field(
-        description="archived logs: a path or a list of files, directories and globs"
+        description="archived logs: a path, or a list of files, directories and globs"
     )
     redo: RedoLogs = Field(default="archived", description=_REDO)
     online_logs: ConfigPaths | None = Field(
         default=None,
-        description='online logs, for redo "online": files, directories and globs; nothing else'
-        " may be there",
+        description='online logs, for redo "online": files, directories and globs; they must'
+        " contain nothing else",
     )
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
     poll_ms: int = Field(
         default=100,
         ge=10,
         le=3_600_000,
-        description="milliseconds between looks for new logs; more where a look takes long",
+        description="milliseconds between looks for new logs; more if a look takes long",
     )
     tables: ConfigPath | None = Field(
-        default=None, description="the directory of the tables' rows, OWNER.NAME.parquet"
+        default=None, description="the directory with the tables' rows, OWNER.NAME.parquet"
     )
     tables_scn: int | None = Field(
         default=None,
         ge=1,
         le=MAX_SCN,
-        description="the SCN that the rows are as of; by default the files', else the dictionary's",
+        description="the SCN of these rows; default: the SCN in the files, else the dictionary's",
     )
 
     @model_validator(mode="after")

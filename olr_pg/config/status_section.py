@@ -13,15 +13,13 @@ from olr_pg.config.section import Section
 class PostgresMetrics(Section):
     """`metrics.postgres`: the table that metrics are written to."""
 
-    connect_string: PostgresServer = Field(description="how to connect to the metrics database")
+    connect_string: PostgresServer = Field(description="connect string of the metrics database")
     table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
     table_name: str = Field(min_length=1, description="the name of the table")
     interval_seconds: float = Field(
         default=10.0, ge=1, le=86_400, description="seconds between two writes"
     )
-    keep_hours: float = Field(
-        default=168.0, gt=0, description="hours after which a line is deleted"
-    )
+    keep_hours: float = Field(default=168.0, gt=0, description="hours after which a row is deleted")
 
 
 class Otlp(Section):
@@ -34,13 +32,13 @@ class Otlp(Section):
     )
     headers: dict[str, Secret] = Field(
         default_factory=dict,
-        description='an object: header of each request to its value; "${ENV_NAME}" or {"file":'
-        ' "PATH"} for a secret',
+        description='an object: headers of each request, with their values; "${ENV_NAME}" or'
+        ' {"file": "PATH"} for a secret',
     )
     interval_seconds: float = Field(
         default=15.0, ge=1, le=86_400, description="seconds between two exports of the metrics"
     )
-    traces: bool = Field(default=True, description="false: no spans are sent")
+    traces: bool = Field(default=True, description="false: send no spans")
 
 
 class Metrics(Section):
@@ -59,24 +57,25 @@ class Control(Section):
 
     tokens: dict[str, Secret] = Field(
         min_length=1,
-        description="an object: name of somebody to the token that lets this one command, 16"
-        ' characters or more: "${ENV_NAME}" or {"file": "PATH"}',
+        description="an object: name of a person or program to a token with which it may run"
+        ' commands; 16 characters or more: "${ENV_NAME}" or {"file": "PATH"}',
     )
 
 
 class Status(Section):
     """`status`: the status page, `/metrics` and `/healthz`."""
 
-    enabled: bool = Field(default=True, description="false: no status page is served")
+    enabled: bool = Field(default=True, description="false: serve no status page")
     name: str | None = Field(
         default=None,
         min_length=1,
         max_length=100,
-        description="how the appliance calls itself on the page; by default the machine's name",
+        description="the name of the appliance on the page; default: the name of the machine",
     )
     address: ConfigAddress | None = Field(
         default=None,
-        description='where to serve it, "host:port"; by default 127.0.0.1:9701, or any free port',
+        description='the address to serve it on, "host:port"; default: 127.0.0.1:9701, or any'
+        " free port",
     )
     tls: Tls | None = Field(default=None, description="an object: encryption of the page")
     allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
