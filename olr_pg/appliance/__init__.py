@@ -1,1 +1,3 @@
-"""The running appliance: its parts put together, started, watched, reloaded and ended."""
+"""The running appliance: makes its parts, starts them, watches them, reloads the configuration, and
+ends them.
+"""

@@ -1,4 +1,4 @@
-"""``olr-pg doctor``: every check there is, for one configuration."""
+"""``olr-pg doctor``: runs all checks for one configuration."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _NOWHERE: Final = ("127.0.0.1", 0)
 
 
 def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
-    """Find what is wrong with the source, the target and this machine.
+    """Check the source, the target and this machine; return the findings.
 
     Args:
-        for_load: also what `initial-load` and `verify` need of the source.
+        for_load: also check what `initial-load` and `verify` need.
     """
     found, database, tables, structure = _check_source(config, for_load)
     apply = config.apply

@@ -1,4 +1,4 @@
-"""The appliance: ``olr-pg run``. Puts the parts together, starts them, and ends them in order."""
+"""The appliance: ``olr-pg run``. Makes the parts, starts them, and ends them in order."""
 
 from __future__ import annotations
 
@@ -80,16 +80,21 @@ if TYPE_CHECKING:
     from olr_pg.ordering.run_end import Until
 
 _WAITING_PART = 16
-"""What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
-disk. To finish those that are in memory takes some times as much."""
+"""Open transactions can use 1/16 of `context.memory.max-mb`; above that, the largest are spilled to
+disk. Finishing those in memory needs several times as much.
+"""
 _READY_PART = 5
-"""What the ready queue may take; the rest is for results on their way from Spark, and for the
-applier's own form of what it was given."""
+"""Ready transactions can use 1/5 of the memory; the rest is for results from Spark, and for data
+that the applier has converted.
+"""
 _APPLIED_PART = 7
-"""What the applier may hold unconfirmed: more than half of the queue, so that the next is ready
-meanwhile. The bytes of the messages are those of the queue itself."""
+"""The applier can keep 1/7 of the memory unconfirmed: more than half of the queue, so that the next
+data is ready meanwhile. The bytes of the messages belong to the queue.
+"""
 _SPOOLED_PART = 32
-"""What of one source transaction the applier keeps in memory until its Commit is here."""
+"""The applier keeps 1/32 of the memory of one source transaction until its Commit arrives; larger
+ones are spooled.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -104,28 +109,28 @@ def run_appliance(
     withheld: Callable[[], Mapping[str, str]] = dict,
     interpret: bool = False,
 ) -> int:
-    """Serve the ports of the targets and, with `apply`, bring what they serve into PostgreSQL.
+    """Serve the ports of the targets and, with `apply`, run the bundled applier.
 
-    A target without an `apply` section has its port served, and so has one file without any: OLR's
-    own files know nothing of an applier.
+    For a target without an `apply` section, only the port is served; the same applies to a
+    configuration without any such section, because OLR's own files have none.
 
-    SystemExit, which SIGTERM raises, lets the applier apply and confirm what it has received, for
-    `apply.drain-seconds` at most; a second one ends that.
+    SystemExit, which SIGTERM raises, makes the applier apply and confirm what it has received, for
+    at most `apply.drain-seconds`. A second one ends that.
 
     Args:
-        once: end when what is there has been confirmed.
+        once: end when all available changes are confirmed.
         apply: run the bundled applier.
-        reload: reads the configuration again when SIGHUP asks for it; only in the main thread.
-        until: end when what commits up to there has been confirmed; None: go on.
-        withheld: gives what the configuration names of the environment.
-        interpret: do not wait for kernels that are not compiled; for data that are simulated.
+        reload: reads the configuration again after SIGHUP; only in the main thread.
+        until: end when everything that commits up to this SCN is confirmed; None to continue.
+        withheld: returns the values that the configuration reads from the environment.
+        interpret: do not wait for kernels that are not compiled; only for simulated data.
 
     Returns:
         The exit code.
 
     Raises:
-        OlrPgError: what went wrong, once everything has been stopped.
-        KeyboardInterrupt: passed on, once everything has been stopped.
+        OlrPgError: an error of a part, after everything has been stopped.
+        KeyboardInterrupt: passed on, after everything has been stopped.
     """
     parts = config.targets
     if apply and not any(part.apply for part in parts):
@@ -220,19 +225,19 @@ def run_appliance(
 
 
 def ending_seconds(config: Config) -> float:
-    """Return the seconds after a signal until the process has ended."""
+    """Return the maximum seconds from a signal until the end of the process."""
     parts = [part.apply.ending_seconds for part in config.targets if part.apply]
     return max(parts, default=SHUTDOWN_SECONDS)
 
 
 def _spilled_max(config: Config) -> int | None:
-    """Return how many bytes may be spilled; None: what the disk has."""
+    """Return how many bytes can be spilled; None for no limit."""
     limit = config.context.max_spill_mb
     return None if limit is None else limit * MIB
 
 
 def _close_files(config: Config, data: Path) -> None:
-    """Close to other users what a looser umask, or somebody else, has left open to them."""
+    """Remove other users' access to files, which a permissive umask or a user may have granted."""
     loose = close_to_others(data, passable=is_passable(config))
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         vault = Path(config.source.vault.directory)
@@ -259,10 +264,10 @@ def _open(
     """Open the port of one target and make its applier.
 
     Args:
-        config: of this target by itself.
-        loaded: is told where the target is.
-        created: the tables that need no load; None: nobody asks for them.
-        share: how many targets share the memory.
+        config: with this target only.
+        loaded: receives the target's address.
+        created: the tables that need no load; None if not used.
+        share: the number of targets that share the memory.
         apply: run the bundled applier, if it has one.
     """
     port, memory = config.port, config.context.memory
@@ -344,7 +349,7 @@ def _open(
 def _recovery(
     config: Config, database: Database, storage: SpillFiles, checkpoints: Sequence[Checkpoint]
 ) -> BoundedRecovery | None:
-    """Make what keeps open transactions over restarts, unless the configuration says not to."""
+    """Make the storage of open transactions for restarts, unless the configuration disables it."""
     limit = config.context.bounded_recovery_mb
     if limit is None:
         return None
@@ -361,21 +366,23 @@ def _recovery(
 
 
 def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:
-    """Find from where on any target still needs redo; None where one has no checkpoint yet."""
+    """Return the lowest SCN from which a target needs redo; None if a target has no checkpoint
+    yet.
+    """
     saved = [checkpoint.saved for checkpoint in checkpoints]
     known = [scn for scn in saved if scn is not None]
     return min(known) if known and len(known) == len(saved) else None
 
 
 class _Following:
-    """Makes followers of the dictionary, from where earlier ones had got.
+    """Makes followers of the dictionary that continue where earlier ones ended.
 
     Args:
-        ends_delivery: whether nobody is told what they find.
-        filters: what is left out.
+        ends_delivery: whether the results are not delivered to anyone.
+        filters: the configured filters.
 
     Attributes:
-        take: see `decoding.new_tables.Take`; None: nobody takes new tables.
+        take: see `decoding.new_tables.Take`; None if new tables are not replicated.
     """
 
     def __init__(self, data: Path, *, ends_delivery: bool, filters: Filters) -> None:
@@ -384,7 +391,7 @@ class _Following:
         self.take: Take | None = None
 
     def begin(self, snapshot: Snapshot) -> DictionaryFollower:
-        """Make the follower of a run of decoding."""
+        """Return the follower for a run of decoding."""
         history = self._history_of(snapshot)
         follower = DictionaryFollower(
             snapshot,
@@ -397,13 +404,13 @@ class _Following:
         return follower
 
     def known(self, snapshot: Snapshot) -> DictionaryFollower:
-        """Follow a dictionary up to what was read of it."""
+        """Return a follower of a dictionary that has processed all changes read so far."""
         follower = DictionaryFollower(snapshot, filters=self._filters)
         follower.apply(tuple(self._history_of(snapshot).transactions))
         return follower
 
     def _history_of(self, snapshot: Snapshot) -> DictionaryHistory:
-        """Return the history behind the SCN of a dictionary, which is one for all that ask."""
+        """Return the history of changes after the SCN of a dictionary; shared by all callers."""
         if self._history is None or self._history[0] != snapshot.scn:
             identity = source_identity(snapshot.database)
             history = DictionaryHistory(self._data / HISTORY_FILE, identity, snapshot.scn)
@@ -412,7 +419,7 @@ class _Following:
 
 
 def confirming_applier(apply: Apply) -> str:
-    """Return the name by which the checkpoint knows the bundled applier."""
+    """Return the name under which the checkpoint records the bundled applier."""
     return f"applier {apply.subscription}"
 
 
@@ -424,7 +431,7 @@ def applier_settings(
     facts: DatabaseFacts,
     memory_bytes: int = 512 * MIB,
 ) -> ApplierSettings:
-    """Make the settings of the bundled applier.
+    """Return the settings of the bundled applier.
 
     Args:
         memory_bytes: of the whole appliance, for decoded data.

@@ -1,12 +1,12 @@
-"""Kernels that are not compiled when a run begins.
+"""Compiles kernels that are missing when a run begins.
 
-Compiling takes half a minute of two cores. A run of the demo need not wait for it: another process
-compiles, and the run interprets its kernels until they are on disk, and takes each from there at
-its next call. Spark's workers wait for the same process (`replicator.kernel_warmup`).
+Compiling takes half a minute on two cores. A demo does not need to wait: another process compiles,
+and the run interprets its kernels until they are on disk; it loads each one at its next call.
+Spark's workers wait for the same process (`replicator.kernel_warmup`).
 
-A run on somebody's data compiles first. Interpreted kernels have been compared with compiled ones
-on the suite's data, and Python's integers are not a processor's: for rows that must be right only
-the compiled ones are proven.
+A run on real data compiles first. Interpreted kernels were compared with compiled ones on the
+suite's data, but Python's integers differ from a processor's. For real data only the compiled
+kernels are proven.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
 INTERPRETED_SECONDS: Final = 120.0
-"""After so much work the run compiles by itself what is not on disk yet."""
+"""After this much time interpreting, the run compiles the missing kernels itself."""
 
 _NICENESS: Final = 10
-"""The run goes first: it has changes to apply."""
+"""Lower priority for the compilation, because the run has changes to apply."""
 
 
 @contextmanager
 def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator[None]:
-    """Have the kernels of a run ready as soon as possible; ends with the block.
+    """Make the kernels of a run available as soon as possible, while the context is active.
 
     Args:
         orders: byte orders of the ports that the bundled applier reads; may be empty.
-        interpret: whether the run interprets those that are not compiled yet.
+        interpret: whether the run interprets kernels that are not compiled yet.
     """
     if not interpret or (is_decoder_compiled() and (not orders or is_applier_compiled())):
         with ExitStack() as stack:
@@ -70,10 +70,10 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
 
 
 def main(orders: Sequence[str]) -> None:
-    """Compile what a run needs and keep it on disk.
+    """Compile the kernels that a run needs, and store them on disk.
 
     Args:
-        orders: as of `kernels_ahead`, by their values.
+        orders: as for `kernels_ahead`, by their values.
     """
     os.nice(_NICENESS)
     with uncollected():

@@ -1,11 +1,11 @@
-"""The dictionary of a source of several containers, under names that last.
+"""Gives schemas of a source with several containers permanent names.
 
-A schema that several containers have is named with its container (`dictionary.containers`). A
-container that is added later, or a schema that is made in another one, must not rename the tables
-that are replicated: the ledger and the target know them by name. So ``containers.json`` of
-``context.data`` keeps what each schema was called first: plain, of one container, or with the name
-of its container. It keeps which container had which name, too: one that is renamed (its DBID stays)
-would have tables that the target does not know, and nobody would go on with those that it does.
+If several containers have a schema of the same name, the name includes the container
+(`dictionary.containers`). If a container or a schema is added later, the names of replicated tables
+must not change, because the ledger and the target use them. So ``containers.json`` in
+``context.data`` stores the first name of each schema, with or without the container. It also stores
+each container's name: after a rename (the DBID stays), the target would not know the container's
+tables under the new name, and replication of the old ones would silently end.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ VERSION: Final = 1
 
 
 class _Known(NamedTuple):
-    """What is kept.
+    """The stored names.
 
     Attributes:
-        schemas: the container of each that is called without it, else nothing ("").
+        schemas: by schema, the container that is left out of its name; empty ("") if the name
+            includes it.
         containers: their DBIDs.
     """
 
@@ -47,12 +48,12 @@ def offline_dictionary(config: Config, source: OfflineSource, *, keep: bool = Fa
     """Load the dictionary of an offline source.
 
     Args:
-        config: whose `context.data` has the names that schemas were given before.
-        keep: their names are to last: for who writes into a target.
+        config: its `context.data` contains the stored names.
+        keep: store new names; for commands that write to a target.
 
     Raises:
-        OlrPgError: 3xxx the dictionary, 1171 the names cannot be kept, 5091 a container has another
-            name than it had.
+        OlrPgError: 3xxx the dictionary, 1171 the names cannot be stored, 5091 a container was
+            renamed.
     """
     snapshots = [load_snapshot(str(path)) for path in source.dictionary]
     return join_under_known_names(config, snapshots, keep=keep)
@@ -79,11 +80,11 @@ def join_under_known_names(
 
 
 def _check_not_renamed(known: Mapping[str, int], named: Mapping[str, int], path: Path) -> None:
-    """See that no container has another name than it had.
+    """Check that no container was renamed.
 
     Args:
-        known: DBIDs of containers by the names that they had.
-        named: by those that they have.
+        known: DBIDs of containers by their stored names.
+        named: DBIDs by their current names.
 
     Raises:
         OlrPgError: 5091.
@@ -97,7 +98,7 @@ def _check_not_renamed(known: Mapping[str, int], named: Mapping[str, int], path:
 
 
 def containers_of(config: Config) -> tuple[str, ...]:
-    """Return the names of the source's containers, where they are several.
+    """Return the names of the source's containers, if there are several.
 
     Raises:
         OlrPgError: as `offline_dictionary`.

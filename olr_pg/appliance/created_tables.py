@@ -1,14 +1,14 @@
-"""Tables that are made while their redo is read, and that are replicated from there on.
+"""Replicates tables that are created while their redo is read.
 
-A table that a statement makes without rows needs no load: as of the commit of that statement it is
-empty, and all that comes later is in redo. So where a pattern of `apply.tables` names it, it is
-noted durably, before anything that commits behind the statement leaves; then the appliers of the
-targets begin anew, with the table in their list. In the target's ledger it stands like a table that
-was loaded, without a row, as of that commit. The hand-over from loads does the rest: it gets every
-change once, while the others pass over what they have.
+A table that a statement creates without rows needs no load: at the commit of that statement it is
+empty, and all later changes are in the redo. If a pattern of `apply.tables` matches its name, the
+table is recorded durably, before anything that commits after the statement is delivered. Then the
+appliers of the targets restart with the table in their list. The target's ledger treats it as a
+table that was loaded without rows as of that commit. The handover of loads then delivers every
+change to it once; the other tables skip what they already have.
 
-Its definition is none of the dictionary snapshot. What was read of the dictionary since is on disk
-(`dictionary.change_history`); from there it is built again.
+The table is not in the dictionary snapshot. Its definition is rebuilt from the stored dictionary
+changes (`dictionary.change_history`).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _log = structlog.get_logger(__name__)
 
 
 class CreatedTables:
-    """The notes of these tables; may be used from any thread.
+    """The records of these tables; thread-safe.
 
     Args:
         path: of the file, in a directory that exists.
 
     Attributes:
-        targets: whose appliers begin anew for a table; set once they are there.
+        targets: the targets whose appliers restart for a new table; set when they exist.
 
     Raises:
         OlrPgError: 3075, the file cannot be read.
@@ -63,15 +63,15 @@ class CreatedTables:
 
     @property
     def known(self) -> Mapping[str, Created]:
-        """Where each one's history begins, by ``OWNER.NAME``."""
+        """The position at which each table's history begins, by ``OWNER.NAME``."""
         with self._lock:
             return self._known.copy()
 
     def take(self, table: Table, scn: int) -> bool:
-        """Note a table, durably, and let the appliers begin anew; see `decoding.new_tables.Take`.
+        """Record a table durably and restart the appliers; see `decoding.new_tables.Take`.
 
         Raises:
-            OlrPgError: 3075, it cannot be noted.
+            OlrPgError: 3075, it cannot be recorded.
         """
         name = table.full_name
         with self._lock:
@@ -107,13 +107,13 @@ def _unusable(path: Path, error: Exception) -> OlrPgError:
 
 
 class GrownDatabase:
-    """A source database whose dictionary has the noted tables, too.
+    """A source database whose dictionary also contains the recorded tables.
 
     Args:
-        source: that it is besides.
-        filters: that hold for everyone.
-        created: the notes.
-        follow: follows the dictionary from a snapshot up to what was read of it.
+        source: the underlying source.
+        filters: the filters for all targets.
+        created: the recorded tables.
+        follow: returns a follower that has processed all dictionary changes read so far.
     """
 
     def __init__(
@@ -138,9 +138,10 @@ class GrownDatabase:
         return grown.snapshot, (*tables, *new)
 
     def _grown_of(self, snapshot: Snapshot) -> _Grown:
-        """Return the dictionary with the noted tables; the same one as long as both are the same.
+        """Return the dictionary with the recorded tables; the same object as long as nothing has
+        changed.
 
-        A run of decoding has one dictionary, and whether that is another one is its identity.
+        A run of decoding compares dictionaries by identity.
         """
         noted = self._created.known
         known = self._grown
@@ -149,12 +150,12 @@ class GrownDatabase:
         return known
 
     def __getattr__(self, name: str) -> Any:
-        """Be the source in all else."""
+        """Delegate everything else to the source."""
         return getattr(self._source, name)
 
 
 class _Grown:
-    """A dictionary with the noted tables that it had not."""
+    """A dictionary with the recorded tables that it lacked."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class _Grown:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """The noted tables, each as it was made."""
+        """The recorded tables, each as it was created."""
         there = {table.full_name for table in self.before.tables}
         wanted = {one.obj for name, one in self.noted.items() if name not in there}
         if not wanted:
@@ -175,7 +176,7 @@ class _Grown:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The dictionary; that before where there is nothing to add."""
+        """The dictionary; the original one if there is nothing to add."""
         if not self.tables:
             return self.before
         members = tuple(

@@ -1,8 +1,8 @@
-"""Lets one appliance at a time use a `context.data`.
+"""Ensures that only one appliance at a time uses a `context.data`.
 
-Its files are those of one process: a second one would clear away the ready transactions of the
-first, write its own under the same names, and move a checkpoint that is not its own. The ports do
-not keep it out: they may be any free ones, or those of another container.
+A second process would delete the ready transactions of the first, write files of the same names,
+and move a checkpoint that belongs to the other. The ports do not prevent this: they can be any free
+ones, or those of another container.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME: Final = "lock"
-"""Its name in `context.data`; it stays, and is locked by the appliance that runs."""
+"""Its name in `context.data`; the file stays, and a running appliance locks it."""
 
 
 @contextmanager
 def hold_data_lock(data: Path) -> Iterator[None]:
-    """Hold the lock on `data` until the context, or the process, ends.
+    """Hold the lock on `data` until the context or the process ends.
 
     Raises:
-        OlrPgError: 4044 another appliance has it, 1092 it cannot be locked.
+        OlrPgError: 4044 another appliance holds it, 1092 the file cannot be locked.
     """
     path = data / FILE_NAME
     try:

@@ -1,4 +1,4 @@
-"""What demos leave behind: their folders, and a PostgreSQL that goes on; and its removal."""
+"""Removes what demos leave behind: their folders, and a running PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PREFIX: Final = "olr-pg-demo-"
 
 
 class Removed(NamedTuple):
-    """Says what became of a demo's folder.
+    """The result of removing a demo's folder.
 
     Attributes:
         size: bytes of its files.
-        stopped: a PostgreSQL of it ran.
-        kept: why it is still there; empty where it is not.
+        stopped: whether its PostgreSQL was running and was stopped.
+        kept: why the folder still exists; empty if it was removed.
     """
 
     folder: Path
@@ -34,12 +34,12 @@ class Removed(NamedTuple):
 
 
 def new_folder() -> Path:
-    """Make a folder for a demo."""
+    """Create a folder for a demo."""
     return Path(tempfile.mkdtemp(prefix=PREFIX))
 
 
 def folder_size(folder: Path) -> int:
-    """Return the bytes of all files below, as far as they can be seen."""
+    """Return the bytes of all readable files below a folder."""
     size = 0
     for place, _, names in os.walk(folder, followlinks=True):
         for name in names:
@@ -51,10 +51,10 @@ def folder_size(folder: Path) -> int:
 
 
 def remove_demos(root: Path | None = None) -> Iterator[Removed]:
-    """Remove every demo's folder of this user, and end its PostgreSQL; a demo at work is left.
+    """Remove the folder of every demo of this user, and stop its PostgreSQL; skip running demos.
 
     Args:
-        root: the folder that they are in; None for the temporary folder.
+        root: the parent folder; None for the system's temporary folder.
     """
     for folder in sorted((root or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
         # Never through a link of somebody: what it leads to is no demo's folder.

@@ -1,7 +1,7 @@
-"""``olr-pg demo``: a live order-entry source, replicated into an embedded PostgreSQL.
+"""``olr-pg demo``: replicates a simulated order-entry database into an embedded PostgreSQL.
 
-The source is the simulator, which also knows the rows that its tables hold at the end, so that
-source and target are compared row by row.
+The simulator is the source. It also knows the final rows of its tables, so source and target are
+compared row by row.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _LOOK_SECONDS: Final = 0.3
 
 
 class TableOutcome(NamedTuple):
-    """Says how a table came over.
+    """The result of comparing a table.
 
     Attributes:
-        missing: rows of the source that the target has not, or not as often.
-        surplus: rows of the target that the source has not.
+        missing: rows of the source that are missing in the target, duplicates counted.
+        surplus: rows of the target that are missing in the source.
     """
 
     name: str
@@ -59,7 +59,7 @@ class TableOutcome(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Is true where both hold the same rows."""
+        """True if both contain the same rows."""
         return not self.missing and not self.surplus
 
 
@@ -72,23 +72,22 @@ def run_demo(
     keep_running: bool = True,
     console: Console | None = None,
 ) -> int:
-    """Start the source, replicate while it works, compare, and say where to look.
+    """Start the source, replicate while it runs, compare, and print where to look.
 
     Must be called in the main thread.
 
     Args:
-        directory: made if it is not there, must be empty; None for a new one in the temporary
-            folder.
+        directory: an empty or new folder; None for one in the system's temporary folder.
         rate: bytes of redo per second that the source writes.
-        seconds: how long the source works on after the first changes have been applied.
-        keep_running: leave PostgreSQL running, for a look at the tables.
+        seconds: how long the source continues after the first changes have been applied.
+        keep_running: leave PostgreSQL running, so that the user can query the tables.
         console: where to print; None for standard output.
 
     Returns:
         0 if every table is identical, else 1.
 
     Raises:
-        OlrPgError: a part could not do its work.
+        OlrPgError: a part has failed.
         KeyboardInterrupt: passed on, once everything has been stopped.
     """
     console = console or Console()
@@ -122,7 +121,7 @@ def run_demo(
 
 
 class _Watch:
-    """Runs the appliance in the main thread and watches it from another, which ends it."""
+    """Runs the appliance in the main thread; another thread watches it and ends it."""
 
     def __init__(
         self, source: DemoSource, connect_string: str, seconds: float, view: DemoView
@@ -208,7 +207,8 @@ def _write_config(folder: Path) -> Path:
 def compare_tables(
     folder: Path, tables: Sequence[Table], connect_string: str
 ) -> list[TableOutcome]:
-    """Compare every table of the source with the target's of the same name, as bags of rows.
+    """Compare every table of the source with the target's table of the same name, as multisets of
+    rows.
 
     Args:
         folder: with the source's rows as Parquet files.

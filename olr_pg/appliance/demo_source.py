@@ -1,4 +1,4 @@
-"""The demo's source: the simulator in a process of its own, archiving logs as a database does."""
+"""The demo's source: the simulator in a separate process, which archives logs like a database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STOP_SECONDS: Final = 120
 
 
 class DemoSource:
-    """An order-entry database that works until it is told to stop.
+    """An order-entry database that runs until `stop`.
 
     Args:
         folder: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
@@ -60,11 +60,11 @@ class DemoSource:
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the paused source go on."""
+        """Resume the paused source."""
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Let the source commit and archive what is open, then end it.
+        """Make the source commit and archive open work, then end it.
 
         Raises:
             OlrPgError: 8051 it failed.
@@ -80,7 +80,7 @@ class DemoSource:
             raise self._failure()
 
     def abandon(self) -> None:
-        """Kill the source's process, whatever it is doing."""
+        """Kill the source's process."""
         self._process.kill()
         self._process.wait()
         if self._process.stderr is not None:

@@ -1,4 +1,6 @@
-"""Shows throughput, lag and rows while the demo runs; a table on a terminal, else lines."""
+"""Displays throughput, lag and row counts during the demo: a table on a terminal, otherwise
+lines.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 RATE_SECONDS: Final = 5.0
 LINE_SECONDS: Final = 2.0
 WAITING_SECONDS: Final = 5.0
-"""Between two lines while nothing has been applied yet."""
+"""Interval between lines before the first changes are applied."""
 _LEDGER: Final = """
 SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg.ledger
 """
@@ -39,7 +41,9 @@ SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg
 
 @dataclass(frozen=True, slots=True)
 class DemoTableProgress:
-    """Counts what has been applied to a table. `rows` is the number of rows in the target now."""
+    """Counts of what has been applied to a table. `rows` is the number of rows currently in the
+    target.
+    """
 
     commit_scn: int
     inserted: int
@@ -56,7 +60,7 @@ class DemoTableProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Says where replication stands. `lag` is that of the table which is most behind."""
+    """The progress of replication. `lag` is that of the table that is most behind."""
 
     tables: Mapping[str, DemoTableProgress]
     logs: int
@@ -68,14 +72,14 @@ class Progress:
         return sum(table.changes for table in self.tables.values())
 
     def has(self, last_commits: Mapping[str, int]) -> bool:
-        """Tell whether every table has its last commit, or has stopped."""
+        """Tell whether every table has its last commit, or is stopped."""
         nothing = DemoTableProgress(0, 0, 0, 0, 0, stopped=False)
         found = ((self.tables.get(name, nothing), scn) for name, scn in last_commits.items())
         return all(table.stopped or table.commit_scn >= scn for table, scn in found)
 
 
 def read_lag(config: Config) -> Lag:
-    """Ask the appliance for the lag of the table that is most behind; none while it starts."""
+    """Query the appliance for the lag of the table that is most behind; none while it starts."""
     try:
         tables = ask_status(config)["tables"]
     except OlrPgError:
@@ -87,7 +91,7 @@ def read_lag(config: Config) -> Lag:
 def read_progress(
     connection: psycopg.Connection[Any], tables: Sequence[Table], logs: Path, lag: Lag
 ) -> Progress:
-    """Read the ledger, count rows, look at the logs.
+    """Read the ledger, count rows, and check the logs.
 
     Args:
         connection: to the target, in autocommit mode.
@@ -115,7 +119,7 @@ def _parts(lag: Lag) -> str:
 
 
 class DemoView:
-    """Shows progress on a console: a table that stays in place, or a line now and then."""
+    """Displays progress on a console: a table that is updated in place, or lines."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -126,11 +130,11 @@ class DemoView:
         self._has_begun = False
 
     def shown(self) -> AbstractContextManager[object]:
-        """Keep the table in place for as long as the context lasts."""
+        """Display the table in place while the context is active."""
         return self._live or nullcontext()
 
     def show(self, progress: Progress) -> None:
-        """Show where replication stands."""
+        """Display the progress."""
         now = time.monotonic()
         self._history.append((now, progress.changes))
         while now - self._history[0][0] > RATE_SECONDS:
@@ -145,7 +149,7 @@ class DemoView:
 
     @property
     def rate(self) -> float:
-        """Changes per second of late."""
+        """Recent changes per second."""
         (then, before), (now, changes) = self._history[0], self._history[-1]
         return (changes - before) / (now - then) if now > then else 0.0
 

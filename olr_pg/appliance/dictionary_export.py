@@ -1,4 +1,6 @@
-"""``olr-pg dictionary export``: the dictionary of a live source, for an offline one."""
+"""``olr-pg dictionary export``: writes the dictionary of a live source to a file for an offline
+source.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,16 @@ class Exported(NamedTuple):
 def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> list[Exported]:
     """Read the dictionary of the tables and write it to `path`, and the inventory beside it.
 
-    Of several containers each has files of its own, all as of one SCN: ``x.PDB1.json`` of
+    With several containers, each has its own files, all as of one SCN: ``x.PDB1.json`` for
     ``x.json``.
 
     Args:
         query: a TableList query; None for the configuration's `apply.tables`.
-        scn: as of which; 0 for now.
+        scn: the SCN to read as of; 0 for the current SCN.
 
     Raises:
-        OlrPgError: 1093 there is no live source, 1094 nothing names the tables, 3xxx the tables or
-            what the containers have in common, 7xxx the database.
+        OlrPgError: 1093 there is no live source, 1094 no tables are named, 3xxx errors of the
+            tables or between containers, 7xxx errors of the database.
     """
     if isinstance(config.source, OfflineSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "source.kind is offline")
@@ -68,5 +70,5 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
 
 
 def container_files(path: Path, containers: Sequence[str]) -> list[Path]:
-    """Return the file of each container's dictionary; `path` itself where there is one alone."""
+    """Return the file of each container's dictionary; `path` itself if there is only one."""
     return [path.with_suffix(f".{name}{path.suffix}") for name in containers] or [path]

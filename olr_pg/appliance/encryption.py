@@ -1,12 +1,12 @@
-"""Encryption of the files with rows in `context.data` and in the vault: its key, and its beginning.
+"""Encrypts the files with rows in `context.data` and in the vault: checks the key, and starts
+encryption.
 
-``encryption.json`` in `context.data` says that the directory is encrypted, and tells the key by its
-fingerprint. So a wrong or missing key is an error at the start, and not when a file is needed.
+``encryption.json`` in `context.data` records that the directory is encrypted, and the fingerprint
+of the key. So a wrong or missing key is an error at the start, not only when a file is needed.
 
-When a key is configured for a directory that has none, the plain files that a restart needs are
-encrypted where they are, and those that no restart reads are removed. There is no way back: a
-directory that is encrypted stays so, since an option that somebody forgot must not write rows in
-plain again.
+If a key is configured for an unencrypted directory, the files that a restart needs are encrypted in
+place, and other unencrypted files are deleted. Encryption cannot be switched off: if someone
+forgets the option, rows must not be written unencrypted.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _log = structlog.get_logger(__name__)
 
 
 def row_key(config: Config) -> RowKey | None:
-    """Return the configured key; None where files are not encrypted.
+    """Return the configured key; None if files are not encrypted.
 
     Raises:
-        OlrPgError: 1190, it cannot be had, or is no key.
+        OlrPgError: 1190, the key cannot be read or is invalid.
     """
     context = config.context
     try:
@@ -60,7 +60,7 @@ def row_key(config: Config) -> RowKey | None:
 
 
 def _printed(command: list[str]) -> str:
-    """Run the command that prints the key; what it prints is in no error."""
+    """Run the command that prints the key; its output is never part of an error."""
     try:
         ended = subprocess.run(  # noqa: S603 - the operator's own
             command,
@@ -82,11 +82,11 @@ def _printed(command: list[str]) -> str:
 
 
 def check_key(config: Config, data: Path) -> RowKey | None:
-    """Return the configured key, if it is the one of the directory.
+    """Return the configured key, if it is the directory's key.
 
     Raises:
-        OlrPgError: 1190 the key cannot be had, 1191 it is another one than before, 1192 there is
-            none any more.
+        OlrPgError: 1190 the key cannot be read, 1191 it differs from the directory's, 1192 the
+            directory is encrypted and no key is configured.
     """
     key = row_key(config)
     known = _known(data / FILE_NAME)
@@ -99,14 +99,14 @@ def check_key(config: Config, data: Path) -> RowKey | None:
 
 @contextmanager
 def encrypted_files(config: Config, data: Path) -> Iterator[None]:
-    """Encrypt the files with rows in the context, if a key is configured.
+    """Encrypt files with rows while the context is active, if a key is configured.
 
     Args:
         data: the directory `context.data`, whose lock is held.
 
     Raises:
-        OlrPgError: 1190 to 1192 as `check_key`, 1193 plain files cannot be encrypted, 1092
-            nothing can be written there.
+        OlrPgError: 1190 to 1192 as `check_key`, 1193 existing files cannot be encrypted, 1092 the
+            directory cannot be written.
     """
     key = check_key(config, data)
     if key is None:
@@ -126,7 +126,7 @@ def encrypted_files(config: Config, data: Path) -> Iterator[None]:
 
 
 def _known(path: Path) -> str | None:
-    """Return the fingerprint of the key that a directory is encrypted with."""
+    """Return the fingerprint of the directory's key; None if it is not encrypted."""
     try:
         return str(json.loads(path.read_bytes())["key"])
     except (FileNotFoundError, NotADirectoryError):  # where it is no directory, others say so
@@ -137,7 +137,7 @@ def _known(path: Path) -> str | None:
 
 
 def _encrypt_what_is_there(config: Config, data: Path) -> None:
-    """Encrypt the plain files with rows that a restart may need, and remove the others."""
+    """Encrypt existing files with rows that a restart may need, and delete the others."""
     kept = [path for pattern in _KEPT for path in data.glob(pattern)]
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         kept += Path(config.source.vault.directory).glob(_IN_VAULT)

@@ -1,4 +1,4 @@
-"""A disk that is full while the appliance starts, when there is nothing yet that could wait."""
+"""Handles a full disk while the appliance starts, when no part can wait for space yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def full_disk_told(data: Path) -> Iterator[None]:
-    """Tell of a full disk by its code, not as a defect.
+    """Report a full disk by its error code, not as a defect.
 
     Args:
         data: `context.data`.

@@ -1,4 +1,4 @@
-"""The identity that heads the status page: who replicates, from where and to where."""
+"""Makes the identity for the top of the status page: who replicates, from where, and to where."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def identity_of(config: Config, database: Database, connect_string: str) -> Iden
     """Return the identity of one target of an appliance.
 
     Args:
-        config: of this target by itself.
-        connect_string: of the target's database; empty where clients are external.
+        config: with this target only.
+        connect_string: of the target's database; empty if clients are external.
     """
     source, apply = config.source, config.apply
     return Identity(
@@ -42,7 +42,7 @@ def identity_of(config: Config, database: Database, connect_string: str) -> Iden
 
 
 def server_place(server: str) -> str:
-    """Name an Oracle server: its host, port and service, without anything else it was given.
+    """Return an Oracle server's host, port and service, without other parts of its address.
 
     Args:
         server: host:port/service, a connect descriptor, or a name of tnsnames.ora.

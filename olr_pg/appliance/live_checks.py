@@ -1,7 +1,7 @@
-"""``olr-pg doctor`` of a live source: every check, in each of its containers.
+"""``olr-pg doctor`` for a live source: runs all checks, in each container.
 
-What the containers have in common, redo first of all, is checked once; what belongs to one is said
-with its name, and mended in it.
+What the containers share, above all redo, is checked once. A finding about one container includes
+its name, and its statements run in it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class LiveDiagnosis(NamedTuple):
-    """What was found of a live source.
+    """The findings about a live source.
 
     Attributes:
-        database: None where it could not be read.
-        tables: that are subscribed, as all containers together know them.
+        database: None if it could not be read.
+        tables: the selected tables, under the names for all containers.
     """
 
     findings: list[Finding]
@@ -49,8 +49,8 @@ def check_live(
     """Check a live source, container by container.
 
     Args:
-        saved_scn: from which redo is still needed; None where nothing was replicated yet.
-        for_load: also what a load and a verification need.
+        saved_scn: the SCN from which redo is still needed; None before the first run.
+        for_load: also check what a load and a verification need.
     """
     containers = ContainerDatabases(source)
     checking = _Checking(config, containers, saved_scn, for_load=for_load)
@@ -94,7 +94,7 @@ class _Checking:
         return self._joined(names, found, findings)
 
     def _names(self) -> tuple[list[tuple[str, str]], OlrPgError | None]:
-        """Find the tables of all containers, or why they cannot be found."""
+        """Return the tables of all containers, or the error."""
         if self._query is None:
             return [], None
         try:
@@ -135,7 +135,7 @@ class _Checking:
     def _joined(
         self, names: Sequence[tuple[str, str]], found: Sequence[Diagnosis], findings: list[Finding]
     ) -> LiveDiagnosis:
-        """Say what the containers are together, if all of them could be read."""
+        """Return the diagnosis of all containers together, if all could be read."""
         snapshots = [one.snapshot for one in found if one.snapshot is not None]
         known = [one.facts.database for one in found if one.facts is not None]
         database = None
@@ -153,7 +153,7 @@ class _Checking:
 
 
 def _in_container(finding: Finding, container: str) -> Finding:
-    """Say of which container a finding is, and where its statements are to be run."""
+    """Add to a finding which container it concerns and where to run its statements."""
     mend = finding.mend
     if any(line.endswith(";") for line in mend):
         mend = (f"ALTER SESSION SET CONTAINER = {container};", *mend)

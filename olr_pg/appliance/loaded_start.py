@@ -1,7 +1,8 @@
-"""From where a first run reads the redo behind initial loads: as of there it needs the dictionary.
+"""Determines where a first run starts to read redo after initial loads; it needs the dictionary as
+of that SCN.
 
-One of an earlier time, such as that of the oldest log, lacks the DDL between it and the load: no
-redo of that is read, so that rows would be decoded with columns and partitions of then.
+An earlier dictionary, such as that of the oldest log, would lack the DDL between it and the load:
+that redo is not read, so rows would be decoded with old columns and partitions.
 """
 
 from __future__ import annotations
@@ -24,26 +25,28 @@ class _Target(NamedTuple):
 
 
 class LoadedStart:
-    """Asks the one target of a configuration for its loads; with several nothing is known."""
+    """Queries the only target of a configuration for its loads; with several targets nothing is
+    known.
+    """
 
     def __init__(self) -> None:
         self._target: _Target | None = None
 
     def know(self, connect_string: str, subscription: str) -> None:
-        """Note where the target is, once it is there."""
+        """Set the target's address when it is available."""
         self._target = _Target(connect_string, subscription)
 
     def scn(self, tables: Collection[str]) -> int:
-        """Return where a run without a checkpoint starts for the loads' sake.
+        """Return the SCN at which a run without a checkpoint starts because of loads.
 
         Args:
-            tables: every ``OWNER.NAME`` that is wanted.
+            tables: ``OWNER.NAME`` of every replicated table.
 
         Returns:
-            0 where it starts at the oldest log, or the target cannot be asked.
+            0 if it starts at the oldest log, or if the target cannot be queried.
 
         Raises:
-            OlrPgError: 5107, a table is loaded only in part.
+            OlrPgError: 5107, a table is only partly loaded.
         """
         if self._target is None:
             return 0

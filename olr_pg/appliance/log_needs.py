@@ -1,8 +1,8 @@
-"""Tells which archived logs a start may still need: ``olr-pg logs``.
+"""Determines which archived logs a start may still need: ``olr-pg logs``.
 
-The answer errs on one side only: a log is purgeable where nothing that any target may ask for is in
-it, and its redo thread has a later one that says so. It is taken from files and, of the loads that
-replication has not passed, from the targets; what cannot be read makes every log needed.
+If in doubt, a log counts as needed. A log can be deleted only if it contains nothing that a target
+may request, and if a later log of its redo thread proves that. The answer is based on files, and on
+the targets for loads in the handover; if something cannot be read, every log counts as needed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class KnownLog(NamedTuple):
     """A copy of an archived log.
 
     Attributes:
-        name: as the source has it: what RMAN knows.
-        path: where it is here.
-        first_scn, next_scn: its redo lies from the first up to the second, exclusive.
+        name: its name at the source, which RMAN uses.
+        path: its path on this host.
+        first_scn, next_scn: its redo is from the first SCN up to the second, exclusive.
     """
 
     resetlogs_id: int
@@ -50,12 +50,12 @@ class KnownLog(NamedTuple):
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """Orders the logs of a thread."""
+        """The sort key of the logs of a thread."""
         return self.resetlogs_id, self.thread, self.sequence
 
 
 class JudgedLog(NamedTuple):
-    """A log, whether a start may need it, and why or why not."""
+    """A log, whether a start may need it, and the reason."""
 
     log: KnownLog
     needed: bool
@@ -63,12 +63,12 @@ class JudgedLog(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Says from where on a target's start needs redo.
+    """The SCN from which a start of a target needs redo.
 
     Attributes:
-        target: its name; empty where there is only one.
-        scn: None where nobody knows: everything is needed.
-        why: what says so.
+        target: its name; empty if there is only one.
+        scn: None if unknown, then everything is needed.
+        why: the source of this information.
     """
 
     target: str
@@ -77,7 +77,7 @@ class Position(NamedTuple):
 
 
 def positions(config: Config) -> list[Position]:
-    """Find where a start of each target would begin to read, recovery images not relied on."""
+    """Return where a start of each target would begin to read, without recovery images."""
     return [_position(part) for part in config.targets]
 
 
@@ -97,7 +97,9 @@ def _position(config: Config) -> Position:
 
 
 def _with_loads(target: str, saved: int, connect_string: str, subscription: str) -> Position:
-    """Return the checkpoint, or where a load not passed or the target's own note has it start."""
+    """Return the position from the checkpoint, or a lower one from a load in the handover or from
+    the target's record.
+    """
     try:
         with connect(connect_string, replica=False) as connection:
             row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
@@ -115,10 +117,10 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
 
 
 def known_logs(config: Config) -> list[KnownLog]:
-    """List every copy of an archived log that the source has.
+    """Return every copy of an archived log that the source has.
 
     Raises:
-        OlrPgError: 2002 the places cannot be read, 7001 to 7009 the live database.
+        OlrPgError: 2002 the directories cannot be read, 7001 to 7009 errors of the live database.
     """
     source = config.source
     if isinstance(source, OfflineSource):
@@ -159,7 +161,7 @@ def _live_logs(source: OracleSource) -> list[KnownLog]:
 
 
 def in_vault(vault: Vault | None) -> frozenset[tuple[int, int, int]]:
-    """Return the positions of the logs of which the vault has a whole copy."""
+    """Return the positions of logs with a complete copy in the vault."""
     if vault is None or not vault.directory.is_dir():
         return frozenset()
     logs = scan_logs([str(vault.directory)]).logs
@@ -176,8 +178,8 @@ def choose_needed(
     """Choose the logs that a start may need.
 
     Args:
-        starts: of every target; without any, everything is needed.
-        copied: positions of logs that the vault has.
+        starts: the positions of all targets; if empty, everything is needed.
+        copied: positions of logs in the vault.
     """
     known = list(starts)
     unknown = next((one for one in known if one.scn is None), None)
@@ -203,7 +205,7 @@ def _reason(
     last: dict[int, tuple[int, int, int]],
     logs: Sequence[KnownLog],
 ) -> str:
-    """Say why a start may need a log; empty where none does."""
+    """Return why a start may need a log; empty if it does not."""
     if log.next_scn > scn:
         return _of(lowest, f"starts at SCN {scn}: {lowest.why}")
     if log.position >= last.get(log.thread, log.position):
@@ -214,7 +216,7 @@ def _reason(
 
 
 def _last_before(logs: Sequence[KnownLog], scn: int) -> dict[int, tuple[int, int, int]]:
-    """Find the last log of each redo thread that ends at the SCN or before."""
+    """Return the last log of each redo thread that ends at or before the SCN."""
     found: dict[int, tuple[int, int, int]] = {}
     for log in logs:
         if log.next_scn <= scn:

@@ -1,4 +1,4 @@
-"""Looks after the targets until the end, in the main thread of the appliance."""
+"""Runs in the main thread of the appliance: looks after the targets until the end."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS: Final = 0.2
 _REST_SECONDS: Final = 2.0
-"""What is left of the time to end for giving statements up, and for closing everything."""
+"""Seconds at the end of the time limit that are reserved for cancelling statements and closing
+everything.
+"""
 
 _log = structlog.get_logger(__name__)
 
 
 class Serving:
-    """Serves targets: starts their appliers, and ends when there is nothing more to do.
+    """Starts the targets' appliers, and ends when nothing more is to be done.
 
-    With several targets, one whose applier fails does not end the others: it is started again
-    after a pause (OLR-04043). Only when the appliers of all have failed, and no other clients are
-    served, the appliance ends.
+    With several targets, a failed applier does not end the others: it is restarted after a pause
+    (OLR-04043). The appliance ends only if all appliers have failed and there are no external
+    clients.
 
-    A disk of `context.data` that is full ends nothing (OLR-01160): the appliers that met it begin
-    again once there is room.
+    If the disk of `context.data` is full (OLR-01160), nothing ends: the affected appliers restart
+    when there is space.
 
     Args:
-        decoder: is told of targets that do not come.
-        once: end when what is there has been confirmed; nothing is started again.
-        polls: called now and then.
+        decoder: receives which targets are unavailable.
+        once: end when all available changes are confirmed; nothing is restarted.
+        polls: called periodically.
     """
 
     def __init__(
@@ -56,11 +58,12 @@ class Serving:
         """Serve until the end.
 
         Args:
-            drain_seconds: that SystemExit leaves to apply and confirm what has been received.
-            ending_seconds: from its end, for whatever reason, until the process has ended.
+            drain_seconds: time limit after SystemExit to apply and confirm what has been received.
+            ending_seconds: time limit from the end of serving, for any reason, to the end of the
+                process.
 
         Raises:
-            OlrPgError: what ended the last target; with `once`, the first one that failed.
+            OlrPgError: the error of the last target that failed; with `once`, of the first.
         """
         try:
             for target in self._applied:
@@ -81,7 +84,7 @@ class Serving:
             target.report()
 
     def _end(self, deadline: float) -> None:
-        """Stop the appliers; what does not end by itself is given up shortly before `deadline`."""
+        """Stop the appliers; abandon those that have not ended shortly before `deadline`."""
         rest = min(_REST_SECONDS, max(0.0, deadline - time.monotonic()) / 4)
         for target in self._applied:
             target.stop()
@@ -103,7 +106,7 @@ class Serving:
             time.sleep(_WAIT_SECONDS)
 
     def _is_over(self) -> bool:
-        """Tell whether nothing more is to do; what failed is started again where that may help.
+        """Tell whether nothing more is to be done; restart failed appliers if that can help.
 
         Raises:
             OlrPgError: a failure that ends it.
@@ -130,7 +133,9 @@ class Serving:
         return bool(self._applied) and not (at_work or failed or self._served)
 
     def _is_taken(self) -> bool:
-        """Tell whether external clients have confirmed all; says once that it waits."""
+        """Tell whether external clients have confirmed everything; log once that it waits for
+        them.
+        """
         waiting = [target for target in self._served if not target.is_confirmed]
         if waiting and not self._says_waiting:
             self._says_waiting = True
@@ -139,7 +144,7 @@ class Serving:
         return not waiting
 
     def _drain(self, seconds: float) -> None:
-        """Let the appliers apply and confirm what they have received."""
+        """Make the appliers apply and confirm what they have received."""
         _log.info("terminating: what was received is applied", seconds_max=seconds)
         deadline = time.monotonic() + seconds
         for target in self._applied:

@@ -1,4 +1,4 @@
-"""Starts the status page, the metrics and their exporter, as the configuration asks for them."""
+"""Starts the status page, the metrics and their exporter, as configured."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def make_control(
     reload: Callable[[], None] | None,
     withheld: Callable[[], Mapping[str, str]],
 ) -> Control:
-    """Make what runs commands over HTTP, of a configuration that asks for it.
+    """Make the control of commands over HTTP, if configured.
 
     Args:
-        reload: lets the configuration be read again; None where it cannot be.
-        withheld: gives what the configuration names of the environment.
+        reload: triggers a reload of the configuration; None if not possible.
+        withheld: returns the values that the configuration reads from the environment.
 
     Raises:
         OlrPgError: 8017, a token is too short.
@@ -58,15 +58,15 @@ def make_control(
 def monitored(
     config: Config, parts: Sequence[Parts], data: Path, control: Control | None = None
 ) -> Iterator[StatusService | None]:
-    """Status page with its history, and exporter, for the span of the context.
+    """Serve the status page with its history, and run the exporter, while the context is active.
 
     Args:
         parts: of each target.
-        control: of the page's commands; None: there are none.
+        control: of the page's commands; None for no commands.
         data: the directory of `context.data`.
 
     Yields:
-        The status page; None where the configuration wants none.
+        The status page; None if none is configured.
 
     Raises:
         OlrPgError: 4009, 4010, 4030, the page cannot be served; 1180, OpenTelemetry is missing.

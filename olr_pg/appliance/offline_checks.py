@@ -1,4 +1,4 @@
-"""Checks the logs of an offline source: `olr-pg doctor`."""
+"""Checks the logs of an offline source for `olr-pg doctor`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database
 
 _COMING: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
-"""Too short, or still open: perhaps it is being copied at this moment."""
+"""Too short, or still open: the log may be in the process of being copied."""
 
 _CHECK: Final = "offline.logs"
 
@@ -36,10 +36,10 @@ _NAMED_MAX: Final = 5
 
 
 def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
-    """Find what is wrong with an offline source's logs; of archived ones only headers are read.
+    """Return findings about an offline source's logs; of archived logs only headers are read.
 
     Args:
-        database: what the dictionary says that they must be of.
+        database: the database in the dictionary, which the logs must match.
     """
     online = source.redo == "online"
     places = [*source.logs, *((source.online_logs or ()) if online else ())]
@@ -51,7 +51,7 @@ def check_logs(config: Config, source: OfflineSource, database: Database) -> lis
 
 
 def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Finding]:
-    """Yield one finding after the other.
+    """Yield the findings.
 
     Raises:
         OlrPgError: the last one.
@@ -87,7 +87,7 @@ def _of_skipped(scan: LogScan) -> Iterator[Finding]:
 
 
 def check_any_log(source: OfflineSource) -> None:
-    """See whether there is a log at all, complete or not, for a run that ends by itself.
+    """Check that there is at least one log, complete or not, for a run that ends by itself.
 
     Raises:
         OlrPgError: 2001, there is none.
@@ -100,7 +100,9 @@ def check_any_log(source: OfflineSource) -> None:
 
 
 def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reached]]:
-    """Find where a run would begin: the SCN, and how far each thread is in the recovery image."""
+    """Return where a run would begin: the SCN, and the position of each thread in the recovery
+    image.
+    """
     saved = read_saved(target_path(config) / FILE_NAME)
     if saved.scn is None:
         return config.apply.start_scn if config.apply else 0, {}

@@ -1,6 +1,6 @@
-"""Checks what an offline source's dictionary tells of redo: `olr-pg doctor`.
+"""Checks from an offline source's dictionary whether its redo can be decoded, for `olr-pg doctor`.
 
-That is whether supplemental logging and encrypted tablespaces let it be read.
+It checks supplemental logging and encrypted tablespaces.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _NAMED_MAX: Final = 5
 
 
 def check_supplemental(snapshot: Snapshot, chosen: Sequence[Table]) -> Iterator[Finding]:
-    """Find tables whose changes have no key in redo, as of the dictionary.
+    """Yield tables whose key is not in the redo, according to the dictionary.
 
-    A dictionary without the rows of the SYS tables tells nothing. One that was written before the
-    database's own level was noted leaves open whether that does: one warning for all tables then.
+    A dictionary without rows of the SYS tables contains no information about this. An older
+    dictionary may lack the database's own level; then there is one warning for all tables.
     """
     for member in snapshot.containers:
         own = {table.object_key for table in member.tables}
@@ -62,9 +62,9 @@ def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Fin
 
 
 def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
-    """Warn of a dictionary that does not say which tables are in encrypted tablespaces.
+    """Yield a warning if a dictionary does not contain which tables are in encrypted tablespaces.
 
-    Without the rows of the SYS tables, `refusal` of its tables says it.
+    If it lacks the rows of the SYS tables, the tables' `refusal` reports it.
     """
     for member in snapshot.containers:
         if member.sys_rows is not None and not is_encryption_known(member.sys_rows):

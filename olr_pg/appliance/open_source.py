@@ -1,4 +1,4 @@
-"""Opens the source database that a configuration names, live or offline."""
+"""Opens the configured source database, live or offline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
 
 DICTIONARY: Final = "dictionary.json"
-"""In `context.data`: the dictionary that a run of a live source began with."""
+"""File in `context.data` with the dictionary that a run of a live source began with."""
 
 
 @contextmanager
@@ -33,17 +33,18 @@ def open_source(
     saved: Callable[[], int | None],
     loaded: Callable[[Collection[str]], int] = lambda _: 0,
 ) -> Iterator[SourceDatabase]:
-    """Open the source of `config`, without the tables and columns that are left out.
+    """Open the source of `config`, without filtered tables and columns.
 
     Args:
         data: the directory of `context.data`.
-        saved: the SCN that the checkpoint has, below which nothing is asked for any more; None
-            where there is no checkpoint yet. Called later.
-        loaded: where a run without a checkpoint starts for the sake of initial loads of the tables;
-            0 at the oldest log. Called later.
+        saved: returns the checkpoint's SCN, below which no redo is needed; None without a
+            checkpoint. Called later.
+        loaded: returns the SCN at which a run without a checkpoint starts because of initial loads;
+            0 for the oldest log. Called later.
 
     Raises:
-        OlrPgError: 3xxx the offline dictionary, 7xxx the live database, 1092 what it keeps.
+        OlrPgError: 3xxx errors of the offline dictionary, 7xxx errors of the live database, 1092
+            its files cannot be written.
     """
     filters = filters_of(config.filter, config.fallback)
     source = config.source
@@ -96,7 +97,7 @@ def open_source(
 
 
 def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
-    """Make what reads the online logs: mounted, or over the transport."""
+    """Make the reader of online logs: mounted, or over the transport."""
     if source.redo != "online":
         return None
     folder, verify_seconds = data / FOLDER, source.verify_ms / 1000

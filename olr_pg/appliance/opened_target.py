@@ -1,4 +1,4 @@
-"""The target of a configuration, opened for one piece of work: nothing of it is kept running."""
+"""Opens a configuration's target for one command; nothing keeps running afterwards."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _log = structlog.get_logger(__name__)
 
 
 def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:
-    """Return the target's connection string; an embedded one runs for the stack's span.
+    """Return the target's connection string; an embedded PostgreSQL runs until the stack closes.
 
     Args:
-        kept: start an embedded one again when it ends on the way.
+        kept: restart an embedded PostgreSQL if it ends unexpectedly.
     """
     if not apply.embedded:
         return apply.connect_string.get_secret_value()
@@ -44,7 +44,7 @@ def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = Fals
 
 
 class OpenedTarget(NamedTuple):
-    """Holds a connection in autocommit, and how to make more of them."""
+    """A connection in autocommit mode, and a way to open more."""
 
     connection: Connection[Any]
     connect_string: str
@@ -54,17 +54,17 @@ class OpenedTarget(NamedTuple):
 def opened_target(
     config: Config, *, replica: bool = False, ledger: bool = True
 ) -> Iterator[OpenedTarget]:
-    """Open the target; an embedded one runs for as long.
+    """Open the target; an embedded PostgreSQL runs while the context is active.
 
     Args:
-        config: of one target by itself.
-        replica: as of `applier.target.connection.connect`.
-        ledger: whether the ledger's tables are made where they are missing.
+        config: with one target only.
+        replica: as for `applier.target.connection.connect`.
+        ledger: whether to create missing tables of the ledger.
 
     Raises:
-        OlrPgError: 1091 there is no target, 5004 and 5014 what it lacks, 5015 its ledger, 5029
-            a pooler shares sessions, and those of `postgres.sqlstates` for what passes by itself.
-        psycopg.Error: PostgreSQL refuses a statement of the piece of work.
+        OlrPgError: 1091 there is no target, 5004 and 5014 missing requirements, 5015 errors of the
+            ledger, 5029 a pooler shares sessions, and transient errors of `postgres.sqlstates`.
+        psycopg.Error: PostgreSQL refuses a statement in the context.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")

@@ -1,6 +1,7 @@
-"""The checks of ``olr-pg doctor`` that found nothing: what one may rely on, said in words.
+"""Lists the checks of ``olr-pg doctor`` that found nothing, with a sentence about what each one
+guarantees.
 
-A check that could not be made because another one failed has passed nothing and is not listed.
+A check that could not run because another one failed is not listed.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Check(NamedTuple):
-    """Names a check.
+    """A check of ``olr-pg doctor``.
 
     Attributes:
-        name: that of its findings.
-        passed: what holds where it found nothing.
-        needs: without these it is not made, or not all of it.
-        of_tables: it is of the tables of `apply`.
+        name: the same as in its findings.
+        passed: what is guaranteed if it found nothing.
+        needs: if one of these failed, the check does not run, or not completely.
+        of_tables: whether it checks the tables of `apply`.
     """
 
     name: str
@@ -141,10 +142,10 @@ MACHINE: Final = (
 
 
 def passed_checks(config: Config, findings: Sequence[Finding], *, for_load: bool) -> list[Check]:
-    """Return the checks that were made of this configuration and found nothing.
+    """Return the checks that ran for this configuration and found nothing.
 
     Args:
-        for_load: those of a load were made too.
+        for_load: whether the checks for a load ran too.
     """
     failed = {finding.check for finding in findings}
     return [

@@ -1,4 +1,4 @@
-"""Tunes a process of ``olr-pg``: turns of its threads, collection of garbage, its heaps."""
+"""Tunes a process of ``olr-pg``: thread switching, garbage collection, memory arenas."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from typing import Final
 from olr_pg.decoding.heap import mallopt
 
 _SWITCH_SECONDS: Final = 0.0005
-"""A thread that waits for the interpreter asks for it after this. Receiving, serving, preparing and
-applying hand over to each other thousands of times a second: with Python's 5 ms they wait."""
+"""Python's thread switch interval. The threads that receive, serve, prepare and apply hand over to
+each other thousands of times a second; with Python's default of 5 ms they would wait.
+"""
 
 _GC_THRESHOLDS: Final = (20_000, 20, 50)
-"""Python would look for cycles at every 700 new objects: transactions come by the thousand, and
-have none."""
+"""Python would look for cycles after every 700 new objects; transactions create thousands of
+objects without cycles.
+"""
 
 _OF_A_START: Final = 500_000
-"""More objects than any command begins with. All of them stay: looking through them for cycles is a
-tenth of the time until a command begins."""
+"""More objects than any command has after its start. All of them stay alive; searching them for
+cycles would take a tenth of the start time.
+"""
 
 _M_ARENA_MAX: Final = -8
 _ARENAS: Final = 2
-"""By default every thread gets a heap of its own, and what it freed is of no use to the others."""
+"""Maximum number of malloc arenas. By default every thread gets one, whose freed memory the others
+cannot use.
+"""
 
 
 def tune_process() -> None:
-    """Set what suits a process of many threads; without glibc only what Python knows."""
+    """Apply the settings for a process with many threads; without glibc, only Python's."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_OF_A_START, *_GC_THRESHOLDS[1:])
     gc.callbacks.append(_collect_often)
@@ -41,6 +46,6 @@ def tune_process() -> None:
 
 
 def _collect_often(_phase: str, _info: object) -> None:
-    """End the time of the start: it is the first collection."""
+    """End the start phase, at the first garbage collection."""
     gc.callbacks.remove(_collect_often)
     gc.set_threshold(*_GC_THRESHOLDS)

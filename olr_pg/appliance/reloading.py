@@ -1,4 +1,4 @@
-"""Reads the configuration again at a SIGHUP; what may change takes effect without a restart."""
+"""Reloads the configuration after a SIGHUP; some changes take effect without a restart."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ RELOADABLE: Final = (
     "target.limits",
     "status.allow",
 )
-"""Keys that take effect, with what is below them; others need a restart."""
+"""Keys, including those below them, that can change without a restart."""
 
 _log = structlog.get_logger(__name__)
 
 
 @contextmanager
 def hangups() -> Iterator[threading.Event]:
-    """Give the event that SIGHUP sets, for the span of the context; in the main thread only.
+    """Return the event that SIGHUP sets while the context is active; only in the main thread.
 
-    To be entered before anything is started: the signal's own effect is the end of the process.
+    Enter this before anything is started, because SIGHUP's default action ends the process.
     """
     hung_up = threading.Event()
     before = signal.signal(signal.SIGHUP, lambda _signal, _frame: hung_up.set())
@@ -51,16 +51,16 @@ def hangups() -> Iterator[threading.Event]:
 
 
 class Reloader:
-    """Takes changes of the configuration over.
+    """Applies changes of the configuration.
 
     Args:
-        config: what runs.
-        load: reads the file again.
+        config: the current configuration.
+        load: loads the file.
         listeners: the port of each target.
         service: the status page, if there is one.
-        wanted: set where it is asked for.
-        targets: in the order of the configuration; their appliers begin anew where their tables
-            have changed.
+        wanted: set when a reload is requested.
+        targets: in the order of the configuration; their appliers restart if their tables have
+            changed.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Reloader:
         return found
 
     def poll(self) -> None:
-        """Reload if that was asked for, or `olr-pg tables` has changed something."""
+        """Reload if it was requested, or if `olr-pg tables` has changed something."""
         seen = self._seen_changes()
         if self._wanted.is_set() or seen != self._changes:
             self._changes = seen
@@ -99,7 +99,7 @@ class Reloader:
             self.reload()
 
     def reload(self) -> None:
-        """Read the file again; a file that is wrong changes nothing."""
+        """Load the file again; an invalid file changes nothing."""
         try:
             fresh = self._load()
         except OlrPgError as error:
@@ -122,7 +122,7 @@ class Reloader:
             _log.warning("changes that need a restart are not taken", keys=refused)
 
     def _renew(self, fresh: Config) -> list[str]:
-        """Let the appliers begin anew whose tables have changed; the names of these targets."""
+        """Restart the appliers whose tables have changed; return the names of their targets."""
         known = {part.name: part.apply for part in fresh.targets}
         renewed = []
         for target in self._targets:
@@ -178,7 +178,7 @@ def _sections(value: object) -> tuple[Section, ...]:
 
 
 def _alike(old: object, new: object) -> bool:
-    """Tell whether both are objects of the same kind, or lists of targets of the same names."""
+    """Tell whether both are sections of the same type, or lists of targets with the same names."""
     if isinstance(old, tuple) and isinstance(new, tuple):
         names = [[getattr(one, "name", None) for one in entries] for entries in (old, new)]
         return names[0] == names[1] and None not in names[0]
@@ -186,7 +186,9 @@ def _alike(old: object, new: object) -> bool:
 
 
 def changed_keys(old: Section, new: Section, prefix: str = "") -> list[str]:
-    """List the keys that differ, dotted as in the file; of targets in a list as of a single one."""
+    """List the changed keys, with dots as in the file; keys of targets in a list appear as for a
+    single target.
+    """
     found: list[str] = []
     for name, field in type(old).model_fields.items():
         key = prefix + (field.serialization_alias or field.alias or name)

@@ -1,7 +1,8 @@
-"""Warns before a run creates tables for a live source that has rows: redo does not hold those.
+"""Warns before a run creates tables whose source tables already have rows, because the redo does
+not contain them.
 
-What is asked is asked once, when a run begins; where source or target do not answer, nothing is
-said, since the run itself says that.
+The check runs once, when a run begins. If source or target do not answer, nothing is reported,
+because the run itself reports that.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _log = structlog.get_logger(__name__)
 
 
 def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Table]) -> None:
-    """Warn where tables that are about to be created have rows in the live source already.
+    """Warn if tables that the run will create already have rows in the live source.
 
     Args:
-        settings: of the applier, with how to connect to the target.
+        settings: of the applier, with the target's connection string.
     """
     if not isinstance(config.source, OracleSource) or not settings.create_tables:
         return
@@ -58,7 +59,7 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
-    """Return the tables that the target does not have, and that are to be created."""
+    """Return the tables that are missing in the target and will be created."""
     with connect_with(settings) as connection:
         return [table for table in tables if _is_to_be_created(connection, settings, table)]
 
@@ -73,7 +74,7 @@ def _is_to_be_created(
 
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
-    """Return those of the tables that have rows, as far as this user may look."""
+    """Return those of the tables that have rows, if the account can read them."""
     containers = ContainerDatabases(source)
     try:
         return [

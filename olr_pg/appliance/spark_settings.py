@@ -1,4 +1,4 @@
-"""What a configuration says about Spark, as its session takes it."""
+"""Makes the settings of a Spark session from the configuration."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def spark_settings(config: Config, preload: tuple[str, ...]) -> SparkSettings:
-    """Make the settings of a session.
+    """Return the settings of a session.
 
     Args:
-        preload: what its workers are warmed with.
+        preload: the data with which its workers warm up.
     """
     spark = config.spark
     return SparkSettings(

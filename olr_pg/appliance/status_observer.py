@@ -1,4 +1,4 @@
-"""Puts the status of the appliance together from its parts, and samples what only time shows."""
+"""Makes the status of the appliance from its parts, and samples values that change over time."""
 
 from __future__ import annotations
 
@@ -52,39 +52,39 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 TARGET_BEHIND: Final = "TARGET_BEHIND"
-"""Everything that is archived has been decoded, but the target does not have all of it."""
+"""All archived redo has been decoded, but the target does not have all of it yet."""
 
 WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
-"""The target is out of reach, or takes nothing; it is tried again."""
+"""The target is unreachable or cannot write; it is retried."""
 
 WAITING_FOR_DISK: Final = "WAITING_FOR_DISK"
-"""There is no room in `context.data`; replication begins again once there is."""
+"""The disk of `context.data` is full; replication resumes when there is space."""
 
 PAUSED: Final = "PAUSED"
-"""Somebody has paused the subscription: nothing is taken and nothing confirmed."""
+"""The subscription is paused: nothing is received or confirmed."""
 
 STARTING: Final = "STARTING"
-"""The bundled applier looks at the target; it has not asked for anything yet."""
+"""The bundled applier checks the target; it has not requested anything yet."""
 
 STOPPING: Final = "STOPPING"
-"""The appliance was told to end: what has been received is applied."""
+"""The appliance is shutting down: what has been received is applied."""
 
 SAMPLE_SECONDS: Final = 0.5
 _RATE_SAMPLES: Final = 20
 _BEHIND_SECONDS: Final = 2.0
-"""A table with a lower lag is not said to wait behind another."""
+"""Minimum lag in seconds of a table that is reported as waiting behind another one."""
 
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Parts(NamedTuple):
-    """Holds the parts of the appliance that are looked at.
+    """The parts of the appliance that the status is made from.
 
     Attributes:
-        names: of all targets, where there are several.
+        names: of all targets, if there are several.
         memory_max: bytes, `context.memory.max-mb`.
-        splits: decodes; it counts where.
-        identity: who this is.
+        splits: decodes the splits and counts where.
+        identity: the identity for the status page.
     """
 
     target: RunningTarget
@@ -103,13 +103,13 @@ class _Sample(NamedTuple):
 
 
 class Observer:
-    """Makes a `Status` whenever it is asked, from any thread; samples in between.
+    """Makes a `Status` on request, thread-safe; samples periodically.
 
-    A context manager of the span in which it samples.
+    It is a context manager; it samples while the context is active.
 
     Args:
-        parts: what is looked at.
-        clock: seconds of Unix time, as all parts take it.
+        parts: the parts to observe.
+        clock: Unix time in seconds, the same for all parts.
     """
 
     def __init__(self, parts: Parts, clock: Callable[[], float] = steady_time) -> None:
@@ -151,7 +151,7 @@ class Observer:
         )
 
     def status(self) -> Status:
-        """Return how everything is now."""
+        """Return the current status."""
         now = self._clock()
         parts = self._parts
         applier = parts.target.applier
@@ -196,7 +196,7 @@ class Observer:
         return with_problems(status.moved(clock_shift()), failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
-        """Return what decoding does; all is caught up only where the target has it all."""
+        """Return the state of decoding; it is "caught up" only if the target has everything."""
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
         target = self._parts.target
@@ -228,14 +228,14 @@ class Observer:
         return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
 
     def _noted(self, state: str, now: float) -> float:
-        """Return since when a state has lasted that only sampling tells."""
+        """Return since when a state has lasted that is only known from samples."""
         with self._lock:
             if self._seen != state:
                 self._seen, self._seen_since = state, now
             return self._seen_since
 
     def _lacking(self, port: PortStatus, tables: Sequence[TableStatus]) -> str | None:
-        """Say what the target lacks of what was decoded, in words; None where it has everything."""
+        """Describe what the target lacks of the decoded changes; None if it has everything."""
         target = self._parts.target
         session = target.listener.replicating
         if session is not None and session.ahead is not None:
@@ -347,7 +347,7 @@ class Observer:
 
 
 def waiting_behind(tables: Sequence[TableStatus]) -> list[str]:
-    """Say which tables wait behind which: a slow table holds up the others of its worker."""
+    """Describe which tables wait behind which: a slow table delays the others of its worker."""
     behind: dict[str, list[str]] = {}
     for table in tables:
         if table.behind is not None:
@@ -360,7 +360,7 @@ def waiting_behind(tables: Sequence[TableStatus]) -> list[str]:
 
 
 def lock_holds_all(blocked: Sequence[Blocked]) -> OlrPgError | None:
-    """Return 5099 where tables that somebody holds up keep all others from getting changes."""
+    """Return 5099 if blocked tables keep all other tables from receiving changes."""
     names = some([one.table for one in blocked if _is_of_table(one)])
     if not names:
         return None
@@ -375,7 +375,7 @@ def _is_of_table(blocked: Blocked) -> bool:
 
 
 def held_tables(tables: Sequence[TableStatus]) -> str | None:
-    """Say which tables are held up by themselves; None where none is."""
+    """Describe which tables are blocked themselves; None if there are none."""
     for why, names in (
         ("stopped", [table.name for table in tables if table.stopped]),
         ("paused", [table.name for table in tables if table.paused]),
@@ -386,7 +386,9 @@ def held_tables(tables: Sequence[TableStatus]) -> str | None:
 
 
 def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:
-    """Mark the redo thread that was read least, where transactions wait for others than theirs."""
+    """Mark the redo thread with the lowest position, if transactions wait for threads other than
+    their own.
+    """
     read = [thread.decoded_scn or 0 for thread in threads]
     least = min(read, default=0)
     waits = waiting and len(threads) > 1
@@ -397,7 +399,7 @@ def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[Thr
 
 
 def with_proof(table: TableStatus, proof: Proof | None) -> TableStatus:
-    """Return a table's status with as of when it was found equal to the source's, or not."""
+    """Return a table's status with the result of its last comparison with the source."""
     if proof is None or not proof.at:
         return table
     return replace(
@@ -409,11 +411,11 @@ def with_proof(table: TableStatus, proof: Proof | None) -> TableStatus:
 
 
 def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
-    """Make the status of a table as its applier has it.
+    """Return the status of a table from its applier's progress.
 
     Args:
-        lag: of the first change that it may lack, by what it receives.
-        now: seconds of Unix time.
+        lag: the lag of the first change that it may lack.
+        now: Unix time in seconds.
     """
     counters, held = found.counters, found.held
     if held is not None:
@@ -441,11 +443,12 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
 
 
 def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None:
-    """Return since when redo is missing behind what can be read; None where none is known to be.
+    """Return since when redo is missing after the readable redo; None if none is known to be
+    missing.
 
-    Where it is no gap between logs that are here (a log that Oracle names cannot be read, say), it
-    was written behind the last one that is. What a source that does not answer has written since
-    it was looked at last nobody knows.
+    If there is no gap between available logs (for example, a log that Oracle lists cannot be read),
+    the missing redo was written after the last readable log. What an unreachable source has written
+    since the last query is unknown.
     """
     known = progress.source.missing_since
     if known is not None:
@@ -460,17 +463,17 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
 
 
 def first_lacking(port: PortStatus, confirmed_scn: int | None) -> int:
-    """Return the SCN of the first commit that a table may lack if no change of it is pending.
+    """Return the SCN of the first commit that a table may lack if it has no pending change.
 
     Args:
-        confirmed_scn: the last that the applier has confirmed; where it has not subscribed (it
-            waits for PostgreSQL, say), nobody has taken more.
+        confirmed_scn: the last SCN that the applier has confirmed; if it has not subscribed yet
+            (for example, because PostgreSQL is down), nothing more was delivered.
     """
     return port.taken_scn or max(port.saved_scn or 0, (confirmed_scn or 0) + 1)
 
 
 def _free(config: Config) -> tuple[int, float] | None:
-    """Return the room left for the appliance's files, in bytes and as a part of their disk."""
+    """Return the free space for the appliance's files, in bytes and as a share of their disk."""
     try:
         usage = shutil.disk_usage(config.context.data)
     except OSError:
@@ -479,7 +482,7 @@ def _free(config: Config) -> tuple[int, float] | None:
 
 
 def process_status(memory_max: int) -> ProcessStatus:
-    """Return what this process takes."""
+    """Return the resources that this process uses."""
     statm = Path("/proc/self/statm").read_text("ascii").split()
     return ProcessStatus(
         os.getpid(),

@@ -1,4 +1,4 @@
-"""A target of the running appliance: its port, its checkpoint, its client."""
+"""A target of the running appliance: its port, its checkpoint, its applier."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ RESETLOGS: Final = Code.RESETLOGS_BEHIND_DELIVERED
 _PAUSE_SECONDS: Final = 5.0
 _PAUSE_SECONDS_MAX: Final = 300.0
 _LASTED_SECONDS: Final = 60.0
-"""An applier that worked for so long begins with the shortest pause again."""
+"""An applier that ran for this long gets the shortest pause after its next failure."""
 
 _ROOM_SECONDS: Final = 1.0
-"""How often a full disk is looked at."""
+"""Interval at which a full disk is checked."""
 
 _log = structlog.get_logger(__name__)
 
 
 class FullDisk(NamedTuple):
-    """A disk of `context.data` that has no room.
+    """A full disk of `context.data`.
 
     Attributes:
-        since: in seconds of Unix time.
-        error: 1160, with what met it.
+        since: Unix time in seconds.
+        error: 1160, with the operation that failed.
     """
 
     since: float
@@ -51,20 +51,20 @@ class FullDisk(NamedTuple):
 
 
 class RunningTarget:
-    """Is one target of a running appliance.
+    """One target of a running appliance.
 
     Args:
-        config: the configuration of this target by itself.
-        delivery, listener, checkpoint: its own.
+        config: the configuration with this target only.
+        delivery, listener, checkpoint: of this target.
         connect_string: of the database that its bundled applier writes to.
-        make_applier: makes that applier for a configuration of this target, anew after a failure
-            and for other tables; None: its clients are external.
+        make_applier: makes that applier for a configuration of this target; called again after a
+            failure and for changed tables; None if its clients are external.
 
     Attributes:
-        connect_string: as above.
-        applier: the bundled one at work, or the last one.
-        failure: what ended it; None while it works.
-        full: the full disk that ended it, until it is started again; None where there is none.
+        connect_string: see above.
+        applier: the running bundled applier, or the last one.
+        failure: the error that ended it; None while it runs.
+        full: the full disk that ended it, until it is restarted; else None.
     """
 
     def __init__(
@@ -96,22 +96,22 @@ class RunningTarget:
 
     @property
     def name(self) -> str:
-        """Is the target's name; empty where there is only one."""
+        """The target's name; empty if there is only one."""
         return self.config.name
 
     @property
     def is_applied(self) -> bool:
-        """Is true where it has a bundled applier."""
+        """True if it has a bundled applier."""
         return self._make_applier is not None
 
     @property
     def is_alive(self) -> bool:
-        """Is true while its applier works."""
+        """True while its applier runs."""
         return self._thread is not None and not self._ended.is_set()
 
     @property
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
-        """Groups of threads that have work: one of each group at least has to move.
+        """Groups of threads with work: at least one thread of each group must make progress.
 
         While workers have batches, the applier's own thread may wait for them.
         """
@@ -121,13 +121,13 @@ class RunningTarget:
 
     @property
     def is_waiting(self) -> bool:
-        """Is true while its applier waits for a database that is not there yet."""
+        """True while its applier waits for a database that is unreachable."""
         applier = self.applier
         return applier is not None and applier.outage is not None and not applier.is_begun
 
     @property
     def is_confirmed(self) -> bool:
-        """Is true where all that was there is confirmed, or nobody is there to confirm it."""
+        """True if everything available is confirmed, or if there is no client to confirm it."""
         if not self.delivery.drained.is_set():
             return False
         session = self.listener.replicating
@@ -135,7 +135,7 @@ class RunningTarget:
         return queue is None or queue.wait_until_confirmed(0)
 
     def start(self, *, once: bool) -> None:
-        """Start the applier in a thread, so that the main one is free for signals."""
+        """Start the applier in a thread, so that the main thread can handle signals."""
         is_again, self.failure = self._started > 0, None
         if self.full is not None:
             seconds = round(steady_time() - self.full.since, 1)
@@ -176,10 +176,11 @@ class RunningTarget:
                 raise
 
     def renew(self, config: Config) -> None:
-        """Let the applier end with what it has received, and another one begin with other tables.
+        """Make the applier end after what it has received, and then start another one with changed
+        tables.
 
         Args:
-            config: of this target by itself.
+            config: with this target only.
         """
         self.config = config
         self._renewed.set()
@@ -188,31 +189,33 @@ class RunningTarget:
 
     @property
     def is_renewed(self) -> bool:
-        """Is true while its applier ends for another one."""
+        """True while its applier ends to be replaced."""
         return self._renewed.is_set()
 
     def stop(self) -> None:
-        """Let its applier end after the batches at work."""
+        """Make its applier end after the current batches."""
         self._stopping.set()
         if self.applier is not None:
             self.applier.stop()
 
     def abandon(self) -> None:
-        """Let its applier end at once: statements at work are cancelled and given up."""
+        """Make its applier end at once; running statements are cancelled."""
         if self.applier is not None:
             self.applier.abandon()
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of its applier, so long at most.
+        """Wait for the end of its applier, for at most `seconds`.
 
-        Not with `Thread.join`: where a signal's handler raises while that waits, a thread that is
-        at work passes for ended from then on (CPython 3.11, bpo-45274).
+        `Thread.join` is not used: if a signal handler raises during the wait, a running thread
+        counts as ended from then on (CPython 3.11, bpo-45274).
         """
         if self._thread is not None:
             self._ended.wait(seconds)
 
     def postpone(self) -> None:
-        """Say that its applier failed, and start it again after a pause, or once there is room."""
+        """Record that its applier failed, to restart it after a pause, or when there is disk
+        space.
+        """
         is_late = time.monotonic() - self._started > _LASTED_SECONDS
         if is_late:
             self._pause = _PAUSE_SECONDS
@@ -241,11 +244,13 @@ class RunningTarget:
 
     @property
     def is_postponed(self) -> bool:
-        """Is true while its failed applier waits for being started again."""
+        """True while its failed applier waits for a restart."""
         return self._thread is None
 
     def is_due(self) -> bool:
-        """Tell whether the wait is over; where it is for room, the disk is probed now and then."""
+        """Tell whether the wait is over; if it waits for disk space, check the disk
+        periodically.
+        """
         if not self.is_postponed or time.monotonic() < self._again_at:
             return False
         if self.full is None or has_room(Path(self.config.context.data)):
@@ -254,9 +259,9 @@ class RunningTarget:
         return False
 
     def _full_disk(self, failure: BaseException) -> FullDisk | None:
-        """Return the full disk that ended the applier; None where it was something else.
+        """Return the full disk that ended the applier; None if the cause was another one.
 
-        The applier knows only what the port told it, so that the disk is asked, too.
+        The applier knows only what it receives over the port, so the disk is checked directly, too.
         """
         path = Path(self.config.context.data)
         refused = isinstance(failure, OlrPgError) and failure.code == Code.SERVER_REFUSED
@@ -267,7 +272,7 @@ class RunningTarget:
         return FullDisk(steady_time(), error)
 
     def report(self) -> None:
-        """Log what its applier did."""
+        """Log what its applier has done."""
         if self._report is None:
             return
         named = self.delivery.named
@@ -277,7 +282,9 @@ class RunningTarget:
         _log.info("done", confirmed_scn=self._report.confirmed_scn or "as before", **named)
 
     def _cause(self, error: BaseException) -> BaseException:
-        """Find the cause: the applier knows only what the port told it; decoding may fail."""
+        """Return the underlying error: the applier knows only what it receives over the port, and
+        decoding may have failed.
+        """
         if not isinstance(error, OlrPgError):
             return error
         cause = self.delivery.failure or error
@@ -289,7 +296,7 @@ class RunningTarget:
 
 
 def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgError:
-    """Return the error of a source opened with RESETLOGS, with what the target has too much."""
+    """Add the target's orphaned transactions to the error about a RESETLOGS of the source."""
     scn = error.where.get("scn")
     orphans = orphaned_transactions(target, subscription, scn if isinstance(scn, int) else 0)
     found = "; ".join(str(orphan) for orphan in orphans) or "none in the ledger"
@@ -297,7 +304,7 @@ def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgErr
 
 
 def data_directory(config: Config) -> Path:
-    """Return `context.data`, made where it is missing: what all targets share.
+    """Return `context.data`, which all targets share; create it if it is missing.
 
     Raises:
         OlrPgError: 1092.
@@ -306,7 +313,7 @@ def data_directory(config: Config) -> Path:
 
 
 def target_directory(config: Config) -> Path:
-    """Return the directory of one target by itself, made where it is missing.
+    """Return the directory of one target; create it if it is missing.
 
     Raises:
         OlrPgError: 1092.
@@ -315,13 +322,15 @@ def target_directory(config: Config) -> Path:
 
 
 def target_path(config: Config) -> Path:
-    """Return where that directory is, or will be."""
+    """Return the path of a target's directory, whether it exists or not."""
     data = Path(config.context.data)
     return data / "targets" / config.name if config.name else data
 
 
 def is_passable(config: Config) -> bool:
-    """Tell whether an embedded PostgreSQL, which is never root, must get through `context.data`."""
+    """Tell whether `context.data` must allow access for an embedded PostgreSQL, which never runs as
+    root.
+    """
     applied = [part.apply for part in config.targets]
     return os.geteuid() == 0 and any(one is not None and one.embedded for one in applied)
 

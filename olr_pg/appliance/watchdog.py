@@ -1,9 +1,9 @@
-"""Reports to the service manager that the appliance is alive, as long as its threads are.
+"""Reports to the service manager that the appliance is alive, as long as its threads make progress.
 
-The main loop asks. If a thread that has work does nothing for `STILL_SECONDS`, the reports end,
-and systemd starts the process again (``WatchdogSec=``). What is waited for outside (a lock in
-PostgreSQL, a source without an answer) does not count: such waits have limits, so that the thread
-is scheduled again and again. A thread that decodes a backlog waits for Spark in the same way.
+The main loop calls it. If a thread with work does nothing for `STILL_SECONDS`, the reports end, and
+systemd restarts the process (``WatchdogSec=``). Waits for something external (a lock in PostgreSQL,
+a source that does not answer) do not count as stuck: they have time limits, so the thread runs
+again and again. A thread that decodes a backlog waits for Spark in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.observability.service_manager import ServiceManager
 
 STILL_SECONDS: Final = 900.0
-"""More than any answer of Oracle is waited for at once: that wait has no limit of its own."""
+"""Longer than any single wait for an answer of Oracle, which has no limit of its own."""
 
 _DECODING: Final = "olr-decode"
 
@@ -31,11 +31,11 @@ _log = structlog.get_logger(__name__)
 
 
 class Watchdog:
-    """Asked by the main loop now and then.
+    """Called periodically by the main loop.
 
     Args:
-        targets: whose threads have to move.
-        still_seconds: after so long without activity a thread counts as stuck.
+        targets: the targets whose threads must make progress.
+        still_seconds: seconds without activity after which a thread counts as stuck.
     """
 
     def __init__(

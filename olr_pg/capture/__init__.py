@@ -1,1 +1,1 @@
-"""Capture: which archived logs exist, in which order, and reading them."""
+"""Capture: finds archived logs, orders them, and opens them for reading."""

@@ -1,4 +1,4 @@
-"""A log as a value: its place in the redo stream, and what its header says."""
+"""A redo log as a value: its position in the redo stream, and the data of its header."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 
 class LogPosition(NamedTuple):
-    """The place of a log in the redo stream; orders as the redo was written, thread by thread.
+    """The position of a log in the redo stream; sorts in the order in which the redo of a thread
+    was written.
 
-    Resetlogs ids are redo times, so a later incarnation sorts behind an earlier one.
+    Resetlogs ids are times, so a later incarnation sorts after an earlier one.
     """
 
     resetlogs_id: int
@@ -23,13 +24,13 @@ class LogPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLog:
-    """A complete archived log, or what is complete of a log that is still being written.
+    """A complete archived log, or the complete part of a log that is still being written.
 
     Attributes:
         size: of the file in bytes, at least `used_bytes`.
-        header: checked; its `next_scn` and `nab` are known. Where the log grows, they are those of
-            its complete LWN groups: what comes behind them has that SCN or a higher one.
-        end_scn: the SCN from which the redo is orphaned by a RESETLOGS; None where it is not.
+        header: validated; its `next_scn` and `nab` are known. If the log grows, they describe its
+            complete LWN groups: later redo has that SCN or a higher one.
+        end_scn: the SCN from which a RESETLOGS has orphaned the redo; None if it has not.
         grows: whether it is still being written.
     """
 
@@ -47,24 +48,24 @@ class ArchivedLog:
 
     @property
     def next_scn(self) -> int:
-        """Exclusive end of the log's SCNs."""
+        """The end of the log's SCNs, exclusive."""
         assert self.header.next_scn is not None
         return self.header.next_scn
 
     @property
     def blocks(self) -> int:
-        """Blocks in use, the headers included (nab)."""
+        """Number of used blocks, including the header blocks (nab)."""
         assert self.header.nab is not None
         return self.header.nab
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of the blocks in use; what lies behind is not redo."""
+        """Bytes of the used blocks; later bytes are not redo."""
         return self.blocks * self.header.block_size
 
 
 class AbsentLog(NamedTuple):
-    """A log that the source has archived, and of which it names no copy that can be used here."""
+    """A log that the source has archived, but without a copy that can be read here."""
 
     position: LogPosition
     first_scn: int
@@ -75,9 +76,9 @@ class Reached(NamedTuple):
     """How far a redo thread was read.
 
     Attributes:
-        log: the last one that was read to its end.
-        scn: what comes behind has it or a higher one.
-        block: up to which the log behind that was read, too; 0: not begun.
+        log: the last log that was read to its end.
+        scn: later redo has this SCN or a higher one.
+        block: the block up to which the next log was read; 0 if it was not begun.
     """
 
     log: LogPosition

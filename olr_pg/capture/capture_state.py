@@ -1,4 +1,4 @@
-"""The state of capture, and why it waits: for whoever shows or measures it."""
+"""The state of capture and the reason why it waits, for status displays and metrics."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ if TYPE_CHECKING:
 
 
 class CapturePhase(StrEnum):
-    """The phases of capture: what it is doing, or what it waits for."""
+    """The phases of capture: its current work, or what it waits for."""
 
     WAITING_FOR_CLIENT = "WAITING_FOR_CLIENT"
-    """No client has said where to start: nothing is decoded."""
+    """No client has requested a start position: nothing is decoded."""
 
     DECODING = "DECODING"
     """Logs are being decoded."""
 
     SPILLING = "SPILLING"
-    """Logs are being decoded, and transactions wait on disk because memory does not hold them."""
+    """Logs are being decoded, and transactions are spilled to disk because they do not fit in
+    memory.
+    """
 
     PAUSED_FOR_FLOW_CONTROL = "PAUSED_FOR_FLOW_CONTROL"
-    """The ready queue is full until the client takes or confirms some."""
+    """The ready queue is full until the client receives or confirms some transactions."""
 
     CAUGHT_UP = "CAUGHT_UP"
-    """Everything that is archived has been decoded; the next log is looked for."""
+    """All archived redo has been decoded; capture polls for the next log."""
 
     WAITING_FOR_REDO = "WAITING_FOR_REDO"
-    """A log is missing, or not whole yet, and nothing behind it can be decoded."""
+    """A log is missing or incomplete, and later logs cannot be decoded before it."""
 
     WAITING_FOR_SOURCE = "WAITING_FOR_SOURCE"
-    """The source database does not answer; it is asked again."""
+    """The source database does not answer; it is retried."""
 
     STOPPED = "STOPPED"
-    """Decoding has ended with an error; the client's next session starts it again."""
+    """Decoding has ended with an error; the client's next session restarts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,9 @@ class CaptureState:
     """The state of capture at a moment.
 
     Attributes:
-        phase: what it does, or waits for.
-        since: when that began, in seconds of Unix time.
-        reason: what it waits for, or what ended it; None where the phase says it all.
+        phase: its work, or what it waits for.
+        since: Unix time in seconds at which the phase began.
+        reason: what it waits for, or the error that ended it; None if the phase is enough.
     """
 
     phase: CapturePhase
@@ -64,10 +66,10 @@ class CaptureState:
 
 
 class CaptureMonitor:
-    """Holds the state of capture; may be read from any thread.
+    """Holds the state of capture; can be read from any thread.
 
     Args:
-        clock: seconds of Unix time.
+        clock: Unix time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -77,14 +79,14 @@ class CaptureMonitor:
 
     @property
     def state(self) -> CaptureState:
-        """The state now."""
+        """The current state."""
         return self._state
 
     def enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
-        """Note that capture is in `phase` now.
+        """Record that capture is in `phase` now.
 
         Returns:
-            Whether that, or the reason, is new; where it is not, the state keeps its beginning.
+            Whether the phase or the reason has changed; if not, the state keeps its start time.
         """
         with self._lock:
             before = self._state

@@ -1,4 +1,4 @@
-"""Compressed copies of logs, told by the first bytes: Oracle wrote no such file."""
+"""Recognises compressed copies of logs by their first bytes; Oracle never writes such files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 
 class Compression(NamedTuple):
-    """A way of compressing files.
+    """A compression format.
 
     Attributes:
         magic: the first bytes of each such file.
-        command: that decompresses one.
+        command: the command that decompresses such a file.
     """
 
     name: str
@@ -33,8 +33,8 @@ _KNOWN: Final = (
 
 
 def compression_of(start: bytes) -> Compression | None:
-    """Return how a file with these first bytes is compressed; None where it is not.
+    """Return the compression format of a file with these first bytes; None if it is not compressed.
 
-    A redo log begins with a zero byte, which none of these does.
+    A redo log begins with a zero byte, which no compressed file does.
     """
     return next((one for one in _KNOWN if start.startswith(one.magic)), None)

@@ -1,4 +1,4 @@
-"""The check that a set of logs is one unbroken stream of the right database."""
+"""Checks that a set of logs is one unbroken stream of the right database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Gap:
 
     Attributes:
         first_sequence, last_sequence: of the missing logs, both inclusive.
-        scn: where the missing redo begins; None where nobody knows.
+        scn: the SCN at which the missing redo begins; None if unknown.
     """
 
     resetlogs_id: int
@@ -32,13 +32,13 @@ class Gap:
     scn: int | None
 
     def lies_in(self, other: Gap) -> bool:
-        """Tell whether another one has all of its logs."""
+        """Tell whether another gap contains all of its logs."""
         return (self.resetlogs_id, self.thread) == (other.resetlogs_id, other.thread) and (
             other.first_sequence <= self.first_sequence <= self.last_sequence <= other.last_sequence
         )
 
     def as_error(self) -> OlrPgError:
-        """Return the gap as the error that stops a run which cannot wait for the logs."""
+        """Return the error for a run that cannot wait for the missing logs."""
         first, last = self.first_sequence, self.last_sequence
         one = first == last
         which = f"SEQUENCE {first}" if one else f"FROM SEQUENCE {first} UNTIL SEQUENCE {last}"
@@ -60,7 +60,7 @@ class LogStream:
 
     Attributes:
         logs: in stream order (`LogPosition`).
-        gaps: what is missing between them.
+        gaps: the gaps between them.
     """
 
     logs: tuple[ArchivedLog, ...]
@@ -68,7 +68,7 @@ class LogStream:
 
     @property
     def readable(self) -> tuple[ArchivedLog, ...]:
-        """The logs before the first gap of their thread; what follows must wait for the gap."""
+        """The logs of each thread before its first gap; later logs must wait for the gap."""
         first_missing: dict[int, tuple[int, int]] = {}
         for gap in self.gaps:
             first_missing.setdefault(gap.thread, (gap.resetlogs_id, gap.first_sequence))
@@ -80,7 +80,7 @@ class LogStream:
         )
 
     def with_gaps(self, more: Iterable[Gap]) -> LogStream:
-        """Return the stream with further gaps, but for those that lie in its own."""
+        """Return the stream with further gaps, except those that its own gaps contain."""
         fresh = [gap for gap in more if not any(gap.lies_in(known) for known in self.gaps)]
         if not fresh:
             return self
@@ -104,11 +104,11 @@ def join_logs(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
 
 
 def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
-    """Find the holes in every thread's sequences, in stream order.
+    """Find the gaps in every thread's sequences, in stream order.
 
-    An incarnation starts again at sequence 1 (dictionary §4): if logs of an earlier one are there
-    too, what is missing before its first log is a gap as well. Before the first log of all, and
-    behind the last, nothing is known to be missing.
+    An incarnation starts again at sequence 1 (dictionary §4). So if there are also logs of an
+    earlier incarnation, logs missing before its first log are a gap as well. Before the very first
+    log, and after the last, nothing is known to be missing.
 
     Args:
         logs: in the order of `discover_logs`.
@@ -130,7 +130,7 @@ def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
 
 
 def check_chain(logs: Sequence[ArchivedLog]) -> None:
-    """Check that consecutive logs of a thread join, and that all come from one database.
+    """Check that consecutive logs of a thread join, and that all logs come from one database.
 
     Args:
         logs: in the order of `discover_logs`; gaps are not errors here.
@@ -159,14 +159,14 @@ def check_chain(logs: Sequence[ArchivedLog]) -> None:
 
 
 def check_origin(log: ArchivedLog, database: Database) -> None:
-    """Check that the log is of the database, and of an incarnation, that the dictionary knows.
+    """Check that a log belongs to the dictionary's database and to one of its incarnations.
 
-    Told by the resetlogs id, by the activation id in the current incarnation, by DB_NAME and the
-    byte order. The DBIDs compare only outside of a CDB: a log header has the CDB's, a snapshot the
-    PDB's (real log). What the snapshot does not know is not checked.
+    The check compares the resetlogs id, the activation id in the current incarnation, DB_NAME and
+    the byte order. The DBIDs are compared only for a non-CDB: a log header contains the CDB's, a
+    snapshot the PDB's (real log). What the snapshot does not contain is not checked.
 
     Raises:
-        OlrPgError: 2009, naming what differs.
+        OlrPgError: 2009, with the difference.
     """
     header = log.header
     current = bool(database.resetlogs) and header.resetlogs_id == database.resetlogs[0]

@@ -1,4 +1,4 @@
-"""The logs that a run has decoded, in a bounded space: a run may last for years."""
+"""Records which logs a run has decoded, in bounded memory, because a run can last for years."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class DecodedLogs:
     """The positions of decoded logs, as runs of consecutive sequences.
 
-    A thread's logs are decoded in order and without gaps, so that it has one run per incarnation.
-    Behind them there may be one log of it that was read while it was being written, up to a block.
+    A thread's logs are decoded in order and without gaps, so it has one run per incarnation. After
+    the run there can be one log that was decoded up to a block while it was being written.
     """
 
     def __init__(self) -> None:
@@ -47,23 +47,25 @@ class DecodedLogs:
         return begun[1] if begun is not None and begun[0] == position else FIRST_DATA_BLOCK
 
     def read_up_to(self, position: LogPosition, block: int) -> None:
-        """Note that a log that grows has been decoded up to an LWN group."""
+        """Record that a growing log has been decoded up to an LWN group."""
         self._begun[position.thread] = position, block
 
     def expect(self, logs: Iterable[ArchivedLog]) -> None:
-        """Note with which of some logs decoding of each thread begins, where that is not known yet.
+        """Record with which log decoding of each thread begins, if it is not known yet.
 
-        Its file may be used again before anything of it is decoded; then it is missing.
+        If the log's file is reused before anything of it is decoded, the log then counts as
+        missing.
         """
         for position in sorted(log.position for log in logs):
             if position.thread not in self._begun and self.newest(position.thread) is None:
                 self._begun[position.thread] = position, FIRST_DATA_BLOCK
 
     def goes_on_at(self, log: ArchivedLog) -> int:
-        """Return the block of a log at which decoding goes on: an LWN group's first, or its end.
+        """Return the block of a log at which decoding continues: the first of an LWN group, or the
+        log's end.
 
         Raises:
-            OlrPgError: 2251, more of it was read online than there is of it now.
+            OlrPgError: 2251, more of it was read online than it contains now.
         """
         block = self.next_block(log.position)
         if block > log.blocks:
@@ -77,14 +79,14 @@ class DecodedLogs:
         return block
 
     def begin_at(self, marks: Iterable[Reached]) -> None:
-        """Start from the place that another run has come to, in the logs that it had begun."""
+        """Start from the position that another run has reached in the logs that it had begun."""
         for mark in marks:
             if mark.block:
                 behind = mark.log._replace(sequence=mark.log.sequence + 1)
                 self.read_up_to(behind, mark.block)
 
     def add(self, position: LogPosition) -> None:
-        """Note that a log has been decoded."""
+        """Record that a log has been decoded."""
         if position == self._begun.get(position.thread, (None, 0))[0]:
             del self._begun[position.thread]
         before = position._replace(sequence=position.sequence - 1)
@@ -96,9 +98,9 @@ class DecodedLogs:
             self._runs.append((position, position))
 
     def newest(self, thread: int) -> LogPosition | None:
-        """Return the last log of a redo thread, None where none was decoded.
+        """Return the last decoded log of a redo thread; None if none was decoded.
 
-        Before a log that was begun first of all, that is the one before it.
+        If a log was begun first of all, it returns the log before it.
         """
         ends = [last for _, last in self._runs if last.thread == thread]
         if thread in self._begun:

@@ -1,8 +1,8 @@
-"""The incarnation of the source that redo was delivered from, over restarts.
+"""Records from which incarnation of the source redo was delivered, across restarts.
 
-An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: what its parent wrote from there on never
-happened. If some of that was delivered already, the target has transactions that the source has
-not, and nothing automatic can mend that.
+An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: the parent's redo from that SCN on is
+orphaned. If transactions from it were already delivered, the target has transactions that the
+source does not have. This cannot be repaired automatically.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FILE_NAME: Final = "incarnation.json"
 """Its name in `context.data`."""
 
 VERSION: Final = 1
-"""The version that is written; files without one are read as the first."""
+"""The version that is written; a file without a version counts as version 1."""
 
 _Number = Annotated[int, Field(ge=0)]
 
@@ -39,13 +39,13 @@ class _File(BaseModel):
 
 
 class Lineage:
-    """The incarnation that was delivered from, and the ones before it.
+    """The incarnation from which redo was delivered, and the earlier ones.
 
     Args:
-        path: of the file that keeps it, in a directory that exists.
+        path: of its file, in an existing directory.
 
     Raises:
-        OlrPgError: 1092, the file is there but cannot be used; 4035, it is of a newer version.
+        OlrPgError: 1092, the file exists but cannot be read; 4035, it is of a newer version.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,8 @@ class Lineage:
             )
 
     def delivered(self, scn: int) -> None:
-        """Note that transactions that commit below `scn` may have left; durable on return.
+        """Record that transactions that commit below `scn` may have been delivered; durable on
+        return.
 
         Raises:
             OlrPgError: 1092, the file cannot be written.
@@ -80,10 +81,10 @@ class Lineage:
             self._keep(_File(resetlogs=self._known.resetlogs, delivered_scn=scn))
 
     def follow(self, incarnations: Sequence[Incarnation]) -> None:
-        """Take note of the incarnations of the source, the current one first.
+        """Adopt the incarnations of the source, the current one first.
 
         Raises:
-            OlrPgError: 7020, something was delivered that they do not have.
+            OlrPgError: 7020, transactions were delivered that they do not contain.
         """
         if not incarnations:
             raise OlrPgError(Code.ORACLE_ERROR, "V$DATABASE_INCARNATION has no current incarnation")
@@ -99,12 +100,12 @@ class Lineage:
             self._go_on(self._known, current, self._ends.get(self._known.resetlogs))
 
     def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
-        """Take note of the incarnations that logs are of: resetlogs id and SCN of each.
+        """Adopt the incarnations of logs: resetlogs id and SCN of each.
 
-        Where nobody tells which is whose child, see `capture.orphans`.
+        How parents are found without further information: see `capture.orphans`.
 
         Raises:
-            OlrPgError: 7020, something was delivered that they do not have.
+            OlrPgError: 7020, transactions were delivered that they do not contain.
         """
         self._ends = ends_of(incarnations)
         current = max(one for one, _ in incarnations)
@@ -117,7 +118,7 @@ class Lineage:
             self._go_on(self._known, current, min(begins))
 
     def _go_on(self, known: _File, current: int, end: int | None) -> None:
-        """Go on from the known incarnation, which ends at an SCN, to the current one."""
+        """Continue from the known incarnation, which ends at an SCN, to the current one."""
         if known.delivered_scn and (end is None or end < known.delivered_scn):
             where = "before it" if end is None else f"at SCN {end}"
             raise OlrPgError(
@@ -149,7 +150,7 @@ class Incarnation(NamedTuple):
 
     Attributes:
         resetlogs_id: as in log headers.
-        resetlogs_scn: where it began; redo of its parent from there on is orphaned.
+        resetlogs_scn: the SCN at which it began; its parent's redo from there on is orphaned.
     """
 
     resetlogs_id: int

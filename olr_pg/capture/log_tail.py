@@ -1,7 +1,8 @@
-"""An online log as it is read while it grows: whole LWN groups, copied out as they become complete.
+"""Reads an online log while it grows: whole LWN groups are copied as soon as they are complete.
 
-What was read is kept in a file of ours (the spool), at the places that it has in the log: Oracle
-uses its own file again, and decoding may want the redo twice. The file is a log like any other.
+The redo that was read is stored in a file of our own (the spool), at the same offsets as in the
+log, because Oracle reuses its file and decoding may read the redo twice. The copy has the format of
+a log.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 FIRST_BYTES: Final = 64 << 10
-"""How much is read where most probably little is new."""
+"""Bytes per read if little is expected to be new."""
 
 MOST_BYTES: Final = 32 << 20
-"""How much is taken at once: what is behind is more than is wanted in memory."""
+"""Maximum bytes per read, to limit memory if the reader is far behind."""
 
 TAIL_SUFFIX: Final = ".log"
-"""Of the name of a copy."""
+"""Suffix of a copy's name."""
 
 
 class _Unverified(NamedTuple):
-    """Blocks that were read once, and are to be read again from a time on."""
+    """Blocks that were read once, and that will be read again after a certain time."""
 
     data: npt.NDArray[np.uint8]
     end: LogEnd
@@ -44,19 +45,19 @@ class _Unverified(NamedTuple):
 
 
 class LogTail:
-    """The part of an online log that was read so far.
+    """The part of an online log that has been read.
 
     Args:
-        header: of the log, as it was read first.
+        header: of the log, as first read.
         folder: of the spool.
-        verify_seconds: after this time what was read is read again and compared; 0: it is not.
+        verify_seconds: seconds after which blocks are read again and compared; 0 to disable this.
 
     Attributes:
-        header: as it was read last.
-        end: the block behind the last LWN group that was read.
-        scn: what comes from there on has this SCN or a higher one.
-        is_lost: whether the file was used again before everything was read.
-        problem: why nothing more can be read, though the log does not grow any more.
+        header: as last read.
+        end: the block after the last LWN group that was read.
+        scn: later redo has this SCN or a higher one.
+        is_lost: whether the file was reused before everything was read.
+        problem: the error because of which the rest of a closed log cannot be read.
     """
 
     def __init__(self, header: LogHeader, folder: Path, verify_seconds: float = 0.0) -> None:
@@ -79,12 +80,12 @@ class LogTail:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the log is closed, and was read to its end."""
+        """Whether the log is closed and was read to its end."""
         return self.header.nab is not None and self.end >= self.header.nab
 
     @property
     def log(self) -> ArchivedLog:
-        """The log as far as it was read."""
+        """The log up to the position that was read."""
         size = self.end * self.header.block_size
         if self.is_whole:
             return ArchivedLog(str(self._path), size, self.header)
@@ -92,12 +93,13 @@ class LogTail:
         return ArchivedLog(str(self._path), size, known, grows=True)
 
     def renew(self, header: LogHeader, blocks: npt.NDArray[np.uint8]) -> bool:
-        """Take note of the header as it is now; whether the log was closed meanwhile.
+        """Process the current header; return whether the log was closed meanwhile.
 
-        A member that was given up meanwhile has the log as it was then: what is closed stays so.
+        A member that became unusable may contain an old state of the log, so a closed log stays
+        closed.
 
         Args:
-            blocks: 0 and 1.
+            blocks: blocks 0 and 1.
 
         Raises:
             OlrPgError: 1092, the spool cannot be written.
@@ -110,10 +112,10 @@ class LogTail:
         return closed
 
     def read_on(self, file: OnlineMember, now: float) -> bool:
-        """Take the LWN groups that have become complete; whether there were any.
+        """Read the LWN groups that have become complete; return whether there were any.
 
         Args:
-            now: seconds, on a clock that does not go back.
+            now: monotonic, in seconds.
 
         Raises:
             OlrPgError: 2002 the file cannot be read, 1092 the spool cannot be written.
@@ -146,20 +148,20 @@ class LogTail:
         return self.end > first
 
     def is_of(self, header: LogHeader) -> bool:
-        """Tell whether a header is that of this log."""
+        """Tell whether a header belongs to this log."""
         return self.position == LogPosition(
             header.resetlogs_id, header.thread, header.sequence, header.dbid
         )
 
     def is_before(self, header: LogHeader) -> bool:
-        """Tell whether a header is that of a later log of the same database."""
+        """Tell whether a header belongs to a later log of the same database."""
         return self.header.dbid == header.dbid and (
             (self.header.resetlogs_id, self.header.first_scn)
             < (header.resetlogs_id, header.first_scn)
         )
 
     def has_more(self, file: OnlineMember) -> bool:
-        """Tell whether another member has a whole LWN group behind what was read.
+        """Tell whether another member contains a whole LWN group after the position that was read.
 
         Raises:
             OlrPgError: 2002, the file cannot be read.
@@ -168,7 +170,7 @@ class LogTail:
         return end.block > self.end
 
     def _is_quiet(self, file: OnlineMember) -> bool:
-        """Tell quickly whether nothing was written behind what was read: mostly it is so."""
+        """Check quickly whether nothing was written after the position; this is the usual case."""
         size = self.header.block_size
         if self.header.nab is not None or self.problem is not None:
             return False
@@ -198,7 +200,7 @@ class LogTail:
         return True
 
     def _judge(self, end: LogEnd) -> None:
-        """Note why nothing comes behind what is complete."""
+        """Find out why no further complete redo follows."""
         header, nab = self.header, self.header.nab
         self.problem = None
         if end.behind is Behind.ANOTHER_LOG:
@@ -231,7 +233,7 @@ class LogTail:
             ) from error
 
     def remove(self) -> None:
-        """Remove the copy: nobody wants the log any more."""
+        """Delete the copy, because the log is no longer needed."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,8 +1,7 @@
-"""The archived logs of an offline source: files, directories and globs, ordered by their headers.
+"""Finds the archived logs of an offline source: in files, directories and globs, ordered by their
+headers.
 
-They may be behind URLs (`object_storage`), too.
-
-File names mean nothing here; what a log is, its header says.
+Places can also be URLs (`object_storage`). File names have no meaning; the header identifies a log.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 _PARTS: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
-"""Errors of a file that holds a part of a log, or is being written."""
+"""Errors of a file that contains a part of a log, or that is being written."""
 
 
 class SkippedFile(NamedTuple):
-    """A file of a directory or glob that is no redo log, and why it is taken for none.
+    """A file in a directory or glob that is not a redo log, and the reason.
 
     Attributes:
-        action: what to do where it holds a log all the same, compressed; else empty.
+        action: what to do if it is a compressed log; else empty.
     """
 
     path: str
@@ -59,12 +58,12 @@ class LogScan:
     Attributes:
         logs: complete logs in the order of their positions, one per position.
         skipped: files in directories and globs that are no redo logs.
-        unusable: redo logs that cannot be used (now), with the reason; a copy that is still being
-            written is among them as 2004 or 2008.
-        open_threads: redo threads that more redo is to be expected from; None where nobody knows.
-        source_answers: False where the source could not be asked what there is: `unusable` says
-            why, `logs` are those known before.
-        absent: logs that are known to exist, but not here.
+        unusable: redo logs that cannot be used (now), with the reason; a copy in progress is
+            reported as 2004 or 2008.
+        open_threads: redo threads that will produce more redo; None if unknown.
+        source_answers: False if the source could not be queried: then `unusable` has the reason,
+            and `logs` are those known before.
+        absent: logs that are known to exist, but without a copy here.
     """
 
     logs: tuple[ArchivedLog, ...]
@@ -79,7 +78,7 @@ def open_log(path: str) -> ArchivedLog:
     """Read the header of the archived log at `path`.
 
     Raises:
-        OlrPgError: 2002 unreadable, 2003 no redo log, 2004 truncated, 2005 a header block is
+        OlrPgError: 2002 unreadable, 2003 not a redo log, 2004 truncated, 2005 a header block is
             corrupt, 2007 unknown version, 2008 copied while it was being written.
     """
     header, size = read_header(path)
@@ -123,7 +122,7 @@ def open_log(path: str) -> ArchivedLog:
 
 
 def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[ArchivedLog]:
-    """Find the archived logs at the given places, every one usable, in stream order.
+    """Return the archived logs in the given places, which must all be usable, in stream order.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
@@ -131,7 +130,7 @@ def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[Archive
         online: whether copies of online logs may be among them, see `capture.online_copies`.
 
     Raises:
-        OlrPgError: 2001 no log at all; the first of `LogScan.unusable`; what `scan_logs` raises.
+        OlrPgError: 2001 there is no log; the first of `LogScan.unusable`; any error of `scan_logs`.
     """
     scan = LogPlaces(specs, online=online).scan()
     report_skipped(scan.skipped)
@@ -143,7 +142,7 @@ def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[Archive
 
 
 def no_logs(specs: Sequence[str], skipped: Sequence[SkippedFile]) -> OlrPgError:
-    """Return the error where the given places have no log; a compressed one is named."""
+    """Return the error that the given places contain no log; it names compressed files."""
     looked = f"looked at {', '.join(specs) or 'nothing'}"
     compressed = [file for file in skipped if file.action]
     if not compressed:
@@ -163,19 +162,19 @@ def _skipped(path: str, error: OlrPgError) -> SkippedFile:
 
 
 def report_skipped(files: Iterable[SkippedFile]) -> None:
-    """Warn of files that are no redo logs."""
+    """Log a warning about files that are not redo logs."""
     for file in files:
         action = {"action": file.action} if file.action else {}
         _log.warning("file is no redo log, skipped", file=file.path, reason=file.reason, **action)
 
 
 def scan_logs(specs: Sequence[str]) -> LogScan:
-    """Look at the given places once; see `LogPlaces.scan`."""
+    """Scan the given places once; see `LogPlaces.scan`."""
     return LogPlaces(specs).scan()
 
 
 class _Stamp(NamedTuple):
-    """The properties by which a file is the one that was looked at before, unchanged."""
+    """The properties of a file by which an unchanged file is recognised."""
 
     device: int
     inode: int
@@ -184,7 +183,7 @@ class _Stamp(NamedTuple):
 
     @classmethod
     def of(cls, file: os.DirEntry[str] | Path) -> _Stamp | None:
-        """Return the stamp of a file; None where it cannot be had."""
+        """Return the stamp of a file; None if it cannot be read."""
         try:
             found = file.stat()
         except OSError:
@@ -193,12 +192,12 @@ class _Stamp(NamedTuple):
 
 
 class _File(NamedTuple):
-    """A file that a place leads to.
+    """A file in one of the places.
 
     Attributes:
         real: its path without symbolic links.
-        named: whether the user named this very file.
-        stamp: taken before the file is opened: what changes it in between is seen by the next look.
+        named: whether the user specified this path.
+        stamp: taken before the file is opened, so that the next scan notices later changes.
     """
 
     path: str
@@ -208,15 +207,15 @@ class _File(NamedTuple):
 
 
 class LogPlaces:
-    """Places that are looked at again and again.
+    """Places that are scanned repeatedly.
 
-    A complete log is opened once: as long as its file has the same inode, size and time of change,
-    it is only listed after that, so that a look at thousands of logs costs milliseconds.
+    A complete log is opened once. As long as its file has the same inode, size and time of change,
+    later scans only list it. So a scan of thousands of logs takes milliseconds.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
             (``**`` crosses directories).
-        online: as of `discover_logs`.
+        online: as in `discover_logs`.
     """
 
     def __init__(self, specs: Sequence[str], *, online: bool = False) -> None:
@@ -227,14 +226,15 @@ class LogPlaces:
         self._parts: set[tuple[str, str]] = set()
 
     def scan(self) -> LogScan:
-        """Look at what is there, for callers that wait for logs which are not complete yet.
+        """Scan the places, for callers that wait for logs that are not complete yet.
 
-        A file named by its own path must be a redo log. Of the files in a directory or glob, those
-        that are not are skipped; `report_skipped` warns of them.
+        A file that the user named must be a redo log. Files in a directory or glob that are not
+        redo logs are skipped; `report_skipped` logs a warning about them.
 
         Raises:
-            OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
-                2012 two different logs for one position, 2210 to 2213 a URL or its storage.
+            OlrPgError: 2002 a path does not exist, 2003 a file given by name is not a redo log,
+                2012 two different logs have one position, 2210 to 2213 errors of a URL or its
+                storage.
         """
         found: dict[LogPosition, ArchivedLog] = {}
         skipped: list[SkippedFile] = []
@@ -264,10 +264,11 @@ class LogPlaces:
         found: Mapping[LogPosition, ArchivedLog],
         known: set[tuple[str, str]],
     ) -> bool:
-        """Tell whether a file that is a part of a log lies beside the whole log.
+        """Tell whether a file with a part of a log can be ignored, because the whole log is
+        elsewhere.
 
         Args:
-            known: (whole, part) of the last look, of which nobody is told again.
+            known: (whole, part) of the last scan, which are not logged again.
         """
         if error.code not in _PARTS:
             return False
@@ -337,7 +338,7 @@ class LogPlaces:
 
 
 def files_at(specs: Sequence[str]) -> list[str]:
-    """Return the paths of the files at the given places, those of `LogPlaces`, each once.
+    """Return the paths of the files at the given places (as for `LogPlaces`), each once.
 
     Raises:
         OlrPgError: 2002, a path does not exist.
@@ -346,7 +347,7 @@ def files_at(specs: Sequence[str]) -> list[str]:
 
 
 def _files(specs: Sequence[str]) -> Iterator[_File]:
-    """Yield each file once, whatever leads to it."""
+    """Yield each file once, even if several places contain it."""
     seen: set[str] = set()
     for spec in specs:
         for file in _expand(spec):
@@ -384,7 +385,9 @@ def _stored(url: str) -> Iterator[_File]:
 
 
 def _walk(folder: str) -> Iterator[_File]:
-    """Yield the regular files below a folder; hidden ones are the temporary files of copy tools."""
+    """Yield the regular files below a folder; hidden files are skipped, because copy tools use them
+    as temporary files.
+    """
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)

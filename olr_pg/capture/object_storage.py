@@ -1,11 +1,11 @@
-"""Files behind a URL: listed and read by ranges, through pyarrow's file systems.
+"""Files at URLs: lists them and reads ranges of them, through pyarrow's file systems.
 
-``s3://BUCKET/PREFIX``, ``gs://``, ``abfs://``, ``hdfs://``, ``file://``, and with fsspec installed
-``fsspec+SCHEME://``; options of the storage stand in the URL's query, as pyarrow takes them
-(`pyarrow.fs.FileSystem.from_uri`). A URL is printed wherever a path is. So it may hold nothing
-secret: credentials come from the environment, in the way that the storage's own tools have.
+Supported are ``s3://BUCKET/PREFIX``, ``gs://``, ``abfs://``, ``hdfs://``, ``file://``, and with
+fsspec ``fsspec+SCHEME://``. Options of the storage are in the URL's query, as in
+`pyarrow.fs.FileSystem.from_uri`. URLs are logged like paths, so they must not contain secrets:
+credentials come from the environment, in the usual way of each storage's own tools.
 
-What a file system raises has no types for what went wrong but for a missing file; its texts do.
+A file system's errors have no specific types except for a missing file, so their texts are matched.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _ANSWERS: Final = {
         "onnection", "resolve host",
     ),
 }  # fmt: skip
-"""What the texts of errors have in them: of S3 in the words of its client, of others in theirs."""
+"""Texts in errors: of the S3 client, and of other clients."""
 
 CONNECT_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 20.0
 ATTEMPTS: Final = 3
-"""How long S3 is waited for, and how often it is asked: a minute, where nothing answers."""
+"""Connection timeouts and retries for S3: a minute in total if nothing answers."""
 
 _PART_BYTES: Final = 4 << 20
-"""Bytes of one request: several at a time are faster than one that is large."""
+"""Bytes per request; several requests in parallel are faster than a large one."""
 
 _REQUESTS: Final = 4
 
 
 class StoredFile(NamedTuple):
-    """A file as a listing has it.
+    """A file in a listing.
 
     Attributes:
-        name: what stands behind the last slash.
-        modified_ns: 0 where nobody knows.
+        name: the part after the last slash.
+        modified_ns: 0 if unknown.
     """
 
     url: str
@@ -69,23 +69,23 @@ class StoredFile(NamedTuple):
 
 
 def is_url(place: str) -> bool:
-    """Tell whether a place is a URL and no path."""
+    """Tell whether a place is a URL, not a path."""
     return _URL.match(place) is not None
 
 
 def list_files(url: str) -> tuple[list[StoredFile], bool]:
-    """List the files that a URL names, in the order of their names.
+    """List the files at a URL, sorted by name.
 
     Args:
-        url: of a file, of a folder or prefix (with all below it), or a glob: `*` and `[…]` within
-            a name, `**` across folders.
+        url: of a file, of a folder or prefix (with all below it), or a glob: `*` and `[…]` within a
+            name, `**` across folders.
 
     Returns:
         (files, whether the URL is that of the one file itself). Those below a folder whose names
         begin with a dot are left out.
 
     Raises:
-        OlrPgError: 2002 there is nothing, 2210 to 2213.
+        OlrPgError: 2002 there is no such file, 2210 to 2213.
     """
     from pyarrow import fs
 
@@ -116,7 +116,7 @@ def list_files(url: str) -> tuple[list[StoredFile], bool]:
 
 
 def _explain_absence(system: Any, path: str, url: str) -> None:
-    """Raise what is missing: the bucket, or the file."""
+    """Raise an error that says what is missing: the bucket or the file."""
     from pyarrow import fs
 
     with _coded(url):
@@ -131,7 +131,7 @@ def _stored(info: Any, url: str) -> StoredFile:
 
 
 def _is_wanted(rest: str, pattern: re.Pattern[str] | None) -> bool:
-    """Tell whether a file below a folder is named by a glob, or is in a folder that is."""
+    """Tell whether a file below a folder matches a glob, or is in a folder that does."""
     names = rest.split("/")
     is_hidden = names[-1].startswith(".")
     if pattern is None:
@@ -144,7 +144,7 @@ def _is_wanted(rest: str, pattern: re.Pattern[str] | None) -> bool:
 
 @lru_cache(maxsize=64)
 def _compiled(glob: str) -> re.Pattern[str]:
-    """Compile a glob; names that begin with a dot are matched by what begins with one."""
+    """Compile a glob; names that begin with a dot match only patterns that begin with a dot."""
     parts = []
     for name in glob.split("/"):
         if name == "**":
@@ -165,13 +165,13 @@ def _translated(piece: str) -> str:
 
 
 class RangeReader:
-    """One file, of which ranges are read.
+    """Reads ranges of one file.
 
     Attributes:
         size: in bytes.
 
     Raises:
-        OlrPgError: 2002 there is none, 2210 to 2213.
+        OlrPgError: 2002 it does not exist, 2210 to 2213.
     """
 
     def __init__(self, url: str) -> None:
@@ -192,7 +192,7 @@ class RangeReader:
             return bytes(self._file.read_at(end - first, first)) if end > first else b""
 
     def read_into(self, out: memoryview, first: int) -> None:
-        """Fill `out` with the bytes from `first` on, with several requests at a time.
+        """Fill `out` with the bytes from `first` on, by several parallel requests.
 
         Raises:
             OlrPgError: 2002 there are fewer, 2211 to 2213.
@@ -229,10 +229,10 @@ def _coded(url: str) -> Iterator[None]:
 
 
 def check_url(url: str) -> None:
-    """Refuse a URL that has credentials in it: it would be printed.
+    """Refuse a URL that contains credentials, because it would be logged.
 
     Raises:
-        OlrPgError: 2210; the detail does not have them.
+        OlrPgError: 2210; the detail does not contain them.
     """
     parts = urlsplit(url)
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -246,7 +246,7 @@ def check_url(url: str) -> None:
 
 
 def opened_url(url: str) -> tuple[Any, str]:
-    """Return (file system, path in it) of a URL."""
+    """Return (file system, path in it) for a URL."""
     from pyarrow import fs
 
     check_url(url)
@@ -260,7 +260,7 @@ def opened_url(url: str) -> tuple[Any, str]:
 
 @cache
 def _s3(bucket: str, query: str) -> Any:
-    """Make the client of a bucket, once: it keeps its connections."""
+    """Return the client of a bucket; it is made once and keeps its connections."""
     from pyarrow import fs
 
     url = f"s3://{bucket}/{query}"
@@ -281,7 +281,7 @@ def _s3(bucket: str, query: str) -> Any:
 
 @contextmanager
 def _usable(url: str) -> Iterator[None]:
-    """Say of a URL that it cannot be used, or why its storage is not there."""
+    """Convert errors to ours: the URL cannot be used, or why its storage is unavailable."""
     try:
         yield
     except ImportError as error:

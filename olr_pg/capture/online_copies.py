@@ -1,7 +1,7 @@
-"""Copies of online logs among the files that are to be decoded once.
+"""Handles copies of online logs among the files of a single decode.
 
-A copy of a current log is decoded as far as its LWN groups are whole. A copy of a closed one may
-have been made while its file was used again: such a copy is left out.
+The copy of a current log is decoded up to its last complete LWN group. The copy of a closed log may
+have been made while its file was being reused; such a copy is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 
 def open_current(path: str) -> ArchivedLog:
-    """Open the copy of a log that was current, as far as it is whole.
+    """Open the copy of a log that was current; its complete part counts.
 
     Raises:
         OlrPgError: 2002 to 2008, see `capture.readers.read_header`.
@@ -39,9 +39,9 @@ def open_current(path: str) -> ArchivedLog:
 
 
 def is_overwritten(log: ArchivedLog) -> bool:
-    """Tell whether the file of a closed log was used again when it was copied.
+    """Tell whether the file of a closed log was being reused when it was copied.
 
-    Only a file that is longer than its log may be the copy of an online one.
+    Only a file that is longer than its log can be the copy of an online log.
     """
     if log.grows or log.size == log.used_bytes:
         return False
@@ -59,21 +59,21 @@ def is_overwritten(log: ArchivedLog) -> bool:
 
 
 def is_unused(path: str) -> bool:
-    """Tell whether a file was made for online logs, and never got one: block 1 is empty."""
+    """Tell whether a file was created for online logs and never used: block 1 is empty."""
     start = map_log(path)
     block_size, _ = probe_geometry(start[:PROBE_BYTES].tobytes(), path=path)
     return not start[block_size : FIRST_DATA_BLOCK * block_size].any()
 
 
 def longer(one: ArchivedLog, other: ArchivedLog) -> ArchivedLog:
-    """Return that of two logs of one position, one of which was current, that has more."""
+    """Return the longer of two logs of one position, one of which was current."""
     return max(one, other, key=lambda log: (not log.grows, log.blocks))
 
 
 def up_to_current(logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
-    """Return the logs, but for those of a thread behind one that was current.
+    """Return the logs, without those of a thread that follow a log that was current.
 
-    Copies are made one after the other: meanwhile logs may be switched.
+    Copies are made one after the other, so a log switch can happen in between.
 
     Args:
         logs: in stream order.

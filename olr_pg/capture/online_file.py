@@ -1,8 +1,8 @@
-"""Reading a member of an online log: straight from its storage, since another machine writes it.
+"""Reads a member of an online log directly from its storage, because another machine writes it.
 
-A page cache may have blocks as they were, on a network mount for seconds. So the file is read with
-direct I/O, aligned as that asks for; where the file system knows none, what the cache has is given
-up before each read. It is never mapped.
+A page cache can contain outdated blocks, on a network mount for seconds. So the file is read with
+aligned direct I/O. If the file system does not support that, the cached pages are dropped before
+each read. The file is never mapped.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
 ALIGNMENT: Final = 4096
-"""Of place, size and memory of a direct read: what every disk takes."""
+"""Alignment of offset, size and memory of a direct read; every disk accepts it."""
 
 READ_BYTES: Final = 4 << 20
-"""How much one call of the system reads at most."""
+"""Maximum bytes per system call."""
 
 _DIRECT: Final = getattr(os, "O_DIRECT", 0)
 
 
 class OnlineMember(ABC):
-    """A member of a group of online logs, open for reading while Oracle writes into it.
+    """A member of a group of online logs, open for reading while Oracle writes it.
 
     Attributes:
         path: as given.
@@ -53,18 +53,20 @@ class OnlineMember(ABC):
     @property
     @abstractmethod
     def is_replaced(self) -> bool:
-        """Tell whether the path may lead to another file now, or to none: open it again."""
+        """Tell whether the path may lead to another file now, or to none, so that it must be opened
+        again.
+        """
 
     @abstractmethod
     def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
-        """Read `size` bytes from `offset` on; fewer only where the file ends.
+        """Read `size` bytes from `offset` on; fewer only at the end of the file.
 
         Raises:
             OlrPgError: 2002, it cannot be read.
         """
 
     def read_start(self) -> npt.NDArray[np.uint8]:
-        """Read as much of the file's beginning as blocks 0 and 1 take at most.
+        """Read the beginning of the file, enough for blocks 0 and 1 of any block size.
 
         Raises:
             OlrPgError: 2002, it cannot be read.
@@ -74,14 +76,14 @@ class OnlineMember(ABC):
     def read_header(
         self, start: npt.NDArray[np.uint8] | None = None
     ) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
-        """Read and check blocks 0 and 1; the header, and these blocks.
+        """Read and validate blocks 0 and 1; return the header and these blocks.
 
         Args:
-            start: what `read_start` gave; None: it is read.
+            start: the result of `read_start`; None to read it now.
 
         Raises:
-            OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is being written just
-                now is 2005.
+            OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is just being written
+                gives 2005.
         """
         blocks = self.read_start() if start is None else start
         data = blocks.tobytes()
@@ -91,7 +93,7 @@ class OnlineMember(ABC):
 
 
 class OnlineFile(OnlineMember):
-    """A member that is mounted here.
+    """A member that is mounted on this host.
 
     Attributes:
         direct: whether it is read with direct I/O.

@@ -1,11 +1,11 @@
-"""The online logs of a source: what of them is not archived yet, as it is written.
+"""Reads the online logs of a source as they are written: redo that is not archived yet.
 
-A group of online logs is one file, or several members with the same content; the first member that
-can be read is. One that fails, is damaged, or falls behind another is replaced by the next. Members
-are mounted here, or far: a transport reads ranges of them. Groups are written in turn. A log that
-was archived before it was read to its end is read on from its archived copy, which is the same
-blocks: a position in the redo is (incarnation, thread, sequence, block of an LWN group), whichever
-file has it.
+A group of online logs has one member file, or several with the same content; the first readable
+member is used. If it fails, is damaged, or falls behind another member, the next one replaces it.
+Members are mounted on this host, or a transport reads ranges of them. Oracle writes the groups in
+turn. If a log is archived before it was read to its end, the archived copy is used from there on,
+because it has the same blocks. A position in the redo is (incarnation, thread, sequence, block of
+an LWN group), whichever file contains it.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 FOLDER: Final = "online"
-"""In `context.data`: what was read of logs that are not archived yet."""
+"""Folder in `context.data` with copies of redo that is not archived yet."""
 
 SEARCHES: Final = 100
-"""How often all headers are read after a log has ended, to find the one that begins."""
+"""How often all headers are read after a log has ended, to find the next log."""
 
 COMPARE_SECONDS: Final = 4.0
-"""After so long without anything new the other members of a group are looked at: an instance that
-is open writes every three seconds."""
+"""After this many seconds without new redo, the other members of a group are checked; an open
+instance writes every three seconds.
+"""
 
 FAR_HEADERS_SECONDS: Final = 1.0
-"""How often the headers of closed logs are read that are far."""
+"""Interval at which headers of closed logs are read over a transport."""
 
 _UNREAD: Final = (Code.LOG_UNREADABLE, Code.LOG_NOT_BROUGHT)
-"""A member cannot be read; the way to all of them is broken."""
+"""Errors: a member cannot be read; the connection to all members is broken."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,14 +62,14 @@ class _Group:
 
     Attributes:
         members: paths of its files.
-        open_member: opens one.
-        file: the member that is read; None where none could be opened.
-        header: of it, as it was read last; None where it could not be read.
-        blocks: 0 and 1 of it.
-        problem: why there is none.
-        first: the member to begin with.
-        replaced: members of which was said that another one is read instead.
-        compare_at: when the other members are looked at, if nothing new comes until then.
+        open_member: opens a member.
+        file: the member that is used; None if none could be opened.
+        header: its last header; None if it could not be read.
+        blocks: its blocks 0 and 1.
+        problem: why there is no header.
+        first: the member that is tried first.
+        replaced: members whose replacement was already logged.
+        compare_at: when to check the other members, if no new redo arrives before.
     """
 
     members: tuple[str, ...]
@@ -82,9 +83,9 @@ class _Group:
     compare_at: float = 0.0
 
     def read_header(self) -> bool:
-        """Read the header again; whether there is another one now.
+        """Read the header again; return whether it has changed.
 
-        One that is just being written is read the next time.
+        A header that is just being written is read the next time.
         """
         before = self.header
         if self.file is not None and self.file.is_replaced:
@@ -115,7 +116,7 @@ class _Group:
         return (*self.members[self.first :], *self.members[: self.first])
 
     def _begin_with(self, path: str, reason: OlrPgError | None) -> None:
-        """Read this member from now on; say once that it takes the place of another."""
+        """Use this member from now on; log once that it replaces another one."""
         replaced = self.members[self.first]
         self.first = self.members.index(path)
         if path != replaced and replaced not in self.replaced:
@@ -128,7 +129,7 @@ class _Group:
             )
 
     def go_over(self, tail: LogTail) -> bool:
-        """Go over to a member that has more of a log than the one that is read, if one has."""
+        """Switch to a member that contains more of a log than the current one, if there is one."""
         for path in self._in_turn()[1:]:
             try:
                 file = self.open_member(path)
@@ -164,11 +165,11 @@ def _begins_with(data: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> b
 
 @dataclass(slots=True)
 class _Wanted:
-    """What was asked for last.
+    """The last request.
 
     Attributes:
-        scn: redo below it is not wanted.
-        archived: logs of which there are archived copies.
+        scn: redo below it is not needed.
+        archived: logs with archived copies.
     """
 
     scn: int = 0
@@ -179,13 +180,13 @@ class OnlineLogs:
     """The online logs of a source, read as they are written.
 
     Args:
-        folder: of the spool; what is in it is removed.
+        folder: of the spool; its contents are deleted.
         verify_seconds: see `LogTail`.
-        clock: seconds, which do not go back.
+        clock: monotonic, in seconds.
         open_member: opens a member by its path.
-        look_seconds: at least between two looks at members that are far; 0: they are mounted here,
-            and looked at as often as anybody asks.
-        close_way: closes what members are opened over.
+        look_seconds: minimum interval between two checks of members over a transport; 0 for mounted
+            members, which are checked on each call.
+        close_way: closes the connection over which members are opened.
 
     Raises:
         OlrPgError: 1092, the folder cannot be used.
@@ -223,7 +224,7 @@ class OnlineLogs:
             ) from error
 
     def close(self) -> None:
-        """Close all files, and remove what was read."""
+        """Close all files, and delete the copies."""
         for group in self._groups:
             group.close()
         self._close_way()
@@ -231,7 +232,7 @@ class OnlineLogs:
             tail.remove()
 
     def use(self, groups: Iterable[Sequence[str]]) -> None:
-        """Take over the groups that there are: the paths of the members of each."""
+        """Set the current groups: the paths of each group's members."""
         members = [tuple(group) for group in groups]
         known = {group.members: group for group in self._groups}
         for group in self._groups:
@@ -244,11 +245,11 @@ class OnlineLogs:
         ]
 
     def poll(self, *, all_headers: bool = False) -> bool:
-        """Read what was written since; whether anything is new. Little is read where nothing is.
+        """Read what was written since the last call; return whether anything is new.
 
         Args:
-            all_headers: also those of logs that are closed, which else are read where a log has
-                ended, and for a while then.
+            all_headers: also read headers of closed logs, which otherwise happens only after a log
+                has ended.
 
         Raises:
             OlrPgError: 1092, the spool cannot be written.
@@ -312,12 +313,12 @@ class OnlineLogs:
         return is_new or closed or grown
 
     def add_to(self, scan: LogScan, scn: int) -> LogScan:
-        """Return the archived logs that were found, and the online logs that come behind them.
+        """Return the archived logs of a scan, extended by the online logs that follow them.
 
-        Of a thread there is nothing behind the first that is not whole.
+        For each thread, no log follows the first incomplete one.
 
         Args:
-            scn: redo below it is not wanted any more.
+            scn: redo below it is no longer needed.
 
         Raises:
             OlrPgError: 1092, the spool cannot be written.
@@ -364,7 +365,9 @@ class OnlineLogs:
         return problems
 
     def _note_lost(self) -> None:
-        """Note which logs were overwritten before they were read: they come archived."""
+        """Find out which logs were overwritten before they were read; they must come from the
+        archive.
+        """
         here = {
             LogPosition(h.resetlogs_id, h.thread, h.sequence, h.dbid)
             for h in (group.header for group in self._groups)
@@ -380,7 +383,7 @@ class OnlineLogs:
                 _log.debug("the online log was used again", sequence=position.sequence)
 
     def _forget(self) -> None:
-        """Remove the copies of logs that nobody wants any more."""
+        """Delete the copies of logs that are no longer needed."""
         for position, tail in list(self._tails.items()):
             over = tail.is_whole or tail.is_lost or position in self._wanted.archived
             if over and tail.scn < self._wanted.scn:

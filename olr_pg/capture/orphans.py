@@ -1,7 +1,7 @@
-"""Logs that an ``OPEN RESETLOGS`` has orphaned, told by the logs' headers alone.
+"""Finds redo that an ``OPEN RESETLOGS`` has orphaned, by the logs' headers alone.
 
-A log names its incarnation and the SCN at which that began. Where nobody tells which incarnation is
-whose child, those that there are logs of are taken for ancestors of one another.
+A log's header contains its incarnation and the SCN at which that began. It is not known which
+incarnation is the parent of which, so incarnations are assumed to descend from each other in order.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
 
 _QUIET_SCNS: Final = 2
-"""A RESETLOGS SCN lies up to so far behind the end of the redo that was recovered: of the log that
-begins there nothing was wanted, and it may never have been written."""
+"""A RESETLOGS SCN can be this much after the end of the recovered redo: a log that begins there
+contained nothing needed, and may never have been written.
+"""
 
 
 def incarnations_of(logs: Iterable[ArchivedLog]) -> set[tuple[int, int]]:
-    """Return resetlogs id and SCN of each incarnation that there are logs of."""
+    """Return resetlogs id and SCN of the incarnations of the logs."""
     return {(log.header.resetlogs_id, log.header.resetlogs_scn) for log in logs}
 
 
 def ends_of(incarnations: Collection[tuple[int, int]]) -> dict[int, int]:
-    """Return the SCN from which each incarnation's redo but the last's is orphaned, by its id.
+    """Return, by id, the SCN from which each incarnation's redo is orphaned; the last incarnation
+    has none.
 
-    Each ends where the first of the later ones begins.
+    Each ends at the lowest start SCN of a later one.
 
     Args:
         incarnations: resetlogs id and SCN of each.
@@ -43,7 +45,7 @@ def ends_of(incarnations: Collection[tuple[int, int]]) -> dict[int, int]:
 
 
 def without_orphans(logs: Iterable[ArchivedLog], ends: Mapping[int, int]) -> list[ArchivedLog]:
-    """Return the logs, but for what a RESETLOGS has orphaned of them."""
+    """Return the logs without the redo that a RESETLOGS has orphaned."""
     kept = []
     for log in logs:
         end = ends.get(log.header.resetlogs_id)
@@ -60,12 +62,12 @@ def follow_resetlogs(
     scn: int,
     earlier: Iterable[ArchivedLog] = (),
 ) -> LogScan:
-    """Return what was found, without orphans; a log that `lost_ends` misses is absent.
+    """Return the scan without orphaned redo; a log that `lost_ends` reports is added as absent.
 
     Args:
         incarnations: resetlogs id and SCN of each.
-        scn: what ends by then is not wanted.
-        earlier: logs that were found before, whose files may be gone.
+        scn: redo that ends at or before it is not needed.
+        earlier: logs found before, whose files may be deleted.
     """
     ends = ends_of(incarnations)
     lost = lost_ends([*earlier, *scan.logs], ends, scn)
@@ -75,13 +77,14 @@ def follow_resetlogs(
 def lost_ends(
     logs: Iterable[ArchivedLog], ends: Mapping[int, int], scn: int = 0
 ) -> list[AbsentLog]:
-    """Find what is missing behind a thread's last log, where its incarnation goes on behind that.
+    """Return what is missing after a thread's last log, if its incarnation continues after that
+    log.
 
-    The logs do not tell whether a thread was closed by then, so each is taken for open.
+    The logs do not show whether the thread was closed, so it is assumed to be open.
 
     Args:
-        logs: orphans among them do not count.
-        scn: what ends by then is not wanted.
+        logs: orphaned logs do not count.
+        scn: redo that ends at or before it is not needed.
     """
     last: dict[tuple[int, int], ArchivedLog] = {}
     for log in logs:

@@ -1,6 +1,6 @@
-"""Reading log files: the header, a range of blocks, a file as a mapping.
+"""Reads log files: the header, a range of blocks, or the whole file as a mapping.
 
-A log that is not mapped is read by ranges: one behind a URL, or an encrypted copy of ours
+A log that cannot be mapped is read in ranges: a log at a URL, or an encrypted copy
 (`files.sealed`).
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HEADER_BLOCKS: Final = 2
 HEADER_BYTES: Final = 8_192
-"""Bytes of the header blocks, at most: there are no blocks of more than 4 KiB."""
+"""Maximum bytes of the two header blocks; blocks have at most 4 KiB."""
 
 _COMPARED_BYTES: Final = 16 << 20
 
@@ -38,7 +38,7 @@ class _SealedLog(SealedReader):
     """An encrypted log.
 
     Raises:
-        OlrPgError: 2002, it cannot be read; so do the methods.
+        OlrPgError: 2002, it cannot be read; the methods raise it too.
     """
 
     def __init__(self, path: str) -> None:
@@ -60,15 +60,15 @@ def _coded(path: str) -> Iterator[None]:
 
 
 def is_by_ranges(path: str) -> bool:
-    """Tell whether a log is read by ranges: it cannot be mapped."""
+    """Tell whether a log must be read in ranges, because it cannot be mapped."""
     return is_url(path) or is_sealed(path)
 
 
 def range_reader(path: str) -> RangeReader | SealedReader:
-    """Open a log that is read by ranges.
+    """Open a log that is read in ranges.
 
     Raises:
-        OlrPgError: 2002 there is none, 2210 to 2213.
+        OlrPgError: 2002 it does not exist, 2210 to 2213.
     """
     return RangeReader(path) if is_url(path) else _SealedLog(path)
 
@@ -77,7 +77,7 @@ def read_header(path: str) -> tuple[LogHeader, int]:
     """Return (header, size in bytes) of the log at `path`.
 
     Raises:
-        OlrPgError: 2002 unreadable, 2003–2008 what `parse_log_header` finds.
+        OlrPgError: 2002 unreadable, 2003–2008 as `parse_log_header`.
     """
     if is_by_ranges(path):
         reader = range_reader(path)
@@ -88,10 +88,10 @@ def read_header(path: str) -> tuple[LogHeader, int]:
 
 
 def parse_start(start: bytes, path: str) -> LogHeader:
-    """Parse the header in the first `HEADER_BYTES` of a log, fewer where it has not so many.
+    """Parse the header from the first `HEADER_BYTES` of a log, or fewer if the file is shorter.
 
     Raises:
-        OlrPgError: 2003–2008 what `parse_log_header` finds.
+        OlrPgError: 2003–2008 as `parse_log_header`.
     """
     probe = start[:PROBE_BYTES]
     if compressed := compression_of(probe):
@@ -113,9 +113,9 @@ def parse_start(start: bytes, path: str) -> LogHeader:
 def map_log(path: str) -> npt.NDArray[np.uint8]:
     """Map the bytes of a log read-only; the mapping lives as long as the array.
 
-    The file may be deleted or replaced meanwhile: the mapping keeps what was opened. A file that
-    is *shortened in place* under the mapping ends the process with a signal, as any mapping does;
-    where that may happen, `read_blocks` is the safe way.
+    If the file is deleted or replaced meanwhile, the mapping keeps the opened file. If the file is
+    *truncated in place*, an access ends the process with a signal, as for any mapping; use
+    `read_blocks` if that can happen.
 
     Raises:
         OlrPgError: 2002 the file is missing or unreadable, 2004 it is empty.
@@ -144,7 +144,7 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
         Shape ((stop − first) * block size), read-only.
 
     Raises:
-        OlrPgError: 2002 the file vanished or cannot be read, 2004 it ends before block `stop`.
+        OlrPgError: 2002 the file was deleted or cannot be read, 2004 it ends before block `stop`.
     """
     block_size = log.header.block_size
     size, offset = (stop - first) * block_size, first * block_size
@@ -164,10 +164,10 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
 
 
 def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
-    """Tell whether two logs hold the same bytes in every block that is in use.
+    """Tell whether two logs have the same bytes in every used block.
 
     Raises:
-        OlrPgError: 2002, one of the files vanished or cannot be read.
+        OlrPgError: 2002, one of the files was deleted or cannot be read.
     """
     # Nor does it matter how large an online log was that one of them is a copy of.
     if replace(one.header, file_blocks=0) != replace(other.header, file_blocks=0):

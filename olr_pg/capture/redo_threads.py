@@ -1,8 +1,8 @@
-"""The redo threads that a source has been read from, over restarts.
+"""Records which redo threads a source has, across restarts.
 
-A commit may leave once every thread has been read past its SCN. A thread that nobody knew of could
-not be waited for: if it turns up later, with redo from before what has left, its transactions come
-too late. That must be said, not happen.
+A commit can be delivered when every thread has been read past its SCN. An unknown thread cannot be
+waited for: if it appears later with redo older than what was delivered, its transactions come too
+late. That must be an error, not silent.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ FILE_NAME: Final = "threads.json"
 """Its name in `context.data`."""
 
 VERSION: Final = 1
-"""The version that is written; files without one are read as the first."""
+"""The version that is written; a file without a version counts as version 1."""
 
 
 class KnownThreads:
-    """The redo threads read so far; runs of several targets may note theirs at the same time.
+    """The redo threads read so far; several runs can add threads at the same time.
 
     Args:
-        path: of the file that keeps them, in a directory that exists; None to keep them only in
-            memory.
+        path: of their file, in an existing directory; None to keep them only in memory.
 
     Raises:
-        OlrPgError: 1092, the file is there but is not ours; 4035, it is of a newer version.
+        OlrPgError: 1092, the file exists but has another format; 4035, it is of a newer version.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -59,7 +58,7 @@ class KnownThreads:
             )
 
     def add(self, threads: Iterable[int]) -> None:
-        """Note threads that are read from now on.
+        """Record threads that are read from now on.
 
         Raises:
             OlrPgError: 1092, the file cannot be written.

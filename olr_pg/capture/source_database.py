@@ -1,4 +1,6 @@
-"""Sources of the dictionary and the archived logs: what decoding asks of a source database."""
+"""Sources of the dictionary and the archived logs: the interface between decoding and a source
+database.
+"""
 
 from __future__ import annotations
 
@@ -22,82 +24,87 @@ if TYPE_CHECKING:
 
 _IDLE_GROWTH: Final = 1.5
 _IDLE_FACTOR_MAX: Final = 10.0
-"""How much longer the pause between looks grows where online logs tell what is new."""
+"""Factor by which the pause between scans can grow if online logs show what is new."""
 
 _LOOK_SHARE: Final = 0.05
-"""How much of the time may go into looking, where there are so many files that a look is long."""
+"""Maximum share of the time that is spent scanning, if there are so many files that a scan takes
+long.
+"""
 
 
 class SourceDatabase(Protocol):
-    """A source: an Oracle that is there, or what was copied from one.
+    """A source: a live Oracle database, or files copied from one.
 
-    The calls come from several threads, but never two at once.
+    The methods are called from several threads, but never at the same time.
     """
 
     @property
     def database(self) -> Database:
-        """The database that logs must belong to; may move on to a new incarnation with `scan`."""
+        """The database that logs must belong to; a `scan` can advance it to a new incarnation."""
 
     @property
     def lob_source(self) -> LobSource | None:
-        """The reader of LOB values that the redo does not hold whole; None: there is none."""
+        """The reader of LOB values that the redo contains only partly; None if there is none."""
 
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
     ) -> tuple[Snapshot, tuple[Table, ...]]:
-        """Return the tables that a TableList query names, and the dictionary they are from.
+        """Return the tables of a TableList query, and the dictionary that contains them.
 
         Args:
-            is_abandoned: whether nobody waits for the answer any more: the query ends then.
+            is_abandoned: tells whether the client has gone; the query is then cancelled.
 
         Raises:
-            OlrPgError: 3xxx the query or its tables, 7xxx the database.
+            OlrPgError: 3xxx errors of the query or its tables, 7xxx errors of the database.
         """
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """Find the archived logs with redo from `scn` on, and of each thread the one before.
+        """Return the archived logs with redo from `scn` on, and for each thread the log before.
 
         Args:
-            scn: redo below it is not wanted any more.
-            delivered_scn: transactions that commit below it may have left already.
+            scn: redo below it is no longer needed.
+            delivered_scn: transactions that commit below it may have been delivered.
 
         Raises:
-            OlrPgError: what waiting does not mend.
+            OlrPgError: errors that waiting does not resolve.
         """
 
     def current_scn(self) -> int | None:
-        """Return an SCN that the source has come to by now; None where nobody can tell."""
+        """Return an SCN that the source has reached; None if unknown."""
 
     def delivering(self, scn: int) -> None:
-        """Note that what commits below `scn` may leave from now on; durable when it returns.
+        """Record that transactions that commit below `scn` may be delivered from now on; durable on
+        return.
 
         Raises:
-            OlrPgError: that cannot be kept.
+            OlrPgError: it cannot be stored.
         """
 
     def pause(self, idle: int) -> float:
-        """Return the seconds to wait before the next `scan`, after `idle` ones without news."""
+        """Return the seconds to wait before the next `scan`, after `idle` scans without new
+        logs.
+        """
 
     @property
     def is_online(self) -> bool:
-        """Whether logs are read while they are written, so that `has_news` has to be asked."""
+        """Whether logs are read while they are written, so that `has_news` must be called."""
 
     def has_news(self) -> bool:
         """Tell whether an online log has grown since the last `scan`.
 
         Raises:
-            OlrPgError: what was read cannot be kept.
+            OlrPgError: the redo that was read cannot be stored.
         """
 
 
 class OfflineDatabase:
-    """A dictionary snapshot, and archived logs at fixed places.
+    """A dictionary snapshot, and archived logs in fixed places.
 
     Args:
         specs: files, directories or globs of archived logs.
-        poll_seconds: between looks at these places while there is nothing to decode.
-        lineage: remembers over restarts what was delivered from which incarnation; None: nobody.
-        online: reads the logs that are not archived yet; None: only archived logs are read.
+        poll_seconds: interval between scans while there is nothing to decode.
+        lineage: the persistent record of what was delivered from which incarnation, or None.
+        online: reads the logs that are not archived yet; None to read only archived logs.
         online_specs: files, directories or globs of the online logs.
     """
 
@@ -129,7 +136,7 @@ class OfflineDatabase:
 
     @property
     def lob_source(self) -> None:
-        """See `SourceDatabase.lob_source`: there is nobody to ask."""
+        """See `SourceDatabase.lob_source`; there is no database to query."""
         return None
 
     def resolve(
@@ -139,12 +146,13 @@ class OfflineDatabase:
         return self._snapshot, query_tables(self._snapshot, sql, is_abandoned=is_abandoned)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """See `SourceDatabase.scan`; every log is found, whatever its SCNs.
+        """See `SourceDatabase.scan`; returns all logs, regardless of their SCNs.
 
-        Where an incarnation ends behind a thread's last log of it, the next one is absent.
+        If an incarnation continues after a thread's last log, the next log is reported as absent.
 
         Raises:
-            OlrPgError: 2009 a log of another database, 7020 a RESETLOGS behind what was delivered.
+            OlrPgError: 2009 a log of another database, 7020 a RESETLOGS to an SCN before what was
+                delivered.
         """
         self.delivering(delivered_scn)
         found = self._look()
@@ -159,9 +167,10 @@ class OfflineDatabase:
         return follow_resetlogs(found, self._incarnations, scn, self._newest.values())
 
     def _look(self) -> LogScan:
-        """Look for archived logs, and for online logs that are new.
+        """Scan for archived logs, and for new online logs.
 
-        Where online logs grow many times a second, archived ones are looked for as often as ever.
+        If online logs grow many times a second, archived logs are still scanned only at the usual
+        interval.
         """
         start = time.monotonic()
         found = self._found
@@ -175,7 +184,9 @@ class OfflineDatabase:
         return found
 
     def _remember(self, logs: Sequence[ArchivedLog]) -> None:
-        """Keep the last log of each thread and incarnation, whose file may go once it is read."""
+        """Keep the last log of each thread and incarnation, whose file may be deleted after it was
+        read.
+        """
         for log in logs:
             key = log.header.resetlogs_id, log.header.thread
             known = self._newest.get(key)
@@ -183,19 +194,21 @@ class OfflineDatabase:
                 self._newest[key] = log
 
     def current_scn(self) -> None:
-        """See `SourceDatabase.current_scn`: what was copied says nothing of what was not."""
+        """See `SourceDatabase.current_scn`; unknown, because copied files do not show what was not
+        copied.
+        """
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.
 
         Raises:
-            OlrPgError: 1092, it cannot be kept.
+            OlrPgError: 1092, it cannot be stored.
         """
         if self._lineage is not None:
             self._lineage.delivered(scn)
 
     def _follow(self, lineage: Lineage, logs: Sequence[ArchivedLog]) -> None:
-        """Take note of the incarnations that there are logs of; their headers tell of them."""
+        """Adopt the incarnations in the logs' headers."""
         seen = incarnations_of(logs)
         if seen <= self._incarnations:
             return
@@ -205,9 +218,9 @@ class OfflineDatabase:
         self._incarnations |= seen
 
     def pause(self, idle: int) -> float:
-        """See `SourceDatabase.pause`: longer where a look takes long.
+        """See `SourceDatabase.pause`; the pause is longer if a scan takes long.
 
-        Where online logs are read, too, archived ones are looked for less and less in a quiet time.
+        With online logs, archived logs are scanned less and less often while the source is quiet.
         """
         factor = 1.0
         if self._online is not None:
@@ -223,6 +236,6 @@ class OfflineDatabase:
         """See `SourceDatabase.has_news`.
 
         Raises:
-            OlrPgError: 1092, what was read cannot be kept.
+            OlrPgError: 1092, the redo that was read cannot be stored.
         """
         return self._online is not None and self._online.poll()

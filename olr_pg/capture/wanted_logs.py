@@ -1,4 +1,4 @@
-"""The archived logs that a run of decoding reads, and the check that they are what it needs."""
+"""Selects the archived logs that a run of decoding reads, and checks that they are complete."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def check_beginning(
     logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
 ) -> None:
-    """Check that the oldest log of every thread holds the SCN to start at, or what comes before.
+    """Check that the oldest log of every thread contains the start SCN, or redo before it.
 
     Args:
-        reached: how far each thread is in the recovery image.
+        reached: the position of each thread in the recovery image.
 
     Raises:
-        OlrPgError: 2010, it does not.
+        OlrPgError: 2010, one does not.
     """
     oldest: dict[int, ArchivedLog] = {}
     for log in unread_logs(logs, scn, reached) if reached else logs:
@@ -46,9 +46,10 @@ def check_beginning(
 
 
 def _is_first_of_new_thread(log: ArchivedLog) -> bool:
-    """Tell whether a redo thread was enabled after its incarnation began: nothing is before it.
+    """Tell whether a redo thread was enabled after its incarnation began, so that no redo precedes
+    the log.
 
-    The first logs of an incarnation itself begin where that does.
+    The first logs of an incarnation begin at the incarnation's SCN.
     """
     return log.header.sequence == 1 and log.header.first_scn > log.header.resetlogs_scn
 
@@ -56,7 +57,7 @@ def _is_first_of_new_thread(log: ArchivedLog) -> bool:
 def unread_logs(
     logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached]
 ) -> list[ArchivedLog]:
-    """Return the logs with redo from an SCN on that the recovery image does not have."""
+    """Return the logs with redo from an SCN on that the recovery image does not contain."""
     return [
         log
         for log in logs
@@ -72,11 +73,11 @@ def wanted_stream(
     reached: Mapping[int, Reached],
     decoded: DecodedLogs,
 ) -> LogStream:
-    """Return the logs that were found as one stream, with the gaps in what is wanted of it.
+    """Return the scanned logs as one stream, with gaps in the needed redo.
 
     Args:
-        scn, reached: where the run has begun.
-        decoded: what it has read since.
+        scn, reached: where the run began.
+        decoded: what it has decoded since.
 
     Raises:
         OlrPgError: 2009, 2020, see `join_logs`.
@@ -94,7 +95,7 @@ def wanted_stream(
 def _is_passed(
     gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
 ) -> bool:
-    """Tell whether reading began behind a gap, or has come to it: older logs may still be here."""
+    """Tell whether reading began after a gap or has passed it; older logs can still exist."""
     last = read.get(gap.thread)
     if last is not None:
         return (gap.resetlogs_id, gap.first_sequence) <= (last.resetlogs_id, last.sequence)
@@ -104,9 +105,10 @@ def _is_passed(
 
 
 def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -> list[Gap]:
-    """Find what is missing between the last log read of each thread and the next that is here.
+    """Return what is missing between the last decoded log of each thread and the next available
+    one.
 
-    The file of the last one may be gone, so that what is here does not show it.
+    The file of the last one may be deleted, so the available logs alone do not show the gap.
     """
     gaps = []
     for thread, last in read.items():
@@ -123,10 +125,11 @@ def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -
 def absent_gaps(
     scan: LogScan, scn: int, reached: Mapping[int, Reached], decoded: DecodedLogs
 ) -> list[Gap]:
-    """Find the logs that are known to exist but not here, as far as they are wanted.
+    """Return gaps for needed logs that are known to exist but have no copy here.
 
-    What lies before the oldest log of a thread is `check_beginning`'s; so is, of a thread that has
-    no log here, what ends before decoding starts: at `scn`, or at the oldest log of all.
+    `check_beginning` handles logs before the oldest log of a thread. It also handles, for a thread
+    without any log here, those that end before decoding starts: at `scn`, or at the oldest log of
+    all.
     """
     oldest: dict[int, LogPosition] = {}
     for log in scan.logs:
@@ -147,7 +150,7 @@ def absent_gaps(
 def orphaning_log(
     logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
 ) -> ArchivedLog | None:
-    """Find a log behind the recovery image that gives up redo that is in it, by a RESETLOGS."""
+    """Return a log after the recovery image whose RESETLOGS orphans redo in the image."""
     for log in logs:
         mark = reached.get(log.header.thread)
         if mark is not None and log.header.first_scn < mark.scn:
@@ -156,10 +159,11 @@ def orphaning_log(
 
 
 def check_order(logs: Sequence[ArchivedLog], decoded: DecodedLogs) -> None:
-    """Check that no log precedes what was read of its thread: it cannot take its place any more.
+    """Check that no log precedes what was read of its thread, because it can no longer be decoded
+    in order.
 
     Raises:
-        OlrPgError: 2014, such a log.
+        OlrPgError: 2014, there is such a log.
     """
     for log in logs:
         newest = decoded.newest(log.header.thread)

@@ -1,1 +1,1 @@
-"""The commands of ``olr-pg``; those that move a database over are in `migration`."""
+"""The commands of ``olr-pg``; commands that migrate a database are in `migration`."""

@@ -1,7 +1,8 @@
-"""What an error advises, complete with the configuration and the target that a command was given.
+"""Completes the commands in an error's advice with the configuration and the target of this command
+line.
 
-Where the configuration is the usual file or that of the environment, commands are complete as they
-are.
+If the configuration is the default file or comes from the environment, the commands are already
+complete.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _TARGET: Final = ("--target",)
 
 
 def config_named(arguments: Sequence[str]) -> str | None:
-    """Return the configuration file that a command line names; None where it names none."""
+    """Return the configuration file in a command line; None if it names none."""
     return _named(arguments, _CONFIG)
 
 
 def target_named(arguments: Sequence[str]) -> str | None:
-    """Return the target that a command line names; None where it names none."""
+    """Return the target in a command line; None if it names none."""
     return _named(arguments, _TARGET)
 
 
@@ -42,14 +43,16 @@ def _named(arguments: Sequence[str], options: Sequence[str]) -> str | None:
 
 
 def advised(text: str) -> str:
-    """Return a text whose commands name the configuration and the target of this command line."""
+    """Return a text whose commands include the configuration and the target of this command
+    line.
+    """
     # A target of `init` is a connection string.
     target = None if sys.argv[1:2] == ["init"] else target_named(sys.argv[1:])
     return complete_commands(text, config_named(sys.argv[1:]), target)
 
 
 def with_config(error: OlrPgError) -> OlrPgError:
-    """Return an error whose advice is complete: see `advised`."""
+    """Return an error with complete commands in its advice; see `advised`."""
     action = advised(error.action)
     if action == error.action:
         return error

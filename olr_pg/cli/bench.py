@@ -1,4 +1,4 @@
-"""``olr-pg bench``: how fast, beside an anchor measured in the same run."""
+"""``olr-pg bench``: measures speed, compared with an anchor in the same run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
 def parse_size(text: str) -> int:
-    """Read a size like ``500MB``, in bytes."""
+    """Parse a size like ``500MB``; return bytes."""
     found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
     if found is None or not int(found[1]):
         raise typer.BadParameter(f"{text!r} is no size such as 500MB")
@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Parse the size for all benchmarks, and those of single ones, ``spark=2GB``."""
+    """Parse the size for all benchmarks, and sizes of single ones such as ``spark=2GB``."""
     size, own = parse_size(DEFAULT_SIZE), {}
     for text in texts:
         name, equals, rest = text.rpartition("=")

@@ -1,8 +1,8 @@
-"""What the shell proposes for a value: the names of tables and targets, and the error codes.
+"""Shell completion: proposes the names of tables and targets, and the error codes.
 
-The names come from the configuration that the command would read, and from the dictionaries that
-it names or that a run has left in `context.data`. Nothing is connected to, no secret is resolved.
-Where something cannot be read there is nothing to propose.
+The names come from the configuration that the command would read, and from the dictionaries that it
+names or that a run has left in `context.data`. Completion opens no connection and resolves no
+secret. If a file cannot be read, nothing is proposed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def table_names(ctx: typer.Context, incomplete: str) -> Iterator[str]:
 
 
 def _configuration(ctx: typer.Context) -> dict[str, Any]:
-    """Return what the configuration file says, secrets not resolved; empty where it cannot be read.
+    """Return the contents of the configuration file, secrets not resolved; empty if it cannot be
+    read.
 
     Paths are relative to the file's folder.
     """
@@ -65,7 +66,7 @@ def _file(ctx: typer.Context) -> Path | None:
 
 
 def _dictionaries(ctx: typer.Context) -> Iterable[Path]:
-    """Return the files that may have the source's dictionary."""
+    """Return the files that may contain the source's dictionary."""
     from olr_pg.config.model import DATA
 
     if ctx.params.get("dictionary"):  # of `decode`

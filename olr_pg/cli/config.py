@@ -1,4 +1,4 @@
-"""``olr-pg config``: check a configuration file, print its JSON Schema."""
+"""``olr-pg config``: checks a configuration file, or prints its JSON Schema."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def check(
 ) -> None:
     """Read a configuration file, resolve its secrets and report everything that is wrong.
 
-    The files of TLS are looked at, and whether `source.server` can be found here, as `run` does.
-    Nothing is connected to, and no secret is printed.
+    It also checks the TLS files, and whether the name in `source.server` can be resolved here. It
+    opens no connection and prints no secret.
     """
     from olr_pg.config.outside import check_outside
     from olr_pg.config.reading import ConfigError, load_config
@@ -84,7 +84,7 @@ def schema() -> None:
 
 
 def summarize(config: Config) -> dict[str, Any]:
-    """Summarize what a valid configuration sets up, without its secrets."""
+    """Return a summary of what a valid configuration sets up, without secrets."""
     source = config.source
     if source.kind == "oracle":
         origin = {"source": f"oracle {source.server} as {source.user}"}

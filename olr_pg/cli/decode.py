@@ -1,4 +1,4 @@
-"""``olr-pg decode``: logs to JSON Lines or Parquet."""
+"""``olr-pg decode``: converts logs to JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -27,30 +27,33 @@ if TYPE_CHECKING:
     from olr_pg.replicator.decode_once import LogDecoding
 
 SPILL_BYTES: Final = 32 << 20
-"""Bytes of unfinished transactions past which the largest wait in the temporary directory."""
+"""Bytes of open transactions above which the largest are spilled to the temporary directory."""
 
 SHORT_BYTES: Final = 2 << 20
-"""Up to so many bytes of logs, kernels that nobody has compiled are interpreted: a few seconds for
-each MB, and compiling takes half a minute."""
+"""Up to this size of logs, uncompiled kernels are interpreted: that takes a few seconds per MB,
+while compiling takes half a minute.
+"""
 
 _SHORT_SECONDS: Final = 30.0
-"""After these, compiling would have been shorter."""
+"""After this time interpreting, compiling would have been faster."""
 
 
 class Format(StrEnum):
-    """The forms of the output."""
+    """The output formats."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
 
 
 def parse_log(text: str) -> Path:
-    """Parse a LOG argument; the empty one of a variable that is not set would be this directory."""
+    """Parse a LOG argument; an empty one, from an unset variable, would mean the current
+    directory.
+    """
     return Path(parse_place(text))
 
 
 def parse_place(text: str) -> str:
-    """Parse a LOG argument that may be a URL, too; as `parse_log`."""
+    """Parse a LOG argument that can also be a URL; otherwise like `parse_log`."""
     if not text:
         raise typer.BadParameter("it is empty")
     return text
@@ -154,7 +157,8 @@ def decode(
 ) -> None:
     """Print committed changes as JSON Lines, one element per line, or write them to Parquet files.
 
-    They are in delivery order. As lines, each transaction is a "begin", its changes and a "commit".
+    The changes are in delivery order. As JSON Lines, each transaction is a "begin" line, its
+    changes, and a "commit" line.
     """
     _check_options(form, out, ddl=ddl, account=account)
     log_to_stderr()
@@ -209,7 +213,7 @@ def _check(accounting: Accounting) -> None:
 
 
 def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) -> None:
-    """Refuse what does not go together."""
+    """Refuse options that cannot be combined."""
     if (form is Format.PARQUET) is not (out is not None):
         raise typer.BadParameter("--format parquet and --out DIR go together")
     if out is not None and (ddl or account):
@@ -220,10 +224,10 @@ def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) 
 def _splits_decoded(
     jobs: int, lines_of: Database | None, *, with_names: bool
 ) -> Iterator[Decode | None]:
-    """Start the processes that decode; None where this one does.
+    """Start the processes that decode; yield None if this process decodes.
 
     Args:
-        lines_of, with_names: as of `ProcessDecoding`.
+        lines_of, with_names: as for `ProcessDecoding`.
     """
     from olr_pg.replicator.decode_once import decode_splits
 

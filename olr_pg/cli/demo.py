@@ -1,4 +1,4 @@
-"""``olr-pg demo``: see it work."""
+"""``olr-pg demo``: shows replication with a simulated Oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def demo(
 ) -> None:
     """Replicate a simulated Oracle into an embedded PostgreSQL, and compare both.
 
-    PostgreSQL goes on afterwards, for a look; how to look, and how to end it, is said.
+    PostgreSQL keeps running afterwards. The command prints how to connect to it and how to stop it.
     """
     log_to_stderr()
     if clean:

@@ -1,4 +1,4 @@
-"""``olr-pg dictionary``: the dictionary of a live database as a file."""
+"""``olr-pg dictionary``: writes the dictionary of a live database to a file."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def export(
 ) -> None:
     """Write the dictionary of a live source as a snapshot for an offline source.
 
-    Beside it, FILE.inventory.json has what else is in the tables' schemas, for assess and schema.
-    Of several containers each has files of its own, as FILE.PDB1.json, all as of one SCN.
+    FILE.inventory.json beside it contains the other objects of the tables' schemas, for assess and
+    schema. With several containers, each has its own files, such as FILE.PDB1.json, all as of one
+    SCN.
     """
     from olr_pg.appliance.dictionary_export import export_dictionary
     from olr_pg.config.reading import load_config

@@ -1,4 +1,4 @@
-"""``olr-pg doctor``: what is wrong, and the SQL that mends it."""
+"""``olr-pg doctor``: reports problems, with SQL to fix them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def doctor(
 ) -> None:
     """Check the source, the target and this machine. List problems and how to fix them.
 
-    Changes nothing anywhere. What passed is listed too, but not with --json. Exit codes: 0 nothing
-    found, 10 warnings only, 11 errors.
+    It changes nothing. It also lists the checks that passed, except with --json. Exit codes: 0 no
+    problems, 10 only warnings, 11 errors.
     """
     from olr_pg.appliance.all_checks import diagnose
     from olr_pg.appliance.passed_checks import passed_checks
@@ -54,7 +54,7 @@ def doctor(
 
 
 def _way_back(config: Config) -> list[Finding]:
-    """Check what the way back to Oracle needs, if there is one."""
+    """Check what the fallback to Oracle needs, if it is configured."""
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.errors import OlrPgError
     from olr_pg.fallback.way_back_checks import SLOTS, check_ledger_known, check_way_back

@@ -1,4 +1,4 @@
-"""``olr-pg dump``: what is in archived logs."""
+"""``olr-pg dump``: prints the contents of archived logs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def dump(
 ) -> None:
     """Print redo records and change vectors of archived logs in stream order, or of an incident.
 
-    With several conditions, a record must fit all of them; it is printed whole.
+    If you give several conditions, a record must meet all of them. A matching record is printed
+    whole.
     """
     if as_json and not stats:
         raise typer.BadParameter("is only there together with --stats", param_hint="--json")
@@ -126,7 +127,7 @@ def dump(
 
 
 def _incident_bytes(path: Path, config: Path | None) -> bytes:
-    """Read an incident file, which may be encrypted."""
+    """Read an incident file, which can be encrypted."""
     from olr_pg.files.sealed import SealedReader, is_sealed, sealing
 
     try:
@@ -222,7 +223,7 @@ def _opcode(text: str) -> int:
 
 
 def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
-    """Return the header fields and counts of a log, as ``--stats --json`` prints them."""
+    """Return the header fields and counts of a log in the form that ``--stats --json`` prints."""
     header = log.header
     return {
         "file": log.path,

@@ -1,4 +1,4 @@
-"""The first module of a process of ``olr-pg``, before anything that takes time to import."""
+"""The entry point of a process of ``olr-pg``; it imports nothing that takes time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import signal
 def run() -> None:
     """Run the command line of this process; never returns.
 
-    Until a command begins, Ctrl-C ends the process as it ends any other: there is nothing to clean
-    up, and nothing to tell (`group` takes it over then). Where the parent ignores it, so does this.
+    Until a command begins, Ctrl-C ends the process silently, because there is nothing to clean up;
+    then `group` handles it. If the parent process ignores Ctrl-C, this process does too.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""``olr-pg errors``: what stopped tables, and how they go on."""
+"""``olr-pg errors``: lists the errors that stopped tables, and resumes the tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOOK = "look at the offending change with `olr-pg errors show`; "
 _PLACE = re.compile(r"%[bst]")
 _DETAIL = ": Failing row contains "
 _INCOMPLETE_MAX = 100
-"""Lines of incomplete rows without `--all`."""
+"""Maximum number of incomplete rows that are listed without `--all`."""
 
 app = typer.Typer(
     help="List, show, retry and skip errors of the applier.",
@@ -46,10 +46,10 @@ NumberArgument = Annotated[int, typer.Argument(metavar="ID", help="The number th
 
 @app.callback()
 def errors() -> None:
-    """Errors of the applier: what stopped tables, and how they go on.
+    """List the errors that stopped tables, and resume the tables.
 
-    The changes of a stopped table are held in the target, in order; the other tables go on. All of
-    this works whether `olr-pg run` runs or not.
+    The changes of a stopped table are held in the target, in order. The other tables continue.
+    These commands work with and without a running `olr-pg run`.
     """
 
 
@@ -217,10 +217,10 @@ def skip(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Leave the change of an error out for good, and apply what is held behind it.
+    """Skip the change of an error permanently, and apply the changes held after it.
 
-    Of a DDL: the target table has been brought to what the source has behind it, or needs not be.
-    Exit code 1 if the table stops again.
+    For a DDL: first change the target table as the DDL changed the source table, unless it does not
+    need the change. Exit code 1 if the table stops again.
     """
     from olr_pg.applier.stopped.error_table import skip_error, skip_transaction
 
@@ -255,7 +255,7 @@ def go_on(
 
 
 def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> Any:
-    """Read the change with readable values, while it is held."""
+    """Read the change with readable values, if it is held."""
     import orjson
 
     from olr_pg.applier.stopped.hold import held_messages
@@ -288,7 +288,7 @@ def _text(value: Any) -> str:
 
 
 def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
-    """Return what is printed otherwise than scripts get it."""
+    """Return the record in the form for people; scripts get another one."""
     action = advised(commands_of_error(line.action.replace(_LOOK, ""), line.source_table, line.id))
     numbers = itertools.count(1)
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
@@ -323,7 +323,7 @@ def _print_lists(
 
 
 def _without_values(line: ErrorLine) -> str:
-    """Return what PostgreSQL said without its detail, which has values of the row."""
+    """Return PostgreSQL's message without its detail, which contains values of the row."""
     return line.message.partition(_DETAIL)[0]
 
 

@@ -1,8 +1,9 @@
-"""The command group: Ctrl-C, error messages and exit codes, the same for every command.
+"""The command group: handles Ctrl-C, error messages and exit codes in the same way for every
+command.
 
-An `OlrPgError` is printed to stderr as code, what, where and what to do, and its catalogue entry
-gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 70 a defect, 130 Ctrl-C,
-141 the reader of stdout has gone, 143 SIGTERM.
+An `OlrPgError` is printed to stderr as code, what failed, where, and what to do; its catalogue
+entry determines the exit code. Other exit codes: 2 wrong usage (also for 1xxx errors), 70 a defect,
+130 Ctrl-C, 141 the reader of stdout has closed it, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ReportingGroup(TyperGroup):
     """A group of commands that reports errors of the catalogue."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Find a command; its help is as `help_texts` has it."""
+        """Find a command; its help is formatted by `help_texts`."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             describe(command, ctx)
@@ -48,12 +49,12 @@ class ReportingGroup(TyperGroup):
         format_help(self, ctx, formatter, TyperGroup)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        """Read the command line, or print the help of the program."""
+        """Parse the command line, or print the help of the program."""
         with _told(as_json=False):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn its ending into an exit code."""
+        """Run the command; convert how it ends to an exit code."""
         take_signals()
         _ensure_stdout()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
@@ -65,7 +66,7 @@ class ReportingGroup(TyperGroup):
 
 @contextmanager
 def _told(*, as_json: bool) -> Iterator[None]:
-    """Tell how the span ended, and turn that into an exit code."""
+    """Report how the context ended, and convert that to an exit code."""
     try:
         yield
     except (typer.Exit, typer.Abort, TyperException):
@@ -91,7 +92,7 @@ def _told(*, as_json: bool) -> Iterator[None]:
 
 
 def coded(error: Exception) -> OlrPgError:
-    """Return the catalogue's error for anything that a command may end with."""
+    """Return the catalogue's error for any exception that ends a command."""
     if isinstance(error, OlrPgError):
         return error
     if "psycopg" in sys.modules:
@@ -108,7 +109,7 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     """Print `error` to stderr, for people or as one JSON object on one line.
 
     Args:
-        defect: what nobody foresaw: with where it came from.
+        defect: an unexpected error; printed with its origin.
     """
     from olr_pg.observability.error_records import failure_record, format_failure
     from olr_pg.observability.redaction import known_redactor
@@ -131,7 +132,7 @@ def _ensure_stdout() -> None:
 
 
 def _discard_unwritten() -> None:
-    """Let what was printed before the error reach its reader, if it can be written."""
+    """Flush what was printed before the error, or discard it if that fails."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,8 +1,9 @@
-"""Help as manuals write it: values by their names, never by Python's types, and room for the words.
+"""Formats help like a manual: values are shown by their names, not by Python types, with enough
+width for the texts.
 
-Typer gives each range, each contrary of a switch and each type of an argument a column of its own,
-which leaves a third of a terminal for what an option does. Here ranges and contraries are among the
-words, and arguments are what their names say.
+Typer uses extra columns for ranges, for the opposite of a switch, and for the type of an argument,
+which leaves a third of the terminal for the text. Here ranges and opposites are part of the text,
+and an argument is shown by its name.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _NamedArgument(TyperArgument):
     """An argument that is shown by its name."""
 
     def display_type_rich(self, ctx: Any) -> str:
-        """Return nothing: what it is its name and its help say."""
+        """Return an empty text, because the name and the help describe the argument."""
         del ctx
         return ""
 
@@ -39,14 +40,14 @@ class _NamedArgument(TyperArgument):
 
 
 class _NamedOption(TyperOption):
-    """An option whose range is among the words of its help."""
+    """An option whose help text contains its range."""
 
     def _get_number_range_help_str(self) -> None:
         return None
 
 
 def describe(command: Any, ctx: Any) -> None:
-    """Let the help of a command, and of those below it, be as manuals are."""
+    """Format the help of a command, and of its subcommands, like a manual."""
     _unwrap(command)
     for param in command.get_params(ctx):
         _name_value(param, ctx)
@@ -56,10 +57,10 @@ def describe(command: Any, ctx: Any) -> None:
 
 
 def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> None:
-    """Print the help of a command; errors as of `print_line`.
+    """Print the help of a command; errors as for `print_line`.
 
     Args:
-        kind: the class in whose form; None: its own.
+        kind: the class whose format is used; None for the command's own.
     """
     try:
         (kind or type(command)).format_help(as_shown(command, ctx), ctx, formatter)
@@ -73,7 +74,7 @@ def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> Non
 
 
 def as_shown(command: Any, ctx: Any) -> Any:
-    """Return a command as its help shows it."""
+    """Return a command in the form that its help shows."""
     shown = copy.copy(command)
     params = command.get_params(ctx)
     for param in params:
@@ -84,14 +85,14 @@ def as_shown(command: Any, ctx: Any) -> Any:
 
 
 def _unwrap(command: Any) -> None:
-    """Make one line of each paragraph: it is wrapped at the terminal's width, not the source's."""
+    """Join each paragraph into one line, because help is wrapped at the terminal's width."""
     if command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
 
 
 def _name_value(param: Any, ctx: Any) -> None:
-    """Name the value of an option, or of an argument, where its definition does not."""
+    """Name the value of an option or argument, if its definition does not."""
     if type(param) is TyperArgument:
         param.__class__ = _NamedArgument
     elif type(param) is TyperOption:
@@ -106,14 +107,14 @@ def _name_value(param: Any, ctx: Any) -> None:
 
 
 def _limits(least: float | None, most: float | None) -> str:
-    """Say a range of numbers in words; empty where there is none."""
+    """Describe a range of numbers; empty if there is none."""
     if most is None:
         return "" if least in (None, 0) else f"at least {least:g}"
     return f"at most {most:g}" if least is None else f"{least:g} to {most:g}"
 
 
 def _without_contrary(param: Any) -> Any:
-    """Return an option whose contrary, as --no-load, is among the words."""
+    """Return an option whose opposite, such as --no-load, is part of its text."""
     if not getattr(param, "secondary_opts", None):
         return param
     shown = copy.copy(param)

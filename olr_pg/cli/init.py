@@ -1,4 +1,4 @@
-"""``olr-pg init``: a first configuration file."""
+"""``olr-pg init``: writes a first configuration file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def init(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Write a first configuration file. On a terminal, ask for what the options do not set."""
+    """Write a first configuration file. On a terminal, it asks for what the options do not set."""
     from olr_pg.config.reading import parse_text
     from olr_pg.config.starter import SECRETS, LiveSource, starter_text
     from olr_pg.files.owned import written_whole
@@ -155,7 +155,7 @@ def _source(
 
 
 def _transport(way: str) -> Mapping[str, object]:
-    """Return what `source.transport` is for an answer; empty where the logs are mounted."""
+    """Return the `source.transport` section for an answer; empty if the logs are mounted."""
     if way in ("", _MOUNTED):
         return {}
     if way == "bfile":
@@ -177,9 +177,10 @@ def _transport(way: str) -> Mapping[str, object]:
 
 
 def _seen_from(out: Path, source: LiveSource | CopiedSource) -> LiveSource | CopiedSource:
-    """Return the source with paths as the file must name them: relative ones start at its folder.
+    """Return the source with paths as the file needs them: relative paths start at the file's
+    folder.
 
-    On the command line they start at the working directory, as any argument does.
+    On the command line relative paths start at the working directory.
     """
     from olr_pg.config.starter import CopiedSource
 
@@ -204,10 +205,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _answer(given: str | None, option: str, question: str, usual: str | None = None) -> str:
-    """Return what an option says, else what is answered.
+    """Return the value of an option, or else the user's answer.
 
     Raises:
-        typer.BadParameter: nobody is there to ask.
+        typer.BadParameter: there is no terminal to ask on.
     """
     if given is not None:
         return given
@@ -218,7 +219,7 @@ def _answer(given: str | None, option: str, question: str, usual: str | None = N
 
 
 def _answer_where_asked(question: str, usual: str) -> str:
-    """Return what is answered; where nobody can be asked, the usual."""
+    """Return the user's answer; without a terminal, the default."""
     return _answer(None if sys.stdin.isatty() else usual, "", question, usual)
 
 

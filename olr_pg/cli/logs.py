@@ -1,4 +1,4 @@
-"""``olr-pg logs``: the archived logs, and which of them nobody needs any more."""
+"""``olr-pg logs``: lists the archived logs, and which of them can be deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def logs(
 ) -> None:
     """List the archived logs: thread, sequence, SCNs, and whether a start may need them.
 
-    Works while the appliance runs and while it does not. When in doubt, a log is needed.
+    It works with and without a running appliance. If in doubt, a log counts as needed.
     """
     from olr_pg.appliance.encryption import row_key
     from olr_pg.appliance.log_needs import choose_needed, in_vault, known_logs, positions
@@ -65,7 +65,7 @@ def _as_json(judged: JudgedLog) -> dict[str, object]:
 
 
 def _print(judged: Sequence[JudgedLog]) -> None:
-    """Print a line per log: names may be long, and lines are for `grep` too."""
+    """Print one line per log; the lines are not wrapped, so that `grep` works on them."""
     print_line(_LINE.format("THREAD", "SEQUENCE", "FIRST SCN", "NEXT SCN", "", "NAME", ""))
     before = ""
     for log, needed, why in judged:

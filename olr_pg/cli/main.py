@@ -1,9 +1,8 @@
-"""The entry point of ``olr-pg``.
+"""The main module of ``olr-pg``.
 
-Nothing heavy is imported here or at the top of a command's module: ``--help`` answers at once, and
-Spark, Numba and database drivers are loaded by the commands that need them. A process imports the
-module of its own command only, because reading the options of all of them takes longer than
-``version``.
+Nothing slow is imported here or at the top of a command's module. So ``--help`` answers at once;
+commands that need Spark, Numba or database drivers load them. A process imports only the module of
+its own command, because reading the options of all commands takes longer than ``version``.
 """
 
 from __future__ import annotations
@@ -52,12 +51,13 @@ COMMANDS: Final = {
     "fallback": "migration.fallback:app",
     "config": "config:app",
 }
-"""Each command's module below `cli`, and its function, or the group of those below it; groups are
-last, as in the help."""
+"""The module (below `cli`) and the function or group of each command; groups come last, as in the
+help.
+"""
 
 _HELP: Final = ("-h", "--help")
 _COMPLETING: Final = "_OLR_PG_COMPLETE"
-"""What a shell sets that asks for completions."""
+"""The environment variable that a shell sets to request completions."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -93,7 +93,8 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
 
     Args:
         names: of `COMMANDS`.
-        brief: the commands have their help but not their options: enough for the program's help.
+        brief: include the commands' help but not their options, which is enough for the program's
+            help.
     """
     made = typer.Typer(
         name="olr-pg",
@@ -127,11 +128,11 @@ def _command(name: str) -> Any:
 
 
 def _nothing() -> None:
-    """Stand for a command that is not called."""
+    """Do nothing; this is the function of a command that is not called."""
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """Return the program with as many commands as a command line needs.
+    """Return the program with the commands that a command line needs.
 
     Args:
         arguments: without the program's name.

@@ -1,4 +1,4 @@
-"""The man page, made from the help of the commands; tools/reference.py writes it.
+"""Makes the man page from the help of the commands; tools/reference.py writes it.
 
 The wheel installs it as share/man/man1/olr-pg.1.
 """
@@ -83,6 +83,6 @@ def _first_sentence(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape what roff would take for its own."""
+    """Escape characters that have a meaning in roff."""
     line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{line}" if line[:1] in (".", "'") else line

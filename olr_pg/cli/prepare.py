@@ -1,4 +1,4 @@
-"""``olr-pg prepare``: the work that the first start would otherwise wait for."""
+"""``olr-pg prepare``: does the work that the first start would otherwise wait for."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def prepare(
 ) -> None:
     """Compile the kernels and archive Java's classes, so that commands start quickly.
 
-    Takes a minute or two, and some 130 MB of the user's cache directory; seconds if all is there.
-    A new version of the package, of Java or of Spark wants it again. Without it the first start
-    compiles the kernels, and every session of Spark takes some seconds longer.
+    It takes one or two minutes, and about 130 MB in the user's cache directory; if everything is up
+    to date, seconds. Run it again after an upgrade of the package, Java or Spark. Without it, the
+    first start compiles the kernels, and every Spark session starts a few seconds later.
     """
     if export_to is not None and import_from is not None:
         raise typer.BadParameter("--export and --import do not go together")

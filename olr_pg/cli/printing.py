@@ -1,4 +1,4 @@
-"""Printing: results to stdout, progress to a terminal's stderr."""
+"""Prints results to stdout, and progress to stderr on a terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import Buffer
 
 UNCUT_WIDTH: Final = 10_000
-"""Columns of what is no terminal: a file or a pipe cuts no line."""
+"""Width in columns if stdout is not a terminal, so that no line is cut."""
 
 
 def print_line(text: str, *, at_once: bool = False) -> None:
     """Print one line to stdout.
 
     Args:
-        at_once: whoever reads it is told what goes on, even through a pipe.
+        at_once: flush at once, so that a reader sees the line immediately, even through a pipe.
 
     Raises:
-        BrokenPipeError: nobody reads it any more.
+        BrokenPipeError: the reader has closed the pipe.
         OlrPgError: 1107, it cannot be written.
     """
     try:
@@ -39,14 +39,14 @@ def print_line(text: str, *, at_once: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value on one line to stdout; errors as of `print_line`."""
+    """Print one JSON value on one line to stdout; errors as for `print_line`."""
     import orjson
 
     print_line(orjson.dumps(value).decode())
 
 
 def write_bytes(data: Buffer) -> None:
-    """Bytes to stdout, after everything printed before; errors as of `print_line`."""
+    """Write bytes to stdout, after everything printed before; errors as for `print_line`."""
     flush()
     try:
         sys.stdout.buffer.write(data)
@@ -55,7 +55,7 @@ def write_bytes(data: Buffer) -> None:
 
 
 def flush() -> None:
-    """Write what is printed but not written; errors as of `print_line`."""
+    """Flush stdout; errors as for `print_line`."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -63,7 +63,7 @@ def flush() -> None:
 
 
 def unwritten(error: OSError) -> Exception:
-    """Return what an error of stdout is raised as."""
+    """Return the exception to raise for an error of stdout."""
     return (
         error
         if isinstance(error, BrokenPipeError)
@@ -72,9 +72,9 @@ def unwritten(error: OSError) -> Exception:
 
 
 def report_console(**options: Any) -> Console:
-    """Make a console on stdout for tables; errors as of `print_line`, options as of rich.
+    """Return a console on stdout for tables; errors as for `print_line`, options as in rich.
 
-    Nothing is cut or wrapped where stdout is no terminal.
+    If stdout is not a terminal, nothing is cut or wrapped.
     """
     from rich.console import Console
 
@@ -94,12 +94,12 @@ def report_console(**options: Any) -> Console:
 
 
 def report_table(*names: str, numbers: Sequence[str] = (), **options: Any) -> Table:
-    """Make a table whose cells are whole on every terminal.
+    """Return a table whose cells are never cut, on any terminal.
 
     Args:
-        names: headings of columns of text, which goes on in the next line where it is too long.
-        numbers: headings of the columns behind them, which stay on one line.
-        options: as of rich.
+        names: headings of text columns, which are wrapped.
+        numbers: headings of the columns after them, which stay on one line.
+        options: as in rich.
     """
     from rich.table import Table
 
@@ -112,7 +112,7 @@ def report_table(*names: str, numbers: Sequence[str] = (), **options: Any) -> Ta
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table; one that a terminal is too narrow for, the terminal wraps: nothing is cut."""
+    """Print a table; if it is wider than the terminal, the terminal wraps it, so nothing is cut."""
     needed = console.measure(table, options=console.options.update(width=UNCUT_WIDTH)).minimum
     width = console.width
     console.width = max(width, needed)
@@ -123,12 +123,12 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def on_terminal() -> bool:
-    """Tell whether progress may be shown: stderr is a terminal."""
+    """Tell whether progress can be shown, because stderr is a terminal."""
     return sys.stderr.isatty()
 
 
 def log_to_stderr() -> None:
-    """Let warnings and errors of the parts be logged, for commands without a log of their own."""
+    """Log warnings and errors to stderr, for commands without their own log."""
     from olr_pg.observability.logging_setup import WARNINGS, configure_logging
 
     configure_logging(WARNINGS)

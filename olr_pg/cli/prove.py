@@ -1,4 +1,6 @@
-"""``olr-pg prove``: scenarios of SQL in the source database, and whether they are read right."""
+"""``olr-pg prove``: runs SQL scenarios in the source database, and checks that they are decoded
+correctly.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,16 @@ def prove(
 ) -> None:
     """Check on your source database that each form of change is read correctly.
 
-    Runs scenarios of SQL in a scratch schema (section `prove` of the configuration; a DBA makes it
-    with sql/oracle/prove.sql), decodes their redo and judges it three ways: the rows at the start
-    plus the decoded changes must be the rows at each commit, as Oracle's flashback queries give
-    them; LogMiner must show the same changes, where it may be asked; and initial-load, run and
-    verify must end identical, in a schema of its own in the configured or the embedded PostgreSQL.
+    It runs SQL scenarios in a scratch schema (section `prove` of the configuration; a DBA creates
+    the schema with sql/oracle/prove.sql) and decodes their redo. It checks the result in three
+    ways. First, the initial rows plus the decoded changes must equal the rows at each commit, as
+    flashback queries return them. Second, LogMiner must show the same changes, if the account can
+    use it. Third, initial-load, run and verify must end with identical tables, in a separate schema
+    in the configured or embedded PostgreSQL.
 
-    Writes nothing outside of these two schemas and removes what it made, after a kill at its next
-    start. One that was interrupted goes on with the next scenario. Exit code 1 if anything differs.
+    It writes nothing outside these two schemas and removes what it has created; after a kill, at
+    its next start. An interrupted run continues with the next scenario. Exit code 1 if anything
+    differs.
     """
     from olr_pg.appliance.target import data_directory
     from olr_pg.load.initial import PRELOAD
@@ -88,7 +92,7 @@ def prove(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """Show how far it is on stderr, if that is a terminal."""
+    """Show the progress on stderr, if that is a terminal."""
     if not on_terminal():
         yield lambda _done, _all, _name: None
         return

@@ -1,4 +1,4 @@
-"""``olr-pg reload``: the running appliance reads its configuration again."""
+"""``olr-pg reload``: makes the running appliance reload its configuration."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 def reload(config: ConfigOption) -> None:
     """Make the running appliance read its configuration again, as SIGHUP does.
 
-    Taken without a restart: apply.tables, log, target.allow, target.limits, status.allow. Its log
-    says what was taken, and what needs a restart. A file with an error changes nothing.
+    These keys change without a restart: apply.tables, log, target.allow, target.limits,
+    status.allow. The appliance logs which changes took effect and which need a restart. A file with
+    an error changes nothing.
     """
     from olr_pg.config.environment import load_for_work
     from olr_pg.monitor.status_client import announced_process, ask_status

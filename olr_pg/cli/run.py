@@ -1,4 +1,4 @@
-"""``olr-pg run``: the appliance."""
+"""``olr-pg run``: runs the appliance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 TIME_FORMATS: Final = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"]
 FIRST_YEAR: Final = 1988
-"""Redo times begin there."""
+"""The year in which redo times begin."""
 
 
 class LogForm(StrEnum):
-    """The choices of ``--log-format``."""
+    """The values of ``--log-format``."""
 
     HUMAN = "human"
     JSON = "json"
@@ -129,7 +129,7 @@ def run(
 
 
 def _until(scn: int | None, time: datetime | None) -> Until | None:
-    """Return where the run ends; None where it does not."""
+    """Return where the run ends; None if it has no end."""
     if scn is not None and time is not None:
         raise typer.BadParameter("give --until-scn or --until-time, not both")
     if scn is None and time is None:

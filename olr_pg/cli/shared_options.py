@@ -1,4 +1,4 @@
-"""Options that several commands have, and what the configuration behind --config gives them."""
+"""Options that several commands share, and access to the configuration that --config names."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 
 def read_config(path: Path, target: str | None) -> Config:
-    """Read the configuration of one target, for a command that prints its result itself.
+    """Read the configuration of one target, for a command that prints its own result.
 
     Raises:
-        OlrPgError: 10xx the file, 1105, 1106 the target.
+        OlrPgError: 10xx errors of the file, 1105 or 1106 errors of the target.
     """
     from olr_pg.config.environment import load_for_work
     from olr_pg.config.model import secret_texts
@@ -60,7 +60,7 @@ def read_config(path: Path, target: str | None) -> Config:
 
 
 def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
-    """Open the Spark session that the configuration describes."""
+    """Open the configured Spark session."""
     from olr_pg.appliance.spark_settings import spark_settings
     from olr_pg.spark.session import get_session
 

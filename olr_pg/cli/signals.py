@@ -1,9 +1,9 @@
-"""What SIGTERM and SIGINT do to a command: the first one ends it in order, the second one at once.
+"""Handles SIGTERM and SIGINT in a command: the first one ends it in order, the second one at once.
 
-The first raises an exception in the main thread, so that every `finally` runs: sockets, Java,
-PostgreSQL. A command that has to end in time says so with `ends_within`: what has not ended by then
-is left to the system, as with SIGKILL. Replication loses nothing by that, as tests with SIGKILL
-show: what is confirmed is durable, and what is not comes again.
+The first signal raises an exception in the main thread, so that every `finally` runs: sockets,
+Java, PostgreSQL. A command that must end in time calls `ends_within`; after that time the process
+exits without further cleanup, as with SIGKILL. Replication loses nothing then, as tests with
+SIGKILL show: what is confirmed is durable, and the rest is delivered again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 
 _REPEAT_SECONDS: Final = 0.1
 _SAY_SECONDS: Final = 0.5
-"""What saying why may take: whoever reads stderr may not read it."""
+"""Maximum time to print the reason, because stderr may be blocked."""
 
 
 class _Ending:
@@ -35,10 +35,10 @@ class _Ending:
         self._bell: int | None = None
 
     def end_within(self, seconds: float) -> None:
-        """End the process so long after the first signal, from a thread that waits for it.
+        """End the process `seconds` after the first signal, by a thread that waits for the signal.
 
-        The thread is there before the signal: its handler must not take a lock, which the code that
-        it interrupts may hold.
+        The thread is started before the signal, because a signal handler must not take a lock that
+        the interrupted code may hold.
         """
         heard, self._bell = os.pipe()
 
@@ -50,7 +50,7 @@ class _Ending:
         threading.Thread(target=watch, name="olr-ending", daemon=True).start()
 
     def take(self, number: int, _frame: FrameType | None) -> NoReturn:
-        """Take a signal in the main thread."""
+        """Handle a signal in the main thread."""
         if self._is_told and not self._is_repeated:
             _end_at_once(number, "ended at once: a second signal came")
         if not self._is_told and self._bell is not None:
@@ -61,10 +61,10 @@ class _Ending:
         raise SystemExit(EXIT_TERMINATED)
 
     def raise_again(self, lost: sys.UnraisableHookArgs) -> None:
-        """Send a signal again whose exception was lost where none can be raised.
+        """Send a signal again if its exception was lost where none can be raised.
 
-        So it is in a callback of machine code, such as those in which kernels are compiled: the
-        command would go on as if nobody had told it to end.
+        This happens in a callback from native code, such as the compilation of kernels: the command
+        would continue as if it had received no signal.
         """
         number = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(lost.exc_type)
         if number is None:
@@ -84,7 +84,7 @@ _ending = _Ending()
 
 
 def take_signals() -> None:
-    """Let SIGTERM and SIGINT end the command that begins; only in the main thread."""
+    """Make SIGTERM and SIGINT end the command that begins; only in the main thread."""
     global _ending
     if threading.current_thread() is not threading.main_thread():
         return
@@ -96,7 +96,7 @@ def take_signals() -> None:
 
 
 def ends_within(seconds: float) -> None:
-    """Let the process end so long after a first signal, whatever keeps it."""
+    """Make the process end `seconds` after a first signal, even if something blocks."""
     _ending.end_within(seconds)
 
 

@@ -1,4 +1,6 @@
-"""``olr-pg simulate``: archived logs of a simulated database, its dictionary, its true changes."""
+"""``olr-pg simulate``: writes archived logs of a simulated database, its dictionary, and its true
+changes.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,13 @@ if TYPE_CHECKING:
 THREADS_MAX: Final = 8
 USUAL: Final = RowShape()
 LOG_SECONDS: Final = 10
-"""Redo of so much time fits a log, with ``--live``."""
+"""Seconds of redo in a log, with ``--live``."""
 LOGS_PER_SIZE: Final = 16
-"""A log has a sixteenth of what a simulation writes."""
+"""A log contains a sixteenth of the redo of a simulation."""
 
 
 class Release(StrEnum):
-    """The choices of ``--version``."""
+    """The values of ``--version``."""
 
     R11_2 = "11.2"
     R12_1 = "12.1"
@@ -51,7 +53,7 @@ class Release(StrEnum):
 
 
 class BlockSize(StrEnum):
-    """The choices of ``--block-size``."""
+    """The values of ``--block-size``."""
 
     B512 = "512"
     B1024 = "1024"
@@ -427,7 +429,7 @@ def _check_live(options: LiveOptions, threads: int) -> None:
 
 @contextmanager
 def _writing_to(directory: Path) -> Iterator[None]:
-    """Report what the file system refuses."""
+    """Report errors of the file system."""
     try:
         yield
     except BrokenPipeError:
@@ -466,7 +468,7 @@ def _serve(
     *,
     as_json: bool,
 ) -> None:
-    """Serve until interrupted; say first how to reach it, but for a program, which gets JSON first.
+    """Serve until interrupted; first print how to connect, or the JSON record for a program.
 
     Args:
         place: the port, and the seconds between two archived logs.
@@ -494,7 +496,7 @@ def _print(record: dict[str, Any], *, as_json: bool) -> None:
 
 
 def interruption() -> threading.Event:
-    """Set by Ctrl-C or SIGTERM, which then end the work instead of breaking it off."""
+    """Return an event that Ctrl-C or SIGTERM sets, so that the work ends in order."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -502,7 +504,7 @@ def interruption() -> threading.Event:
 
 
 def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str, Any]:
-    """Return what was written, as ``--json`` prints it."""
+    """Return what was written in the form that ``--json`` prints."""
     from olr_pg.simulator.fields.redo_format import COMPATIBLE
 
     shape, redo = summary.shape, summary.shape.redo

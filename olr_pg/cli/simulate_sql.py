@@ -1,4 +1,4 @@
-"""``olr-pg simulate --sql``: a file of SQL carried out, and a server that takes more."""
+"""``olr-pg simulate --sql``: executes a file of SQL, and a server that executes more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> Summary:
-    """Carry out the SQL of a file; return the extent of what was written."""
+    """Execute a file of SQL; return the amount of what was written."""
     from olr_pg.proving.scenario import read_scenario
     from olr_pg.simulator.sql.recorded_files import simulate_script
 
@@ -29,10 +29,10 @@ def simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> Summ
 def serving_sql(
     seed: int, out: Path, file: Path, shape: DatabaseShape, place: tuple[int, float]
 ) -> Iterator[StandIn]:
-    """Carry out the SQL of a file, and take more on a port within the context.
+    """Execute a file of SQL, and serve a port that executes more while the context is active.
 
     Args:
-        place: the port, and the seconds after which a log is switched.
+        place: the port, and the seconds between log switches.
     """
     from olr_pg.proving.scenario import read_scenario
     from olr_pg.simulator.oracle_net.sql_serving import SqlServer

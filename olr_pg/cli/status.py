@@ -1,4 +1,4 @@
-"""``olr-pg status``: how the running appliance is."""
+"""``olr-pg status``: shows the state of the running appliance."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _print(console: Console, record: dict[str, Any]) -> None:
 
 
 def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
-    """Say who replicates what from where to where, and how far that is."""
+    """Return who replicates from where to where, and the positions."""
     identity, source, port = record["identity"], record["source"], record["port"]
     places = (identity["source"], identity["container"], identity["source_place"])
     age = record["archive_seconds"]
@@ -108,7 +108,7 @@ def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _amounts(record: dict[str, Any]) -> dict[str, str]:
-    """Say what waits and how fast it goes, and what this process takes."""
+    """Return the amounts that wait, the rates, and the resources of the process."""
     port, rates, process = record["port"], record["rates"], record["process"]
     bound = f" of {port['bytes_max'] / 2**20:.0f}" if port["bytes_max"] else ""
     return {
@@ -131,7 +131,7 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _scn(position: int | None) -> str:
-    """Say an SCN; without one nobody has come to any."""
+    """Format an SCN; “none yet” if unknown."""
     return str(position) if position else "none yet"
 
 
@@ -166,7 +166,7 @@ def _tables(record: dict[str, Any]) -> Table:
 
 
 def _left_out(source: dict[str, Any]) -> str:
-    """Say what was decoded and is not delivered; empty where that is nothing."""
+    """Describe what was decoded and is not delivered; empty if nothing."""
     counts = {
         "rows by the filter": source["rows_filtered"],
         "whole transactions by the filter": source["transactions_filtered"],
@@ -177,7 +177,7 @@ def _left_out(source: dict[str, Any]) -> str:
 
 
 def _verified(table: dict[str, Any], at: float) -> str:
-    """Say how old the proof is that the table is equal, where there is one."""
+    """Describe when the table was last found equal to the source's, if it was."""
     if table.get("verified_at") is None:
         return ""
     said = counted(table["differences"], "row") + " DIFFER" if table["differences"] else "equal"

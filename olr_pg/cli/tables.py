@@ -1,4 +1,4 @@
-"""``olr-pg tables``: which tables are replicated, and changes of that while replication goes on."""
+"""``olr-pg tables``: shows which tables are replicated, and changes them while replication runs."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ ByOption = Annotated[
 
 @app.callback()
 def tables() -> None:
-    """Tables: which are replicated, and changes of that while replication goes on.
+    """List, pause, resume, add and remove replicated tables.
 
-    All of this works whether `olr-pg run` runs or not, through the target and `context.data`; what
-    runs takes it over within seconds.
+    These commands work with and without a running `olr-pg run`. They write to the target and to
+    `context.data`; a running appliance applies the change within seconds.
     """
 
 
@@ -64,7 +64,7 @@ def tables() -> None:
 def list_tables(
     config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the tables that the target knows, and whether they go on."""
+    """List the replicated tables and their states."""
     from olr_pg.applier.stopped.pausing import read_pause
     from olr_pg.applier.stopped.table_states import read_table_states
 
@@ -96,10 +96,10 @@ def pause(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pause tables: their changes are held in the target, in order; the others go on.
+    """Pause tables: their changes are held in the target, in order. Other tables continue.
 
-    With --all the whole subscription rests instead: what has been received is applied, nothing more
-    is taken, and the archived logs must be kept until it goes on. A pause lasts over restarts.
+    With --all the whole subscription is paused instead: received changes are applied, and nothing
+    more is received. Keep the archived logs until you resume it. A pause survives restarts.
     """
     from olr_pg.applier.stopped.pausing import pause_all, pause_table
 
@@ -128,9 +128,9 @@ def resume(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let paused tables go on: what is held of them is applied, in order.
+    """Resume paused tables: their held changes are applied, in order.
 
-    Exit code 1 if one stops with an error then.
+    Exit code 1 if a table then stops with an error.
     """
     from olr_pg.applier.stopped.pausing import paused_tables, resume_all, unpause_table
 
@@ -168,11 +168,11 @@ def add(
     by: ByOption = None,
     target_name: TargetOption = None,
 ) -> None:
-    """Replicate more tables: load their rows, then take their changes; the others go on.
+    """Replicate more tables: load their rows, then replicate their changes. Other tables continue.
 
-    The load is that of `initial-load`, as of an SCN of its own; one that was interrupted goes on.
-    Then the applier begins anew with the longer list, at the load's SCN for the new tables; that
-    takes seconds. The list is kept in `context.data/tables.json`, beside `apply.tables`.
+    It loads the rows like `initial-load`, as of a new SCN; an interrupted load continues. Then the
+    applier restarts with the longer list, from the load's SCN for the new tables; this takes
+    seconds. The list is stored in `context.data/tables.json`, in addition to `apply.tables`.
     """
     from olr_pg.cli.migration.load import load_tables
 
@@ -191,7 +191,7 @@ def add(
 
 
 def _check_targets(config: Config, names: Sequence[str]) -> None:
-    """Refuse tables whose targets do not fit, as a load does.
+    """Refuse tables whose targets are unfit, as a load does.
 
     Raises:
         OlrPgError: 5040–5043.
@@ -216,10 +216,10 @@ def remove(
     by: ByOption = None,
     target_name: TargetOption = None,
 ) -> None:
-    """Replicate tables no more; the others go on. Their rows stay in the target as they are.
+    """Stop replicating tables. Their rows stay in the target. Other tables continue.
 
-    What the target knows of how far they are is forgotten: to replicate one again it must be loaded
-    again (`olr-pg tables add`, with an empty table).
+    Their positions are deleted from the target. To replicate a table again, empty it and load it
+    again (`olr-pg tables add`).
     """
     from olr_pg.load.load_progress import TableLoadProgress
 
@@ -251,7 +251,7 @@ def parse_name(text: str) -> TableName:
     """Parse OWNER.NAME.
 
     Raises:
-        OlrPgError: 3018, it is none.
+        OlrPgError: 3018, it is no such name.
     """
     from olr_pg.config.names import TableName
     from olr_pg.dictionary.selection import parse_table_name
@@ -274,7 +274,8 @@ def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
 def _check_there(
     config: Config, connection: Connection[Any], settings: ApplierSettings, names: Sequence[str]
 ) -> None:
-    """See whether patterns or a query name these tables: in the target's ledger, or the source.
+    """Check that the tables exist in the target's ledger or in the source, if patterns or a query
+    select them.
 
     Raises:
         OlrPgError: 8015, one is in neither.
@@ -299,10 +300,10 @@ def _take(
     added: Sequence[str] = (),
     removed: Sequence[str] = (),
 ) -> None:
-    """Write the changes down, and wait until a running appliance has taken them.
+    """Write the changes, and wait until a running appliance has adopted them.
 
     Raises:
-        OlrPgError: 8015 they cannot be written, 8016 it does not take them.
+        OlrPgError: 8015 they cannot be written, 8016 the appliance does not adopt them.
     """
     from olr_pg.config.changed_tables import write_changes
 
@@ -326,7 +327,7 @@ def _take(
 
 
 def _tables_at_work(config: Config) -> set[str] | None:
-    """Return the tables of the running appliance; None where none runs, or cannot be asked."""
+    """Return the tables of the running appliance; None if none runs or it does not answer."""
     from olr_pg.monitor.status_client import ask_status
 
     page = f"status.json?target={config.name}" if config.name else "status.json"
@@ -352,10 +353,10 @@ def _known(
     settings: ApplierSettings,
     names: Sequence[str],
 ) -> list[str]:
-    """Return the names as the ledger or the configuration has them.
+    """Return the names as in the ledger or the configuration.
 
     Raises:
-        OlrPgError: 8013, a table cannot be paused by itself.
+        OlrPgError: 8013, a table cannot be paused individually.
     """
     from olr_pg.applier.settings import Consistency
     from olr_pg.applier.stopped.table_states import read_table_states
@@ -381,7 +382,7 @@ def _target(settings: ApplierSettings, name: str) -> str:
 
 
 def _who(by: str | None) -> str:
-    """Return who runs this command."""
+    """Return the name of the user who runs this command."""
     import getpass
     import socket
 

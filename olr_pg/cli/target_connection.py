@@ -1,4 +1,6 @@
-"""The target of a command that needs nothing else: a connection, and the settings for applying."""
+"""Opens the target for commands that need nothing else: a connection, and the applier's
+settings.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,14 @@ def open_settings(
 
 @contextmanager
 def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
-    """Open a connection to the target, with the settings for applying there.
+    """Open a connection to the target; return it with the applier's settings.
 
     Args:
-        config: of one target by itself.
+        config: with one target only.
 
     Raises:
-        OlrPgError: 1091 it has no target, 5003 the target cannot be reached, 5015 its ledger.
+        OlrPgError: 1091 there is no target, 5003 the target cannot be reached, 5015 errors of the
+            ledger.
     """
     from olr_pg.appliance.appliance import applier_settings
     from olr_pg.appliance.container_names import containers_of

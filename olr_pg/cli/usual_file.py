@@ -1,4 +1,4 @@
-"""The configuration file of a command where nobody names one."""
+"""Finds the default configuration file for commands without --config."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Final
 from olr_pg.errors import Code, OlrPgError
 
 USUAL_FILES: Final = (Path("olr-pg.json"), Path("configs", "Replicator.json"))
-"""The configuration where none is named, from the working directory; the second is OLR's."""
+"""The default configuration files, relative to the working directory; the second is OLR's."""
 
 
 def usual_file() -> Path:
-    """Choose the file that is read where neither the command line nor the environment names one.
+    """Return the configuration file to read if neither the command line nor the environment names
+    one.
 
     Raises:
-        OlrPgError: 1120, none is there.
+        OlrPgError: 1120, none of them exists.
     """
     for file in USUAL_FILES:
         if file.is_file():

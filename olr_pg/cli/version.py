@@ -20,14 +20,14 @@ def version_of_package() -> str:
 
 
 def shipped_files() -> Path | None:
-    """Return the folder that has `sql/` and `configs/`; None where they are not installed."""
+    """Return the folder with `sql/` and `configs/`; None if they are not installed."""
     installed = Path(sysconfig.get_path("data")) / "share" / "olr-pg"
     checkout = Path(__file__).resolve().parents[2]
     return next((place for place in (installed, checkout) if (place / "sql").is_dir()), None)
 
 
 def platform_text() -> str:
-    """Operating system, machine and Python, for logs and reports."""
+    """Return operating system, machine and Python version, for logs and reports."""
     return (
         f"{platform.system()} {platform.release()} {platform.machine()},"
         f" Python {platform.python_version()}"
@@ -45,7 +45,7 @@ def version(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
-    """Print the version, the platform, and where the scripts in `sql/` and the examples are."""
+    """Print the version, the platform, and the folders of the SQL scripts and the examples."""
     files = shipped_files()
     if as_json:
         print_json(

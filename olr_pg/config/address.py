@@ -1,4 +1,4 @@
-"""Network addresses as the configuration writes them: ``host:port``, ``:port``, ``[v6]:port``."""
+"""Parses network addresses in the configuration: ``host:port``, ``:port``, ``[v6]:port``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _BACKLOG: Final = 64
 
 
 class Address(NamedTuple):
-    """A host (name or numeric address, IPv6 without brackets) and a TCP port; port 0 = any free."""
+    """A host (name or numeric address, IPv6 without brackets) and a TCP port; port 0 means any free
+    port.
+    """
 
     host: str
     port: int
@@ -53,10 +55,10 @@ def parse_address(text: str) -> Address:
 
 
 def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
-    """Tell whether a peer at that numeric address may talk to a port with that allow-list.
+    """Tell whether a peer at a numeric address may use a port with this allow-list.
 
-    Loopback always may; without a list everybody may. An IPv4 address that an IPv6 socket reports
-    (``::ffff:10.0.0.1``) counts as the IPv4 address.
+    Loopback is always allowed; without a list, everyone is. An IPv4 address that an IPv6 socket
+    reports (``::ffff:10.0.0.1``) counts as the IPv4 address.
     """
     if networks is None:
         return True
@@ -67,7 +69,7 @@ def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
 
 
 def listen(address: Address) -> socket.socket:
-    """Open a socket that listens on the address; port 0 is any free one.
+    """Open a socket that listens on the address; port 0 means any free port.
 
     Raises:
         OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.

@@ -1,8 +1,9 @@
-"""Changes of `apply.tables` that were made with `olr-pg tables`, kept beside the configuration.
+"""Stores the changes of `apply.tables` that `olr-pg tables` makes, separately from the
+configuration.
 
-They are in a file of ``context.data``, so that a configuration that nobody may write (a ConfigMap,
-a file of somebody else) stays as it is, and a restart has them. Whoever reads the configuration
-has them too: one list of tables holds for `run`, `verify`, `cutover` and all the others.
+They are in a file of ``context.data``. So a read-only configuration (such as a ConfigMap) does not
+change, and a restart keeps the changes. Every command that reads the configuration applies them, so
+`run`, `verify`, `cutover` and the others use the same list of tables.
 """
 
 from __future__ import annotations
@@ -26,31 +27,33 @@ _AGAIN: Final = "remove the file, then add and remove the tables again that it h
 
 
 class TableChanges(NamedTuple):
-    """Tables that are replicated, or not, beside what `apply.tables` says."""
+    """Tables that are added to the list in `apply.tables`, or removed from it."""
 
     added: tuple[TableName, ...] = ()
     removed: tuple[TableName, ...] = ()
 
     def plus(self, names: Sequence[TableName]) -> TableChanges:
-        """Add tables."""
+        """Return the changes with more tables added."""
         more = tuple(name for name in names if name not in (*self.added, *self.removed))
         kept = tuple(name for name in self.removed if name not in names)
         back = tuple(name for name in names if name in self.removed)
         return TableChanges((*self.added, *more, *back), kept)
 
     def minus(self, names: Sequence[TableName]) -> TableChanges:
-        """Remove tables."""
+        """Return the changes with tables removed."""
         kept = tuple(name for name in self.added if name not in names)
         more = tuple(name for name in names if name not in self.removed)
         return TableChanges(kept, (*self.removed, *more))
 
     def names(self, configured: Sequence[TableName]) -> tuple[TableName, ...]:
-        """Return the tables of a list with the changes."""
+        """Return a list of tables with the changes applied."""
         kept = tuple(name for name in configured if name not in self.removed)
         return (*kept, *(name for name in self.added if name not in kept))
 
     def query(self, configured: str) -> str:
-        """Return a TableList query with the changes; its columns are OWNER and TABLE_NAME."""
+        """Return a TableList query with the changes applied; its columns are OWNER and
+        TABLE_NAME.
+        """
         if not any(self):
             return configured
         without = " AND ".join(
@@ -72,10 +75,10 @@ def _text(name: str) -> str:
 
 
 def read_table_changes(path: Path) -> TableChanges:
-    """Read the changes; none where there is no file.
+    """Read the changes; empty if there is no file.
 
     Raises:
-        OlrPgError: 8015 the file is not one of these, 4035 it is of a newer version.
+        OlrPgError: 8015 the file has another format, 4035 it is of a newer version.
     """
     try:
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Connect strings of PostgreSQL: libpq must be able to read them, with the whole password."""
+"""Validates PostgreSQL connect strings: libpq must parse them, with the whole password."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _is_connection(text: str) -> bool:
-    """Tell whether libpq can read a connect string, and knows its parameters."""
+    """Tell whether libpq can parse a connect string and knows its parameters."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 
@@ -26,9 +26,10 @@ def _is_connection(text: str) -> bool:
 
 
 def _is_cut_short(parameters: Mapping[str, object]) -> bool:
-    """Tell whether a part of a password was taken for something else: errors would name that.
+    """Tell whether part of a password was parsed as something else, which error messages would then
+    print.
 
-    libpq ends the password of a URL at its first @, and takes no password where a / comes before.
+    libpq ends the password of a URL at its first @, and reads no password if a / comes before it.
     """
     hosts = str(parameters.get("host", "")).split(",")
     ports = str(parameters.get("port", "")).split(",")
@@ -58,7 +59,7 @@ def _postgres_connection(value: SecretStr) -> SecretStr:
 
 
 PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
-"""How to connect to a PostgreSQL that is there."""
+"""The connect string of an existing PostgreSQL server."""
 
 PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
-"""The same, or "embedded"."""
+"""The connect string of an existing server, or "embedded"."""

@@ -1,7 +1,7 @@
-"""The process's environment, which every child inherits, without what the configuration names.
+"""Removes variables that the configuration refers to from the process's environment.
 
-A variable that a configuration refers to holds a secret, as a rule. Java, Spark's workers and
-PostgreSQL have no use for it, and what is in their environment is in that of all they start.
+Such a variable usually contains a secret. Java, Spark's workers and PostgreSQL do not need it, and
+every process that they start would inherit it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _KEPT: Final = frozenset(
         *("TNS_ADMIN", "TZ", "USER", "XDG_CACHE_HOME"),
     }
 )
-"""What programs need that a configuration may refer to as well."""
+"""Variables that programs need; they stay even if the configuration refers to them."""
 
 
 class Environment(Mapping[str, str]):
-    """The environment as it was when this was made; remembers what is asked for.
+    """The environment as it was when the object was made; it records which variables are read.
 
     Attributes:
-        named: the variables that were asked for.
+        named: the variables that were read.
     """
 
     def __init__(self) -> None:
@@ -48,20 +48,22 @@ class Environment(Mapping[str, str]):
         return len(self._values)
 
     def withheld(self) -> dict[str, str]:
-        """Return what was asked for: for a process that reads the same configuration."""
+        """Return the variables that were read, for a process that reads the same configuration."""
         return {name: self._values[name] for name in self.named if name in self._values}
 
     def withhold(self) -> None:
-        """Take what was asked for out of the process's own environment: children get none of it."""
+        """Remove the variables that were read from the process's environment, so that children do
+        not inherit them.
+        """
         for name in self.named - _KEPT:
             os.environ.pop(name, None)
 
 
 def load_for_work(path: Path | str, environment: Environment | None = None) -> Config:
-    """Read the configuration for a command whose processes do not inherit its secrets.
+    """Load the configuration for a command whose child processes must not inherit its secrets.
 
     Args:
-        environment: of an earlier load, where the file is read again.
+        environment: of an earlier load, if the file is loaded again.
 
     Raises:
         OlrPgError: as `load_config`.

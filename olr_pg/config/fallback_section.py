@@ -1,4 +1,4 @@
-"""`fallback`: the way back from PostgreSQL to Oracle after the cut-over (fallback.md)."""
+"""`fallback`: replication from PostgreSQL back to Oracle after the cut-over (fallback.md)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from olr_pg.config.fields import ConfigAddress, OracleServer, Secret, problem
 from olr_pg.config.section import Section
 
 LEDGER: Final = "OLR_PG_FALLBACK"
-"""The table in the account's schema that says what has arrived in Oracle. Every transaction of the
-way back changes it, which tells these transactions from all others in Oracle's redo."""
+"""The table in the account's schema that records what was applied to Oracle. Every transaction of
+the fallback changes it, which distinguishes these transactions in Oracle's redo.
+"""
 
 _SLOT: Final = re.compile(r"[a-z0-9_]{1,63}")
 _REPLACED: Final = re.compile(r"[^a-z0-9_]")
@@ -25,16 +26,16 @@ def _slot_name(name: str) -> str:
 
 
 def account_name(user: str) -> str:
-    """Return a user's name as Oracle's dictionary has it."""
+    """Return a user's name as in Oracle's dictionary."""
     quoted = len(user) > 2 and user[0] == user[-1] == '"'
     return user[1:-1] if quoted else user.upper()
 
 
 class FallbackPolicies(Section):
-    """`fallback.policies`: what becomes of values that Oracle cannot hold as they are.
+    """`fallback.policies`: what to do with values that Oracle cannot store unchanged.
 
     `refuse` stops the table with an error that names the row and the column. The other policies
-    change the value, and record that they did.
+    change the value and record that.
     """
 
     empty_text: Literal["null", "blank", "refuse"] = Field(
@@ -80,7 +81,7 @@ class FallbackPolicies(Section):
 
 
 class Fallback(Section):
-    """`fallback`: which account brings changes of PostgreSQL into Oracle, and how."""
+    """`fallback`: the account that applies PostgreSQL's changes to Oracle, and its settings."""
 
     user: str = Field(min_length=1, description="the account that writes (sql/oracle/fallback.sql)")
     password: Secret = Field(description="the password of this user; as `source.password`")
@@ -122,20 +123,20 @@ class Fallback(Section):
 
     @property
     def owner(self) -> str:
-        """The schema of the ledger: the user, as Oracle's dictionary has it."""
+        """The schema of the ledger: the user's name as in Oracle's dictionary."""
         return account_name(self.user)
 
     @property
     def ledger(self) -> str:
-        """``OWNER.NAME`` of the ledger, as Oracle's dictionary has it."""
+        """``OWNER.NAME`` of the ledger, as in Oracle's dictionary."""
         return f"{self.owner}.{LEDGER}"
 
     def slot_of(self, subscription: str) -> str:
-        """Return the slot's name for a subscription."""
+        """Return the name of a subscription's slot."""
         if self.slot is not None:
             return self.slot
         return f"olr_pg_fallback_{_REPLACED.sub('_', subscription.lower())}"[:63]
 
     def publication_of(self, subscription: str) -> str:
-        """Return the publication's name for a subscription."""
+        """Return the name of a subscription's publication."""
         return self.publication or self.slot_of(subscription)

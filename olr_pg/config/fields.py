@@ -1,7 +1,7 @@
-"""Field types of the configuration: each turns a JSON value into one of ours or says why not.
+"""Field types of the configuration: each converts a JSON value, or reports why it cannot.
 
-Their errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM` with the expectation in
-words; `problems` prints them. Values of secrets never get into an error.
+Errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM` with a description of the
+expected value; `problems` prints them. Errors never contain values of secrets.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ SECRET_PROBLEM: Final = "olr_pg_secret"  # noqa: S105 - an error type
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """Holds what references inside a configuration file are resolved against.
+    """What references in a configuration file are resolved against.
 
     Attributes:
         folder: the folder of the file; relative paths start here.
-        environ: the environment that ``${ENV_NAME}`` means.
+        environ: the environment for ``${ENV_NAME}``.
     """
 
     folder: Path = field(default_factory=Path.cwd)
@@ -68,7 +68,9 @@ class LoadContext:
 def problem(
     expected: str, *, show: Literal["value", "kind", "nothing"] = "value"
 ) -> PydanticCustomError:
-    """Make the error for an unexpected value; `show` says how much of it may be printed."""
+    """Return the error for an unexpected value; `show` determines how much of the value may be
+    printed.
+    """
     return PydanticCustomError(PROBLEM, "expected {expected}", {"expected": expected, "show": show})
 
 
@@ -115,13 +117,15 @@ Secret = Annotated[
 
 
 class _NoReference(str):
-    """A text that names no file of a secret, whatever it begins with."""
+    """A text that is never a reference to a secret file, whatever it begins with."""
 
     __slots__ = ()
 
 
 def _settings(value: object) -> object:
-    """Tell URLs from secrets: ``file:`` begins a reference only where the property is a secret."""
+    """Distinguish URLs from secrets: ``file:`` begins a reference only in a property that contains
+    a secret.
+    """
     if not isinstance(value, dict):
         return value
     return {
@@ -131,7 +135,7 @@ def _settings(value: object) -> object:
 
 
 def is_secret_property(key: object) -> bool:
-    """Tell whether a Spark property of that name holds a secret."""
+    """Tell whether a Spark property of that name contains a secret."""
     return bool(_SECRET_PROPERTY.search(str(key))) and not _PLACE_PROPERTY.search(str(key))
 
 
@@ -161,7 +165,7 @@ Setting = Annotated[
     BeforeValidator(_setting),
     WithJsonSchema({"type": ["string", "number", "boolean", "object"]}),
 ]
-"""A value of `spark.conf`; may hold ``${ENV_NAME}`` and is never printed."""
+"""A value of `spark.conf`; it can contain ``${ENV_NAME}`` and is never printed."""
 
 Settings = Annotated[dict[str, Setting], BeforeValidator(_settings)]
 """`spark.conf`."""
@@ -192,7 +196,7 @@ def _path(value: object, info: ValidationInfo) -> object:
 
 
 def _normal(path: Path) -> Path:
-    """Return the path without ``..``, where no link makes that another place."""
+    """Return the path without ``..``, unless a symbolic link would change its meaning."""
     shorter = Path(os.path.normpath(path))
     return shorter if os.path.realpath(shorter) == os.path.realpath(path) else path
 
@@ -203,7 +207,7 @@ ConfigPath = Annotated[
     Field(strict=False),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
-"""A path of the file; relative ones start at the folder of the configuration file."""
+"""A path in the file; relative paths start at the folder of the configuration file."""
 
 
 def _one_or_many(value: object) -> object:
@@ -439,22 +443,22 @@ PathMapping = Annotated[
         }
     ),
 ]
-"""Pairs (path as Oracle names it, path here); the first prefix that fits wins.
+"""Pairs (path in Oracle, path on this host); the first matching prefix is used.
 
-A relative path here starts at the folder of the configuration file.
+A relative path on this host starts at the folder of the configuration file.
 """
 
 
 READS_VERSION: Final = 1
-"""The newest major version of the configuration that this program reads.
+"""The newest major version of the configuration that this program supports.
 
-A file's minor version is not looked at: what a newer one may add is a key, and an unknown key is
+A file's minor version is ignored: a newer minor version can only add keys, and an unknown key is
 refused by its name.
 """
 
 
 def major_version(value: object) -> int | None:
-    """Read the major version that a file's `version` names; None where it is none.
+    """Return the major version from a file's `version`; None if it is invalid.
 
     Args:
         value: a number, or text such as "1", "1.2", "v1.2.3", "1.3.0-beta".

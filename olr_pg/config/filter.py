@@ -1,4 +1,4 @@
-"""`filter`: what is left out of what is delivered."""
+"""`filter`: what is not delivered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Xids = Annotated[tuple[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")], ...], 
 
 
 class TableFilter(Section):
-    """`filter.tables`: which tables of a TableList are left out."""
+    """`filter.tables`: which tables of a TableList are not delivered."""
 
     include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty: all tables")
     exclude: Patterns = Field(
@@ -54,7 +54,7 @@ RowFilters = Annotated[tuple[RowFilter, ...], Field(strict=False)]
 
 
 class TransactionFilter(Section):
-    """`filter.transactions`: whose transactions are left out."""
+    """`filter.transactions`: whose transactions are not delivered."""
 
     login_users: Patterns = Field(default=(), description="patterns of the session's login name")
     os_users: Patterns = Field(default=(), description="patterns of the client's user name")
@@ -65,7 +65,7 @@ class TransactionFilter(Section):
 
 
 class Filter(Section):
-    """`filter`: what is left out of everything that is delivered."""
+    """`filter`: what is not delivered to any target."""
 
     tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
     columns: dict[str, Patterns] = Field(

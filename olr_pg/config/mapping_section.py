@@ -1,4 +1,6 @@
-"""`apply.types`, `apply.columns` and `apply.policies`: what a source column is in the target."""
+"""`apply.types`, `apply.columns` and `apply.policies`: how source columns are represented in the
+target.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _DEFAULT_PAIRS: Final = tuple("/".join(pair) for pair in BOOLEAN_PAIRS)
 
 
 class ValuePolicies(Section):
-    """`apply.policies`: what becomes of values that PostgreSQL cannot hold as they are.
+    """`apply.policies`: what to do with values that PostgreSQL cannot store unchanged.
 
     The keys are those of `olr_pg.datatypes.policies.Policies`.
     """
@@ -68,11 +70,11 @@ def _pairs(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Pairs = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_pairs)]
-"""Texts as "Y/N": what stands for true, and for false."""
+"""Texts such as "Y/N": the value for true, and the value for false."""
 
 
 def pairs_of(texts: tuple[str, ...]) -> BooleanPairs:
-    """Return the pairs as the datatypes take them."""
+    """Return the pairs in the form of the datatypes."""
     return tuple((text.partition("/")[0], text.partition("/")[2]) for text in texts)
 
 
@@ -102,7 +104,7 @@ Flags = Annotated[tuple[Annotated[str, AfterValidator(_flag_type)], ...], Field(
 
 
 class TypesSection(Section):
-    """`apply.types`: which PostgreSQL types new tables get, where not the default's."""
+    """`apply.types`: the PostgreSQL types of new tables, where they differ from the default."""
 
     integers: Integers = Field(
         default="fitting",
@@ -139,7 +141,7 @@ class TypesSection(Section):
 
 
 class ColumnSection(Section):
-    """An entry of `apply.columns`: a choice for the columns that fit its pattern."""
+    """An entry of `apply.columns`: settings for the columns that match its pattern."""
 
     type: Annotated[str, AfterValidator(_type_name)] | None = Field(
         default=None, description="the type of new target columns"
@@ -151,5 +153,5 @@ class ColumnSection(Section):
 
     @property
     def choice(self) -> ColumnChoice:
-        """The entry as the datatypes take it."""
+        """The entry in the form of the datatypes."""
         return ColumnChoice(self.type or "", self.name or "", pairs_of(self.boolean_values))

@@ -1,7 +1,7 @@
-"""The configuration: OLR's own JSON file and this project's extensions, as immutable values.
+"""The configuration: OLR's JSON file with this project's extensions, as immutable values.
 
-The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is
-strict (a string is never taken for a number) and unknown keys are refused.
+The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is strict
+(a string is never accepted for a number), and unknown keys are refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 MIB: Final = 1024 * 1024
 
 DATA: Final = "olr_data"
-"""`context.data` where the file does not say, as in OLR."""
+"""The default of `context.data`, as in OLR."""
 
 _PASSWORD_PART: Final = re.compile(
     r"""://[^\s:/@]*:([^\s/]+)@|password=('(?:[^'\\]|\\.)*'|[^\s&]+)""", re.IGNORECASE
@@ -70,11 +70,11 @@ SHUTDOWN_SECONDS: Final = 10.0
 
 ONE_TARGET: Final = "[one]"
 SEVERAL_TARGETS: Final = "[several]"
-"""Marks in places of errors: which form `target` has."""
+"""Marks in locations of errors that `target` is a list."""
 
 
 class Memory(Section):
-    """`context.memory`: how much decoded data may wait."""
+    """`context.memory`: limits on decoded data in memory."""
 
     min_mb: int = Field(
         default=16,
@@ -186,7 +186,7 @@ class Target(Section):
 
 
 class DdlSection(Section):
-    """`apply.ddl`: what the target does where the source's tables are altered."""
+    """`apply.ddl`: what to do in the target when the source's tables are altered."""
 
     add_column: Literal["follow", "stop"] = Field(
         default="follow", description="a new column, with the default for existing rows"
@@ -232,7 +232,7 @@ class DdlSection(Section):
     )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind of DDL on a known table, as its key is spelled, with its policy."""
+        """Yield each kind of DDL on a known table, under the name of its key, with its policy."""
         for name in type(self).model_fields.keys() - {"new_table"}:
             yield name.replace("_", "-"), getattr(self, name)
 
@@ -367,36 +367,36 @@ class Apply(Section):
 
     @property
     def changes(self) -> TableChanges:
-        """What `olr-pg tables` has changed of `tables`."""
+        """The changes that `olr-pg tables` has made to `tables`."""
         return self._changes
 
     def with_changes(self, changes: TableChanges) -> Self:
-        """Make a copy in which these changes hold, and no others."""
+        """Return a copy with exactly these changes."""
         copy = self.model_copy()
         copy._changes = changes
         return copy
 
     @property
     def embedded(self) -> bool:
-        """Is true where the target is the embedded PostgreSQL."""
+        """True if the target is the embedded PostgreSQL."""
         return self.connect_string.get_secret_value() == "embedded"
 
     @property
     def ending_seconds(self) -> float:
-        """Seconds after a signal until the process has ended."""
+        """Maximum seconds from a signal until the end of the process."""
         if self.shutdown_seconds is not None:
             return self.shutdown_seconds
         return max(SHUTDOWN_SECONDS, self.drain_seconds + 2)
 
     @property
     def value_policies(self) -> Policies:
-        """`policies` as the datatypes take them."""
+        """`policies` in the form of the datatypes."""
         pairs = pairs_of(self.types.boolean_values)
         return Policies(**self.policies.model_dump(), boolean_pairs=pairs)
 
     @property
     def choices(self) -> Choices:
-        """`names`, `types` and `columns` as the datatypes take them."""
+        """`names`, `types` and `columns` in the form of the datatypes."""
         types = self.types
         return Choices(
             integers=types.integers,
@@ -413,7 +413,7 @@ class Apply(Section):
 
     @property
     def table_query(self) -> str:
-        """The TableList query, also where the file lists names; with all changes."""
+        """The TableList query, also if the file lists names; with all changes."""
         names, tables = self.table_names, self.tables
         if names is None:
             query = tables if isinstance(tables, str) else table_list_query(tables)
@@ -422,14 +422,14 @@ class Apply(Section):
 
     @property
     def table_names(self) -> tuple[TableName, ...] | None:
-        """The listed tables, with all changes; None where the file gives a query or patterns."""
+        """The listed tables, with all changes; None if the file has a query or patterns."""
         named = () if isinstance(self.tables, str) else self.tables
         listed = tuple(one for one in named if isinstance(one, TableName))
         return self._changes.names(listed) if listed and listed == named else None
 
 
 class NamedTarget(Target):
-    """An entry of `target` where that is a list: one of several targets."""
+    """An entry of `target`, if that is a list of targets."""
 
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$",
@@ -519,11 +519,11 @@ class Config(Section):
 
     @property
     def file(self) -> str:
-        """The absolute path of the file that it was read from; empty where it is of none."""
+        """The absolute path of the file; empty if the configuration is not from a file."""
         return self._file
 
     def of_file(self, path: str) -> Self:
-        """Make a copy that knows the file that it was read from."""
+        """Return a copy that records the file that it was read from."""
         copy = self.model_copy()
         copy._file = path
         return copy
@@ -547,10 +547,10 @@ class Config(Section):
 
     @property
     def fallback_source(self) -> OracleSource:
-        """The source with the account of the way back.
+        """The source with the fallback's account.
 
         Raises:
-            OlrPgError: 1135, `fallback` is missing, or does not say where Oracle is.
+            OlrPgError: 1135, `fallback` is missing, or has no address of Oracle.
         """
         way, source = self.way_back, self.source
         account: dict[str, Any] = {"user": way.user, "password": way.password}
@@ -565,12 +565,14 @@ class Config(Section):
         return OracleSource.model_construct(**account, server=way.server)
 
     def changes_file(self) -> Path:
-        """Return where the changes of `apply.tables` are, of one target by itself."""
+        """Return the path of the changes of `apply.tables`, for a configuration with one target
+        only.
+        """
         data = Path(self.context.data)
         return (data / "targets" / self.name if self.name else data) / CHANGES_FILE
 
     def with_table_changes(self) -> Self:
-        """Make a copy in which the changes hold that `olr-pg tables` has made of its tables.
+        """Return a copy with the changes that `olr-pg tables` has made to its tables.
 
         Raises:
             OlrPgError: 8015, they cannot be read.
@@ -589,7 +591,7 @@ class Config(Section):
 
     @property
     def targets(self) -> tuple[Config, ...]:
-        """The configuration of each target by itself; of the only one, where there is one."""
+        """The configuration of each target, each with one target only."""
         if isinstance(self.target, Target):
             return (self,)
         return tuple(
@@ -598,18 +600,22 @@ class Config(Section):
 
     @property
     def port(self) -> Target:
-        """`target`, of one target by itself."""
+        """`target`, for a configuration with one target only."""
         assert isinstance(self.target, Target)
         return self.target
 
     @property
     def name(self) -> str:
-        """The name of the target, of one by itself; empty where it has none."""
+        """The name of the target, for a configuration with one target only; empty without a
+        name.
+        """
         return self.target.name if isinstance(self.target, NamedTarget) else ""
 
 
 def secret_texts(config: Config) -> tuple[str, ...]:
-    """List every secret of `config`, passwords inside connection strings too, for redaction."""
+    """List every secret of `config`, including passwords inside connection strings, for
+    redaction.
+    """
     texts = list[str]()
     _collect(config, texts)
     inner = [match for text in texts for match in _PASSWORD_PART.findall(text)]

@@ -1,6 +1,8 @@
-"""Checks what a configuration names outside its file: certificates, and how Oracle is found.
+"""Checks files and addresses that a configuration refers to: certificates, and the name of the
+Oracle server.
 
-Only commands that use them look: others read the same file where neither is at hand.
+Only commands that use them run these checks; other commands read the same file where they do not
+exist.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ _NO_NAME: Final = {
     "DPY-4000": "it is not there",
     "DPY-2056": "LDAP needs `source.thick-mode`",
 }
-"""What the driver says of a text that it takes for a name."""
+"""The driver's errors about a text that it reads as a net service name."""
 
 
 def check_outside(config: Config, file: str | None = None) -> None:
-    """Check that what `run` will open can be used; nothing is connected to.
+    """Check that what `run` will open is usable, without opening connections.
 
     Raises:
-        ConfigError: 4030 files of TLS cannot be used, 7013 `source.server` has no form that the
-            driver knows, 1002 both.
+        ConfigError: 4030 TLS files cannot be used, 7013 the driver does not support the form of
+            `source.server`, 1002 both.
     """
     found = list(_tls_problems(config))
     codes = {Code.TLS_FILES_UNUSABLE} if found else set[int]()
@@ -66,7 +68,9 @@ def _server_problem(source: OracleSource) -> Problem | None:
 
 
 def _unusable_server(server: str) -> str | None:
-    """Say why the driver cannot connect to that, as far as it can be told; None: it can."""
+    """Return why the driver cannot connect to a server, as far as known without a connection; None
+    if it can.
+    """
     import oracledb
 
     parameters = oracledb.ConnectParams()

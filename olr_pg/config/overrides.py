@@ -1,8 +1,8 @@
-"""Environment variables in the place of keys: ``OLR_PG_CONTEXT__MEMORY__MAX_MB=1024``.
+"""Environment variables that override keys: ``OLR_PG_CONTEXT__MEMORY__MAX_MB=1024``.
 
-A name is ``OLR_PG_``, then the parts of the key in capitals, ``_`` for ``-``, joined by ``__``; a
-number stands for a place in a list. Variables without ``__`` have other uses. A value is the text
-itself where the key may be a text, and JSON where it may not; an object or a list is always JSON.
+A name is ``OLR_PG_``, then the parts of the key in capitals, with ``_`` for ``-``, joined by
+``__``; a number is an index of a list. Variables without ``__`` have other purposes. The value is
+plain text if the key accepts text, otherwise JSON; objects and lists are always JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _Schema = dict[str, Any]
 
 
 class OverrideError(ValueError):
-    """A variable that cannot take the place of a key; without its value, which may be a secret."""
+    """Raised for a variable that cannot override a key; without its value, which may be a
+    secret.
+    """
 
     def __init__(self, name: str, expected: str) -> None:
         super().__init__(f"{name}: {expected}")
@@ -32,24 +34,24 @@ class OverrideError(ValueError):
 
 
 def variable_of(key: str) -> str:
-    """Return the variable for a key (``context.memory.max-mb``)."""
+    """Return the variable of a key (``context.memory.max-mb``)."""
     return PREFIX + key.replace(".", _JOIN).replace("-", "_").upper()
 
 
 def overriding(environ: Iterable[str]) -> list[str]:
-    """Return the variables that stand for keys, those of objects before those within them."""
+    """Return the variables that override keys; those of objects come before those of their keys."""
     return sorted(name for name in environ if name.startswith(PREFIX) and _JOIN in name)
 
 
 def override(data: Any, environ: Mapping[str, str], schema: _Schema) -> Any:
-    """Return a configuration with the values of the environment; empty ones do not count.
+    """Return a configuration with the values of the environment; empty variables are ignored.
 
     Args:
-        data: the value of the file; stays as it is.
+        data: the value of the file; not modified.
         schema: the JSON Schema of the configuration.
 
     Raises:
-        OverrideError: a variable stands for no key, or its place is taken by something else.
+        OverrideError: a variable matches no key, or conflicts with another value.
     """
     result = copy.deepcopy(data)
     for name in overriding(environ):
@@ -79,7 +81,9 @@ def _set(data: Any, name: str, text: str, schema: _Schema) -> None:
 
 
 def _place(container: Any, part: str, name: str) -> Any:
-    """Return the key or the index of a part of a name, once the file has a place for it."""
+    """Return the key or index for a part of a name, after checking that the container has room for
+    it.
+    """
     if isinstance(container, dict) and not part.isdigit():
         return part
     if isinstance(container, list) and part.isdigit() and int(part) < len(container):
@@ -99,7 +103,7 @@ def _value(text: str, schemas: list[_Schema]) -> Any:
 
 
 def _types(schema: _Schema) -> list[str]:
-    """Return the kinds of JSON values that a schema allows."""
+    """Return the JSON types that a schema allows."""
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
         return ["string" if isinstance(value, str) else "number" for value in values]
@@ -108,7 +112,7 @@ def _types(schema: _Schema) -> list[str]:
 
 
 def _below(schemas: list[_Schema], part: str, whole: _Schema) -> Iterator[_Schema]:
-    """Yield what may stand at a key of an object, or at a place in a list."""
+    """Yield the schemas of a key of an object, or of an item of a list."""
     for schema in schemas:
         for one in _alternatives(schema, whole):
             if part.isdigit() and "items" in one:
@@ -118,7 +122,7 @@ def _below(schemas: list[_Schema], part: str, whole: _Schema) -> Iterator[_Schem
 
 
 def _alternatives(schema: _Schema, whole: _Schema) -> Iterator[_Schema]:
-    """Yield the schemas that one stands for, without references and choices."""
+    """Yield the alternatives of a schema, with references resolved."""
     if "$ref" in schema:
         yield from _alternatives(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
         return

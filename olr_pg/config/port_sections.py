@@ -1,4 +1,4 @@
-"""What every port of the appliance has: `tls`, `limits`, `allow`."""
+"""Sections that every port of the appliance has: `tls`, `limits`, `allow`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tls(Section):
 
 
 class Limits(Section):
-    """`target.limits`: what clients of the port may take up."""
+    """`target.limits`: resource limits for clients of the port."""
 
     clients: int = Field(
         default=64,

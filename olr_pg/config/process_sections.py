@@ -1,4 +1,4 @@
-"""Sections of the configuration about processes: Spark's, and what this one says."""
+"""Sections of the configuration about processes: `spark` and `log`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Spark(Section):
 
 
 class Log(Section):
-    """`log`: what the appliance says on stderr."""
+    """`log`: what the appliance logs to stderr."""
 
     level: int = Field(
         default=3,

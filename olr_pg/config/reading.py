@@ -1,9 +1,9 @@
-"""Reading a configuration file.
+"""Reads a configuration file.
 
-The file is JSON, and may use what JSON5 adds: comments (``//`` and ``/* */``) and trailing commas.
-A published format with a maintained parser was preferred to "$comment" keys, which cannot stand
-inside a list or beside a single value, and to a comment stripper of our own; OLR's own plain JSON
-is a subset of it. A file whose name ends with ``.toml`` is TOML. Environment variables may set keys
+The file is JSON with two additions from JSON5: comments (``//`` and ``/* */``) and trailing commas.
+A published format with a maintained parser was preferred to "$comment" keys, which are impossible
+inside a list or beside a single value, and to removing comments with our own code. OLR's plain JSON
+is a subset of it. A file whose name ends with ``.toml`` is TOML. Environment variables can set keys
 (`overrides`).
 """
 
@@ -31,11 +31,11 @@ _DATA_BEFORE: Final = "data"
 """The default of `context.data` up to version 0.1."""
 
 _STATE: Final = ("checkpoint.json", "targets", "postgres")
-"""What a run leaves there: the position, or the embedded database."""
+"""Files that a run leaves there: the position, or the embedded database."""
 
 
 class ConfigError(OlrPgError):
-    """The configuration is not valid; `problems` holds everything that is wrong with it."""
+    """Raised for an invalid configuration; `problems` contains all its problems."""
 
     def __init__(self, code: int, problems: tuple[Problem, ...], file: str | None) -> None:
         self.problems = problems
@@ -53,13 +53,13 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
 
     Args:
         path: the file; relative paths in it start at its folder.
-        environ: the environment for ``${ENV_NAME}`` and for the keys that variables set; the
-            process's own by default.
+        environ: the environment for ``${ENV_NAME}`` and for overrides of keys; the process's own by
+            default.
 
     Raises:
-        OlrPgError: 1001 the file cannot be read, 1002 it is not valid, 1003 a secret cannot be
-            resolved, 1121 it is of a newer version, 1122 its `context.data` has another default
-            than the runs before had, 8015 what `olr-pg tables` has changed cannot be read.
+        OlrPgError: 1001 the file cannot be read, 1002 it is invalid, 1003 a secret cannot be
+            resolved, 1121 it is of a newer version, 1122 the default of `context.data` differs from
+            the one that earlier runs used, 8015 the changes of `olr-pg tables` cannot be read.
     """
     path = Path(path)
     variables = os.environ if environ is None else environ
@@ -71,7 +71,8 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
 
 
 def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
-    """Read the file at `path` and the variables that set keys; nothing is checked or resolved.
+    """Read the file at `path` and the variables that override keys, without checking or resolving
+    anything.
 
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is neither JSON nor TOML.
@@ -90,9 +91,9 @@ def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
 def parse_text(
     text: str, folder: Path, environ: Mapping[str, str] | None = None, *, file: str
 ) -> Config:
-    """Parse the text of a configuration file that is to be at `file`, in `folder`.
+    """Parse the text of a configuration file that will be stored as `file`, in `folder`.
 
-    Variables that stand for keys do not count.
+    Variables that override keys are ignored.
 
     Raises:
         ConfigError: 1002, 1003, 1121, as `parse_config`.
@@ -107,10 +108,10 @@ def parse_config(
     *,
     file: str | None = None,
 ) -> Config:
-    """Parse the configuration of a JSON value, for callers that do not have it in a file.
+    """Parse a configuration from a JSON value, for callers that do not have it in a file.
 
     Raises:
-        ConfigError: 1002 it is not valid, 1003 a secret cannot be resolved, 1121 it is of a newer
+        ConfigError: 1002 it is invalid, 1003 a secret cannot be resolved, 1121 it is of a newer
             version.
     """
     _check_version(data, file)
@@ -129,10 +130,10 @@ def parse_config(
 
 
 def one_target(config: Config, name: str | None) -> Config:
-    """Make the configuration of one target by itself.
+    """Return the configuration with one target only.
 
     Args:
-        name: of the target; None: of the only one.
+        name: of the target; None for the only one.
 
     Raises:
         OlrPgError: 1105 there are several, 1106 none has that name.
@@ -149,7 +150,9 @@ def one_target(config: Config, name: str | None) -> Config:
 
 
 def _check_version(data: Any, file: str | None) -> None:
-    """Refuse a newer file for what it is, before its new keys are told as unknown ones."""
+    """Reject a file of a newer version first; otherwise its new keys would be reported as
+    unknown.
+    """
     version = data.get("version") if isinstance(data, dict) else None
     major = major_version(version)
     if major is not None and major > READS_VERSION:
@@ -161,7 +164,9 @@ def _check_version(data: Any, file: str | None) -> None:
 
 
 def _check_state(config: Config, folder: Path, file: str) -> None:
-    """Do not begin anew where the default of `context.data` is all that has changed."""
+    """Refuse to start without the existing state, if only the default of `context.data` has
+    changed.
+    """
     if "data" in config.context.model_fields_set or (folder / DATA).exists():
         return
     before = folder / _DATA_BEFORE
@@ -173,7 +178,7 @@ def _check_state(config: Config, folder: Path, file: str) -> None:
 
 
 def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
-    """Put the values of environment variables in the place of the file's."""
+    """Replace values of the file by those of environment variables."""
     if not overriding(environ):
         return data
     try:
@@ -202,7 +207,9 @@ def _parse_toml(text: str, file: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object; JSON5's parser refuses one that has a key twice, and says where it is."""
+    """Make an object; JSON5's parser rejects an object with a duplicate key, and reports its
+    position.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError
@@ -222,7 +229,7 @@ def _parse_json5(text: str, file: str) -> Any:
 
 
 def json_schema() -> dict[str, Any]:
-    """Make the JSON Schema of the file."""
+    """Return the JSON Schema of the file."""
     schema = Config.model_json_schema(by_alias=True)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

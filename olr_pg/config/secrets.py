@@ -1,7 +1,8 @@
-"""Secret references: ``${ENV_NAME}`` inside a text, ``file:PATH`` or ``{"file": PATH}`` for all.
+"""Resolves secret references: ``${ENV_NAME}`` inside a text, ``file:PATH`` or ``{"file": PATH}``
+for a whole value.
 
-A resolved text is not looked at again, so that a secret may hold any character. ``$${`` stands for
-a literal ``${``. One line break at the end of a secret file is not part of the secret.
+A resolved text is not resolved again, so a secret can contain any character. ``$${`` stands for a
+literal ``${``. One line break at the end of a secret file does not belong to the secret.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FILE_SIZE_MAX: Final = 64 * 1024
 
 
 class UnresolvedSecretError(ValueError):
-    """A secret reference that leads nowhere; the text never holds a secret."""
+    """Raised for a secret reference that cannot be resolved; its text never contains a secret."""
 
 
 def expand_environment(text: str, environ: Mapping[str, str]) -> str:
@@ -46,7 +47,7 @@ def expand_environment(text: str, environ: Mapping[str, str]) -> str:
 
 
 def read_secret_file(path: Path) -> str:
-    """Read the secret that the file holds.
+    """Read the secret from the file.
 
     Raises:
         UnresolvedSecretError: the file cannot be read, is empty, too long or not UTF-8.

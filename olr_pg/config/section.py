@@ -1,4 +1,4 @@
-"""The base of the models of all objects in the configuration file."""
+"""The base class of all sections of the configuration file."""
 
 from __future__ import annotations
 

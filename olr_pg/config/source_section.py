@@ -1,4 +1,4 @@
-"""`source`: where the redo and the dictionary come from."""
+"""`source`: the origin of the redo and the dictionary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from olr_pg.config.section import Section
 from olr_pg.scalars import MAX_SCN
 
 SOURCE_KIND: Final = "source_kind"
-"""Error type of a `source.kind` that is neither of the known ones."""
+"""Error type of an unknown `source.kind`."""
 
 
 RedoLogs = Literal["archived", "online"]

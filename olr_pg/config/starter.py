@@ -1,6 +1,6 @@
-"""A first configuration file, as text with comments, from the few answers that nobody can guess.
+"""Makes a first configuration file, as text with comments, from a few answers.
 
-What is not in it has the default that `configs/oracle-to-postgres.json5` shows.
+Keys that it does not contain have the defaults that `configs/oracle-to-postgres.json5` shows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECRETS: Final = ("ORACLE_PASSWORD", "PG_PASSWORD")
-"""The names in the environment that such a file may refer to."""
+"""The environment variables that such a file can refer to."""
 
 _HEAD: Final = """\
 // Written by olr-pg init. Comments and trailing commas are allowed; relative paths start at this
@@ -66,12 +66,12 @@ _APPLY: Final = """
 
 
 class LiveSource(NamedTuple):
-    """A source that is asked itself.
+    """A live source database.
 
     Attributes:
-        mapping: pairs of a path as Oracle names it, and where it is here; flat.
-        containers: the PDBs that hold the tables; empty for that of the service.
-        transport: what brings the logs that are not mounted; empty where all are.
+        mapping: pairs of a path in Oracle and its path on this host, as a flat list.
+        containers: the PDBs with the tables; empty for the service's container.
+        transport: the transport of logs that are not mounted; empty if all are mounted.
     """
 
     server: str
@@ -89,7 +89,7 @@ class CopiedSource(NamedTuple):
 
 
 def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequence[str]) -> str:
-    """Write the file.
+    """Return the text of the file.
 
     Args:
         target: as `apply.connect-string`; a password in it is best ``${PG_PASSWORD}``.

@@ -1,4 +1,4 @@
-"""`status` and `metrics`: what is shown of the appliance, where, and who may command it there."""
+"""`status` and `metrics`: the status page, its commands, and the exporters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Metrics(Section):
 
 
 class Control(Section):
-    """`status.control`: commands over HTTP, for who has a token."""
+    """`status.control`: commands over HTTP, for clients with a token."""
 
     tokens: dict[str, Secret] = Field(
         min_length=1,

@@ -1,4 +1,4 @@
-"""The TLS context of a port, from the files that its `tls` section names."""
+"""Makes the TLS context of a port, from the files in its `tls` section."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """Make what a listening port needs; TLS 1.2 or later, as `ssl` has it by default.
+    """Return the TLS context of a listening port; TLS 1.2 or later, the default of `ssl`.
 
     Raises:
         OlrPgError: 4030, a file cannot be used.

@@ -1,4 +1,4 @@
-"""Validation errors in words: the key as the file has it, what was found, what was expected."""
+"""Describes validation errors: the key as in the file, what was found, and what was expected."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ _EXPECTED: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Describes one thing that is wrong in the file.
+    """A problem in the file.
 
     Attributes:
         key: the path of the key as in the file (``source.logs[1]``); empty for the whole file.
-        found: what is there, None where that says nothing or must not be shown.
+        found: the value; None if it is not helpful or must not be shown.
         expected: what should be there.
         secret: whether a secret reference could not be resolved.
     """
@@ -79,13 +79,13 @@ class Problem:
 
 
 def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Problem, ...]:
-    """Describe what a validation of `data` found wrong, in the order of the file's sections."""
+    """Describe the errors of a validation of `data`, in the order of the file's sections."""
     found = list(errors)
     return tuple(_describe(error, data) for error in found if not _follows(error, found))
 
 
 def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Tell whether a list counts as too short only because something in it is wrong."""
+    """Tell whether a list counts as too short only because one of its items is invalid."""
     depth = len(error["loc"])
     return error["type"] == "too_short" and any(
         len(other["loc"]) > depth and other["loc"][:depth] == error["loc"] for other in others
@@ -122,13 +122,15 @@ def _describe(error: ErrorDetails, data: object) -> Problem:
 
 
 def format_key(location: Sequence[int | str]) -> str:
-    """Return a place as a key: ``source.logs[1]`` of ("source", "logs", 1)."""
+    """Return a location as a key: ``source.logs[1]`` for ("source", "logs", 1)."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
     return "".join(parts).removeprefix(".")
 
 
 def _file_location(location: tuple[int | str, ...], data: object) -> tuple[int | str, ...]:
-    """Return `location` without what is not in the file: tags of unions, marks of mapping keys."""
+    """Return `location` without parts that are not in the file: tags of unions, marks of mapping
+    keys.
+    """
     kept = list[int | str]()
     for number, part in enumerate(location):
         if part in (ONE_TARGET, SEVERAL_TARGETS):
@@ -161,7 +163,7 @@ def _show(value: object, location: Sequence[int | str]) -> str:
 
 
 def may_hide_secret(text: str) -> bool:
-    """Tell whether a text is not to be printed; nobody can tell what is in a long one."""
+    """Tell whether a text must not be printed; a long one may contain a secret."""
     return bool(_SECRET_TEXTS.search(text)) or len(text) > _SHOWN_LENGTH_MAX
 
 
@@ -182,7 +184,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | None:
-    """Find the model of the object at `location`; None where the file may hold any keys."""
+    """Return the model of the object at `location`; None if it can have any keys."""
     model: type[BaseModel] = Config
     for part in location:
         if isinstance(part, int):

@@ -41,8 +41,6 @@ class Outage(NamedTuple):
 class TargetOutage:
     """Decides whether the target is unavailable, from the errors of its connections; thread-safe.
 
-    Safe to use from several threads.
-
     Args:
         target: its address for messages (`target_place`).
         clock: Unix time in seconds (`steady_time`).

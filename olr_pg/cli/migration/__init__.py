@@ -1,1 +1,3 @@
-"""Commands that move a database over: assess, its code, load, verify and repair, cut over."""
+"""Commands that migrate a database: assess, schema, load, verify and repair, cut over, fall
+back.
+"""

@@ -1,4 +1,4 @@
-"""``olr-pg assess``: what is in the source, and what moving it will cost."""
+"""``olr-pg assess``: reports what the source contains, and the work to migrate it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def assess(
 ) -> None:
     """Report what the source's schemas contain, what needs manual work, and how much.
 
-    Reads the dictionary live, or the inventory beside an exported one. Changes nothing anywhere:
-    what PostgreSQL takes is tried in the target in a transaction that is rolled back.
+    It reads the live dictionary, or the inventory beside an exported one. It changes nothing: it
+    tries statements in the target in a transaction that is rolled back.
     """
     from olr_pg.assessment.text_form import report_json, report_lines
 

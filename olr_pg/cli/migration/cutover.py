@@ -1,4 +1,4 @@
-"""``olr-pg cutover``: from the last change of the source to a target that may be used."""
+"""``olr-pg cutover``: from the last change of the source to a target that applications can use."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ def cutover(
 ) -> None:
     """Cut over to the target, step by step. Run it again to continue where it stopped.
 
-    The steps: quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run`
-    before: this command applies what is left itself. Nothing is changed in the source, but with
-    --fallback, which adds the step fallback before the report: a way back to the source.
+    The steps: quiet, archived, applied, verified, sequences, constraints, report. Stop `olr-pg run`
+    first: this command applies the remaining changes itself. It changes nothing in the source,
+    except with --fallback: that adds the step fallback before the report, which starts replication
+    back to the source.
     """
     from olr_pg.load.cutover.cut_over import (
         CutoverOptions,
@@ -105,7 +106,7 @@ def cutover(
 
 
 def show_cutover(config: Config, *, as_json: bool) -> None:
-    """Show how far the cut-over is."""
+    """Show the progress of the cut-over."""
     from olr_pg.load.cutover.cut_over import WAY_BACK, cutover_state, steps_of
 
     states = cutover_state(config)
@@ -118,7 +119,7 @@ def _announce(step: CutOverStep) -> None:
 
 
 def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json: bool) -> None:
-    """Show what has been done, and the way back from there."""
+    """Show which steps are done, and how to go back."""
     over = [state for state in states if state.is_over]
     backs = {step.name: step.way_back for step in steps}
     back = backs[over[-1].step] if over else "nothing is done yet"

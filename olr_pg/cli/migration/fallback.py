@@ -1,4 +1,4 @@
-"""``olr-pg fallback``: the way back, from PostgreSQL to Oracle, after the cut-over."""
+"""``olr-pg fallback``: replication from PostgreSQL back to Oracle after the cut-over."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ StoppedOption = Annotated[
 
 @app.callback()
 def fallback() -> None:
-    """Bring what commits in PostgreSQL after the cut-over into Oracle: the way back.
+    """Replicate from PostgreSQL back to Oracle after the cut-over.
 
-    `begin` before applications write to PostgreSQL, then `run`; `end` when nobody goes back any
-    more. The account that writes in Oracle is that of the section `fallback`.
+    Run `begin` before applications write to PostgreSQL, then `run`. Run `end` when you no longer
+    need to go back. The section `fallback` contains the account that writes in Oracle.
     """
 
 
@@ -59,10 +59,10 @@ def report(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Report which values cannot go back to Oracle, before the cut-over.
+    """Report which values Oracle cannot store, before the cut-over.
 
-    By column: what does not fit, the policy that would act, and in how many rows of today. Changes
-    nothing. Exit code 1 if a value would be refused.
+    For each column it shows what does not fit, which policy applies, and how many rows are affected
+    today. It changes nothing. Exit code 1 if a value would be refused.
     """
     from olr_pg.fallback.value_report import report_json, report_lines
 
@@ -80,9 +80,9 @@ def report(
 def begin_command(
     config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
 ) -> None:
-    """Begin the way back: publication and slot in PostgreSQL, the ledger in Oracle.
+    """Begin the fallback: create publication and slot in PostgreSQL, the ledger in Oracle.
 
-    What commits from then on goes to Oracle. Again changes nothing.
+    Transactions that commit after this are replicated to Oracle. Running it again changes nothing.
     """
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.fallback.fallback_run import prepare
@@ -110,11 +110,11 @@ def run_command(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Apply what commits in PostgreSQL in Oracle, in commit order, until Ctrl-C or SIGTERM.
+    """Apply PostgreSQL's transactions to Oracle, in commit order, until Ctrl-C or SIGTERM.
 
-    Start it again at any time, also after a kill: nothing is applied twice, nothing is left out.
-    It serves its status page at `fallback.metrics-address`. With --once it does not, and exit
-    code 1 means that tables have stopped.
+    You can restart it at any time, also after a kill: nothing is applied twice or skipped. It
+    serves its status page at `fallback.metrics-address`, except with --once. With --once, exit code
+    1 means that tables are stopped.
     """
     from olr_pg.fallback.fallback_run import run
     from olr_pg.fallback.pgoutput import lsn_text
@@ -151,7 +151,7 @@ def run_command(
 def status_command(
     config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show how far the way back is, and what PostgreSQL keeps for it."""
+    """Show the progress of the fallback, and the WAL that PostgreSQL keeps for it."""
     from olr_pg.fallback.fallback_run import status
     from olr_pg.fallback.way_back_status import status_record
 
@@ -168,9 +168,9 @@ def status_command(
 def resume_command(
     config: ConfigOption, *, table: StoppedOption, target_name: TargetOption = None
 ) -> None:
-    """Let stopped tables catch up, once the cause is corrected.
+    """Resume stopped tables after you have corrected the cause.
 
-    A `run` that is under way does so within seconds, else the next one.
+    A `run` in progress resumes them within seconds, otherwise the next `run`.
     """
     _resume(config, target_name, table, skip=False)
 
@@ -179,10 +179,10 @@ def resume_command(
 def skip_command(
     config: ConfigOption, *, table: StoppedOption, target_name: TargetOption = None
 ) -> None:
-    """Leave out the transaction that stopped a table, and let the table catch up.
+    """Skip the transaction that stopped a table, and resume the table.
 
-    All changes that the transaction has of this table are left out; other tables have theirs.
-    Compare with `olr-pg fallback verify` afterwards: later changes of these rows may conflict.
+    It skips all changes that the transaction made to this table; other tables get theirs. Run
+    `olr-pg fallback verify` afterwards, because later changes of these rows can conflict.
     """
     _resume(config, target_name, table, skip=True)
 
@@ -204,9 +204,10 @@ def verify_command(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the tables of both sides as they are now; exit code 1 if they differ.
+    """Compare the current rows of both databases; exit code 1 if they differ.
 
-    Run `olr-pg fallback run --once` before, while nobody writes: what is on its way differs.
+    Run `olr-pg fallback run --once` first, while no application writes; changes that are not
+    applied yet count as differences.
     """
     from olr_pg.cli.migration.verify import both_sides, print_verification
     from olr_pg.load.initial import PRELOAD
@@ -234,10 +235,10 @@ def cutover_command(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take the applications back to Oracle: drain, compare, let the sequences go on.
+    """Return to Oracle: apply the rest, compare, advance the sequences.
 
-    Stop the applications and `olr-pg fallback run` before. Start it again to go on where it
-    stopped. The way back stays until `olr-pg fallback end`.
+    Stop the applications and `olr-pg fallback run` first. Run it again to continue where it
+    stopped. The fallback exists until `olr-pg fallback end`.
     """
     from olr_pg.load.cutover.cut_back import cut_back, cut_back_lines
     from olr_pg.load.initial import PRELOAD
@@ -268,11 +269,11 @@ def cutover_command(
 
 @app.command("end")
 def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> None:
-    """End the way back: remove slot and publication in PostgreSQL, the ledger in Oracle.
+    """End the fallback: remove slot and publication in PostgreSQL, the ledger in Oracle.
 
-    Triggers and foreign keys of Oracle that `run` has disabled are enabled again first.
+    It first enables the triggers and foreign keys in Oracle that `run` has disabled.
 
-    What has not been applied by then does not reach Oracle any more.
+    Changes that are not applied by then never reach Oracle.
     """
     from olr_pg.fallback.fallback_run import end
 

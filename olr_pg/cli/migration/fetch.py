@@ -1,4 +1,4 @@
-"""``olr-pg fetch-lobs``: LOB values that redo did not hold, from the live source."""
+"""``olr-pg fetch-lobs``: fetches LOB values that the redo did not contain from the live source."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def fetch_lobs(
 ) -> None:
     """Fetch the LOB values that the target lacks from the live source.
 
-    They are those that `olr-pg errors list` shows as incomplete. Works whether `olr-pg run` runs or
-    not. Exit code 1 if values are left.
+    These are the values that `olr-pg errors list` shows as incomplete. It works with and without a
+    running `olr-pg run`. Exit code 1 if some could not be fetched.
     """
     from olr_pg.load.lob_fetching import fetch_lobs as fetch
 

@@ -1,4 +1,4 @@
-"""``olr-pg initial-load``: every table as of an SCN into the target."""
+"""``olr-pg initial-load``: loads whole tables as of an SCN into the target."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def initial_load(
 ) -> None:
     """Load whole tables as of an SCN. Then `olr-pg run` continues from there.
 
-    The rows come from the live database, or from the Parquet files in `source.tables`. Missing
-    tables are created with `apply.create-tables`, with the keys, indexes and sequences that the
-    dictionary tells. A load that was killed goes on with --resume; nothing is loaded twice.
-    A table that does not take a row does not keep the others from being loaded; its error ends the
-    command, and --resume goes on with what is missing.
+    The rows come from the live database, or from the Parquet files in `source.tables`. With
+    `apply.create-tables` it creates missing tables, with the keys, indexes and sequences of the
+    dictionary. Use --resume to continue an interrupted load; nothing is loaded twice. If a table
+    fails, the others are still loaded. The command then ends with the table's error, and --resume
+    loads the rest.
     """
     if resume + restart + anew > 1:
         raise typer.BadParameter("--resume, --restart and --anew exclude each other")
@@ -103,12 +103,12 @@ def load_tables(
     """Load tables of a configuration, and print what was loaded.
 
     Args:
-        loaded: of one target by itself.
-        table: names; empty for all of `apply.tables`.
-        resume, restart, anew, later_scn: as the options of the command.
+        loaded: with one target only.
+        table: table names; empty for all of `apply.tables`.
+        resume, restart, anew, later_scn: see the options of the command.
 
     Raises:
-        OlrPgError: of the first table that was not loaded.
+        OlrPgError: the error of the first table that was not loaded.
     """
     from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.opened_target import open_target
@@ -177,7 +177,7 @@ def load_progress(
     targets: Mapping[str, tuple[str, str]],
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
-    """Show on stderr how far the load is."""
+    """Show the progress of the load on stderr."""
     from olr_pg.load.load_watch import LoadWatch
 
     stop = threading.Event()
@@ -196,7 +196,9 @@ def load_progress(
 
 
 def row_totals(work: Sequence[SourceTable], times: int = 1) -> dict[str, int | None]:
-    """Return how many rows each table has, so often; None where the source does not tell."""
+    """Return the number of rows of each table, times `times`; None if the source does not know
+    it.
+    """
     known = any(one.data.rows for one in work)
     return {one.table.full_name: times * one.data.rows if known else None for one in work}
 
@@ -204,7 +206,9 @@ def row_totals(work: Sequence[SourceTable], times: int = 1) -> dict[str, int | N
 def _watch(
     open_watch: Callable[[], LoadWatch], progress: RowProgress, stop: threading.Event
 ) -> None:
-    """Follow the load until `stop`; without a connection or its tables there is nothing to see."""
+    """Show the load's progress until `stop`; nothing without a connection or the ledger's
+    tables.
+    """
     import psycopg
 
     from olr_pg.errors import OlrPgError
@@ -227,7 +231,7 @@ def _json(done: LoadedTable) -> dict[str, Any]:
 
 
 def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
-    """Return what policies changed, by column; counters of zero are left out."""
+    """Return the counts of values that policies changed, by column, without zeros."""
     return {
         column: {kind: count for kind, count in asdict(counters).items() if count}
         for column, counters in losses.items()
@@ -255,7 +259,7 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
 
 
 def _print_structure(parts: Sequence[StructurePart]) -> None:
-    """Print how many of each kind were made, and each one that was not."""
+    """Print how many objects of each kind were created, and each one that failed."""
     for kind in dict.fromkeys(part.kind for part in parts):
         states = Counter(part.state for part in parts if part.kind == kind)
         counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))

@@ -1,4 +1,4 @@
-"""``olr-pg migrate``: the whole way to the cut-over, with one command."""
+"""``olr-pg migrate``: all steps until the cut-over, with one command."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def migrate(
 ) -> None:
     """Migrate everything, step by step. Run it again to continue where it stopped.
 
-    The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to
-    be cut over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are
-    kept in the target. No other appliance may run meanwhile.
+    The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready
+    for the cut-over, and replication continues until Ctrl-C. `migrate --cutover` completes the
+    migration. The target stores which steps are done. No other appliance may run meanwhile.
     """
     from olr_pg.migration.migration_run import is_ready, state_of
 
@@ -87,7 +87,7 @@ def migrate(
 
 
 def _steps(config: Config, *, as_json: bool) -> None:
-    """Do the steps that are left, and show them."""
+    """Run the remaining steps, and show them."""
     from olr_pg.load.initial import PRELOAD
     from olr_pg.migration.migration_progress import MigrationWatch
     from olr_pg.migration.migration_run import migrate as do_steps

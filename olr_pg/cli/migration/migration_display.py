@@ -1,4 +1,4 @@
-"""The display of a migration: a table on a terminal, now and then some lines elsewhere."""
+"""Displays a migration's progress: a table on a terminal, otherwise lines from time to time."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ LINES_SECONDS: Final = 10.0
 def migration_display(
     watch: MigrationWatch, *, as_json: bool, seconds: float | None = None
 ) -> Iterator[None]:
-    """Show how far a migration is, as long as the context lasts.
+    """Show the progress of a migration while the context is active.
 
-    On stderr where that is a terminal; else lines on stdout, or JSON objects with `as_json`.
+    On a terminal it is shown on stderr; otherwise as lines on stdout, or as JSON objects with
+    `as_json`.
 
     Args:
-        seconds: between two looks.
+        seconds: interval between updates.
     """
     if on_terminal() and not as_json:
         with _live() as show, _looking(watch, show, seconds or TERMINAL_SECONDS):
@@ -73,7 +74,7 @@ def _live() -> Iterator[Callable[[MigrationProgress], None]]:
 
 
 def progress_view(progress: MigrationProgress) -> Group:
-    """Make what a terminal shows."""
+    """Return the table for a terminal."""
     from rich.console import Group
     from rich.table import Table as Grid
     from rich.text import Text
@@ -96,13 +97,15 @@ def progress_view(progress: MigrationProgress) -> Group:
 
 
 class ProgressLines:
-    """Prints how far it is, line by line; what needs somebody, whenever that is new."""
+    """Prints the progress line by line; whatever needs an operator is printed each time that it
+    changes.
+    """
 
     def __init__(self) -> None:
         self._told: tuple[str, ...] = ()
 
     def __call__(self, progress: MigrationProgress) -> None:
-        """Print the lines of a moment."""
+        """Print the lines for the current progress."""
         from olr_pg.migration.migration_progress import progress_lines
 
         is_told = progress.needs == self._told
@@ -118,7 +121,7 @@ def _print_json(progress: MigrationProgress) -> None:
 
 
 def progress_json(progress: MigrationProgress) -> dict[str, Any]:
-    """Return it for scripts."""
+    """Return the progress as JSON."""
     behind = progress.replicating
     return {
         **progress._asdict(),

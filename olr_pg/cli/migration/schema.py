@@ -1,4 +1,6 @@
-"""``olr-pg schema``: the source's schema as SQL for PostgreSQL, written, applied, compared."""
+"""``olr-pg schema``: converts the source's schema to SQL for PostgreSQL; writes, applies or
+compares it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ app = typer.Typer(
 
 @app.callback()
 def schema() -> None:
-    """Write, apply or compare the source's schema: more than the tables that are replicated."""
+    """Write, apply or compare the source's schema, including objects that are not replicated."""
 
 
 class _Converted(NamedTuple):
@@ -64,10 +66,10 @@ def export(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write SQL files by kind, in an order that runs; all.sql runs them with psql.
+    """Write SQL files by kind; all.sql runs them in order with psql.
 
-    Each statement is tried in the target, in a transaction that is rolled back. What has no
-    translation, or is refused, is in its file as a comment with the reason.
+    It tries each statement in the target, in a transaction that is rolled back. Statements without
+    a translation, or that PostgreSQL refuses, are comments in the files with the reason.
     """
     from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.schema.files import write_files
@@ -110,9 +112,10 @@ def apply(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make in the target what it lacks; what is there is left as it is.
+    """Create what is missing in the target; existing objects are not changed.
 
-    May be run again at any time. Exit code 1: PostgreSQL refused something, which is listed.
+    You can run it again at any time. Exit code 1: PostgreSQL refused some statements, which are
+    listed.
     """
     if only not in (None, "before-data", "after-data"):
         raise typer.BadParameter("--only is before-data or after-data")
@@ -139,10 +142,10 @@ def diff(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what the target lacks of the source's schema, or has otherwise.
+    """List what is missing or different in the target.
 
-    Exit code 1: something is missing or different. What is to be done by hand is listed, and is no
-    difference.
+    Exit code 1: something is missing or different. Objects that you must convert by hand are
+    listed, but do not count.
     """
     from olr_pg.schema.difference import differences
     from olr_pg.schema.relations import Relations
@@ -174,10 +177,10 @@ def diff(
 def put_back(
     config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
 ) -> None:
-    """Put triggers, rules and foreign keys back that `apply.triggers` "disable" has set aside.
+    """Restore the triggers, rules and foreign keys that `apply.triggers` "disable" has disabled.
 
-    `olr-pg cutover` does this by itself; this is for who ends replication otherwise. No appliance
-    may be at work on the target. Exit code 1: something could not be put back, or rows break a
+    `olr-pg cutover` does this automatically; use this command if you end replication in another
+    way. Stop the appliance first. Exit code 1: something could not be restored, or rows violate a
     foreign key; both are listed.
     """
     from olr_pg.appliance.opened_target import opened_target

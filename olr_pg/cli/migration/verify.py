@@ -1,4 +1,4 @@
-"""``olr-pg verify`` and ``olr-pg repair``: compare the target with the source, and mend it."""
+"""``olr-pg verify`` and ``olr-pg repair``: compare the target with the source, and repair rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from olr_pg.monitor.proofs import Proof
 
 SHOWN_MAX: Final = 20
-"""Differences of a table that are printed; the file has all of them."""
+"""Maximum number of differences that are printed per table; the file contains all."""
 
 DifferencesOption = Annotated[
     Path | None,
@@ -103,12 +103,13 @@ def verify(
     """Compare the target's tables with the source's; exit code 1 if they differ.
 
     Both sides are read once; rows are fetched only where digests differ. What the type mapping does
-    not keep (nanoseconds, padding, characters without equal) is no difference and counted apart.
-    A table that cannot be compared does not keep the others from it; its error ends the command.
+    not preserve (nanoseconds, padding, characters without an equivalent) does not count as a
+    difference and is counted separately. If a table cannot be compared, the others still are; then
+    the command fails with its error.
 
-    With --continuous each table is compared again and again, the one that was compared longest ago
-    first, until Ctrl-C or SIGTERM. Rows that differ are compared once more as of a later SCN. The
-    metrics and the status page of `run` tell how old each table's proof is.
+    With --continuous it compares the tables repeatedly, the one with the oldest comparison first,
+    until Ctrl-C or SIGTERM. It compares differing rows once more as of a later SCN. The metrics and
+    the status page of `run` show when each table was last found equal.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
@@ -155,7 +156,7 @@ def verify(
 def print_verification(
     settings: ApplierSettings, found: Verification, *, as_json: bool
 ) -> list[dict[str, Any]]:
-    """Print what a comparison found; return the lines of the rows that differ."""
+    """Print the result of a comparison; return records of the differing rows."""
     lines = _describe(settings, found.tables)
     if as_json:
         print_json(_json(found))
@@ -165,12 +166,12 @@ def print_verification(
 
 
 class _Bounds(NamedTuple):
-    """What `--continuous` may take, and do.
+    """The limits of `--continuous`.
 
     Attributes:
-        share: of the time.
-        lag_max: seconds of lag past which nothing is compared.
-        mend_per_hour: rows.
+        share: share of the time to use.
+        lag_max: seconds of lag above which nothing is compared.
+        mend_per_hour: maximum rows to repair per hour.
     """
 
     share: float
@@ -181,10 +182,10 @@ class _Bounds(NamedTuple):
 def both_sides(
     stack: ExitStack, loaded: Config, *, folder: Path | None = None, scn: int | None = None
 ) -> tuple[TableSource, ApplierSettings]:
-    """Open the source's tables and the target, for the span of the stack.
+    """Open the source's tables and the target until the stack closes.
 
     Args:
-        folder, scn: as of `load.sources.open_tables`.
+        folder, scn: as for `load.sources.open_tables`.
     """
     from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
@@ -198,7 +199,7 @@ def both_sides(
 
 
 def _lag(loaded: Config) -> float:
-    """Return by how many seconds a table of `run` lags that goes on; 0 where none runs."""
+    """Return the highest lag in seconds of the running tables of `run`; 0 if none runs."""
     from olr_pg.monitor.status_client import ask_status
 
     page = f"status.json?target={loaded.name}" if loaded.name else "status.json"
@@ -247,7 +248,7 @@ def _verify_continuously(
 
 
 def _proven(proof: Proof) -> str:
-    """Say what was found of a table."""
+    """Describe the last comparison of a table."""
     if proof.failure:
         return f"{proof.table}: not compared: {proof.failure}"
     lacking = f", {counted(proof.lacking, 'row')} lack LOB values" if proof.lacking else ""
@@ -275,8 +276,8 @@ def repair(
 ) -> None:
     """Repair exactly the rows that `olr-pg verify --differences FILE` listed.
 
-    Without --yes it only shows what it would do. A row that has changed since then is left alone.
-    Where it fails, it says which tables were repaired before, and which not.
+    Without --yes it only shows what it would do. It does not change rows that have changed since
+    the comparison. If it fails, it lists which tables were repaired and which were not.
     """
     from olr_pg.load import sources
     from olr_pg.load.verification.differences import read_differences
@@ -298,7 +299,7 @@ def repair(
 
 
 def _report(repaired: Iterable[RepairedTable], tables: Sequence[str], *, as_json: bool) -> None:
-    """Print what was done to the tables, also where the repair fails on the way."""
+    """Print what was done to the tables, also if the repair fails midway."""
     done: list[RepairedTable] = []
     try:
         for one in repaired:
@@ -373,7 +374,7 @@ def _print(found: Verification, lines: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_lines(lines: Sequence[dict[str, Any]]) -> None:
-    """Print the differing rows in short, up to `SHOWN_MAX` of each table."""
+    """Print the differing rows in short form, up to `SHOWN_MAX` per table."""
     table, shown = "", 0
     for line in lines[1:]:
         if "columns" in line:
