@@ -1,1 +1,1 @@
-"""Whole tables: the initial load, verification and repair."""
+"""Loads whole tables, verifies them and repairs them."""

@@ -1,7 +1,9 @@
-"""The form in which rows are compared: the same bytes on both sides for equal values.
+"""The canonical form in which source and target rows are compared: equal values have the same
+bytes.
 
-Source values are encoded as the load encodes them, so that what the type mapping does not keep is
-the same on both sides. Then, and in PostgreSQL by the expressions here:
+Source values are encoded like loaded values, so that details that the type mapping does not
+preserve are the same on both sides. Then source values, and target values by the SQL expressions in
+this module, are changed as follows:
 
 - numeric: without trailing zeros (a column's scale adds them), ±infinity as PostgreSQL sends it;
 - character(n): without trailing blanks, as text;
@@ -35,7 +37,7 @@ _NUMERIC_HEAD: Final = 8
 _SIGN_AT: Final = 4
 _SCALE_AT: Final = 7
 _INFINITE: Final = 0x90
-"""Bits of the sign that only D000 and F000 have."""
+"""Bits of the sign that only the values D000 and F000 have."""
 
 _INFINITE_SCALE: Final = 32
 
@@ -47,7 +49,7 @@ def canonical_type(column: TargetColumn) -> int:
 
 
 def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
-    """Convert values in PostgreSQL's binary form → the canonical form."""
+    """Convert values from PostgreSQL's binary form to the canonical form."""
     if column.base_oid == PgKind.BPCHAR:
         return strip_blanks(
             values if values.data.flags.writeable else values._replace(data=values.data.copy())
@@ -58,9 +60,10 @@ def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
 
 
 def _infinities(values: ValueColumn) -> ValueColumn:
-    """Numerics with the scale that PostgreSQL sends of ±infinity, which has none.
+    """Set the scale of ±infinity to the value that PostgreSQL sends.
 
-    What it sends are bits of the sign, which it keeps where short numbers have their scale.
+    PostgreSQL sends bits of the sign there, because it stores the sign where short numbers have
+    their scale.
     """
     short = np.flatnonzero(values.length == _NUMERIC_HEAD)
     if not len(short):
@@ -75,7 +78,7 @@ def _infinities(values: ValueColumn) -> ValueColumn:
 
 
 def canonical_expression(column: TargetColumn) -> sql.Composable:
-    """Make the expression of the canonical form of a column of the table ``t``."""
+    """Return the SQL of the canonical form of a column of the table ``t``."""
     name = sql.SQL("t.{}").format(sql.Identifier(column.name))
     if column.base_oid == PgKind.NUMERIC:
         return sql.SQL("trim_scale({}::numeric)").format(name)
@@ -87,13 +90,13 @@ def canonical_expression(column: TargetColumn) -> sql.Composable:
 
 
 def image_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
-    """Make the expression of the image of a row of the table ``t``, or of some of its columns."""
+    """Return the SQL of the image of a row of the table ``t``, or of some of its columns."""
     parts = sql.SQL(", ").join(map(canonical_expression, columns))
     return sql.SQL("record_send(ROW({}))").format(parts)
 
 
 def digest_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
-    """Make the expression of the digest of such an image."""
+    """Return the SQL of the digest of such an image."""
     return sql.SQL("hashtextextended(encode({}, 'hex') COLLATE \"C\", 0)").format(
         image_expression(columns)
     )

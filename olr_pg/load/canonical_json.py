@@ -1,6 +1,7 @@
-"""JSON as jsonb prints it: keys in PostgreSQL's order, each once, numbers as numeric.
+"""Prints JSON as jsonb does: keys in PostgreSQL's order, without duplicates, numbers as numeric.
 
-Without recursion: PostgreSQL takes documents that are nested deeper than Python's stack goes.
+It works without recursion, because PostgreSQL accepts documents that are nested more deeply than
+Python's stack allows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _Container: TypeAlias = "list[_Document] | dict[str, _Document]"
 _Document: TypeAlias = "str | _Container"
-"""A string is a scalar as it is printed."""
+"""A string is a scalar in its printed form."""
 
 _JSONB_VERSION: Final = b"\x01"
 
@@ -28,24 +29,25 @@ _TOKEN: Final = re.compile(
     rf"{_STRING}(?:{_BLANK}:)?|\[{_BLANK}\]|\{{{_BLANK}\}}|[\[\]{{}},]|{_NUMBER}|true|false|null"
     r"|[^ \t\n\r]"
 )
-"""A string, or a key up to its colon; an empty container; a mark; a number; a word; else what no
-JSON has."""
+"""A string, or a key with its colon; an empty container; punctuation; a number; a word; or anything
+else, which is invalid.
+"""
 
 
 _ENDS: Final[dict[str, type]] = {"]": list, "}": dict}
 
 _NUMERIC_WHOLE_MAX: Final = 131_072
 _NUMERIC_SCALE_MAX: Final = 16_383
-"""Digits before and behind the point of a numeric."""
+"""Maximum digits before and after the point of a numeric."""
 
 _SHOWN_MAX: Final = 40
 
 
 def canonical_json(raw: bytes) -> bytes:
-    """Turn a jsonb as it is sent (version, text) into what PostgreSQL sends back.
+    """Convert a jsonb value that we send (version, text) to the form that PostgreSQL returns.
 
     Raises:
-        OlrPgError: 5017, it is no JSON, or PostgreSQL would refuse it.
+        OlrPgError: 5017, it is not valid JSON, or PostgreSQL would refuse it.
     """
     return _JSONB_VERSION + "".join(_printed(_document(raw[1:].decode()))).encode()
 
@@ -91,7 +93,9 @@ def _key(part: str) -> str:
 
 
 def _begun(part: str) -> _Document:
-    """Print a scalar or an empty container; of another container only its beginning."""
+    """Return a scalar or an empty container in printed form; of another container, only its
+    beginning.
+    """
     match part[0]:
         case '"' if part[-1] == '"' != part:
             return _quoted(_decoded(part)) if "\\" in part else part
@@ -109,7 +113,7 @@ def _begun(part: str) -> _Document:
 
 
 def _numeric(part: str) -> str:
-    """Print a number as numeric does; one that numeric takes is some digits, not gigabytes."""
+    """Print a number as numeric does; a number within numeric's limits has a moderate length."""
     try:
         number = Decimal(part)
     except InvalidOperation as error:
@@ -156,7 +160,7 @@ def _printed(document: _Document) -> Iterator[str]:
 
 
 def _rank(key: str) -> tuple[int, bytes]:
-    """Keys order by their length in bytes, then by bytes."""
+    """Return the sort key of an object's key: its length in bytes, then its bytes."""
     raw = key.encode()
     return len(raw), raw
 

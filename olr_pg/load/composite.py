@@ -1,4 +1,4 @@
-"""Composite images taken apart again: for the rows that are shown or repaired."""
+"""Splits composite images into values, for rows that are displayed or repaired."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 
 
 class ImageField(NamedTuple):
-    """Holds one column's value in a row; None is NULL."""
+    """One column's value in a row; None for NULL."""
 
     column: TargetColumn
     value: bytes | None
 
     @property
     def parameter(self) -> Binary | None:
-        """The value for a ``%b`` placeholder of `placeholder`'s."""
+        """The value for the ``%b`` placeholder of `placeholder`."""
         return None if self.value is None else Binary(self.value)
 
 
 def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[ImageField]:
-    """Split a composite image (`load.row_images.composites`, ``record_send``) into its values."""
+    """Split a composite image (from `load.row_images.composites` or ``record_send``) into its
+    values.
+    """
     fields, at = [], 4
     for column in columns:
         size = int.from_bytes(image[at + 4 : at + 8], "big", signed=True)
@@ -48,7 +50,7 @@ def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[ImageField]
 
 
 def placeholder(column: TargetColumn) -> sql.Composable:
-    """Make the expression that turns a value in the canonical form into the column's type."""
+    """Return the SQL that converts a value from the canonical form to the column's type."""
     own = escape_percent_signs(sql.SQL(column.base_name))
     if canonical_type(column) == column.base_oid:
         return sql.SQL("%b::{}").format(own)
@@ -56,9 +58,10 @@ def placeholder(column: TargetColumn) -> sql.Composable:
 
 
 def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str, Any]:
-    """Show values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex.
+    """Return values for JSON output: numbers exact, dates in ISO 8601, bytes as hex.
 
-    A document that readers of JSON may not take, for its depth or its numbers, is a string.
+    A document that JSON readers may reject, because of its depth or its numbers, is returned as a
+    string.
     """
     if not fields:
         return {}

@@ -1,4 +1,4 @@
-"""A Spark task of the initial load: one partition into the target, in one transaction."""
+"""A Spark task of the initial load: copies one partition to the target, in one transaction."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 class LoadTable(NamedTuple):
-    """Describes one table of a load.
+    """A table of a load.
 
     Attributes:
-        source: as the dictionary has it.
+        source: as in the dictionary.
         schema, name: of the target table.
-        progress: its lines in the target.
+        progress: its progress records in the target.
     """
 
     source: Table
@@ -56,19 +56,19 @@ class LoadTable(NamedTuple):
 
 
 class LoadJob(NamedTuple):
-    """Holds what every task of a load needs."""
+    """What every task of a load needs."""
 
     settings: ApplierSettings
     tables: tuple[LoadTable, ...]
 
 
 class PartTask(NamedTuple):
-    """Describes one task: a partition of a table.
+    """A task: a partition of a table.
 
     Attributes:
         table: number in `LoadJob.tables`.
         part: number of the partition in its table.
-        scn: that the load is as of.
+        scn: the SCN of the load.
     """
 
     table: int
@@ -78,12 +78,12 @@ class PartTask(NamedTuple):
 
 
 class PartDone(NamedTuple):
-    """Counts what a task has done.
+    """The result of a task.
 
     Attributes:
-        claimed: False where the partition was in already.
+        claimed: False if the partition was already loaded.
         rows, bytes: loaded; bytes of COPY.
-        losses: what policies changed, by column.
+        losses: counts of values that policies changed, by column.
     """
 
     claimed: bool
@@ -93,12 +93,13 @@ class PartDone(NamedTuple):
 
 
 def copy_task(payload: bytes, job: bytes) -> bytes:
-    """Copy one partition, in a Spark task; returns a pickled `PartDone` or the table's refusal.
+    """Copy one partition in a Spark task; return a pickled `PartDone`, or a pickled error about a
+    row.
 
-    That is the `OlrPgError` of a row: it concerns its table, not the others.
+    An `OlrPgError` about a row concerns only its table, so it is returned and not raised.
 
     Raises:
-        OlrPgError: those of `postgres.sqlstates` that are no row's, and what reading raises;
+        OlrPgError: errors of `postgres.sqlstates` that do not concern a row, and errors of reading;
             nothing of the partition is in the target then.
     """
     task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
@@ -113,7 +114,7 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
 
 
 def _is_of_rows(error: OlrPgError) -> bool:
-    """Tell whether an error is that of a value, or of rows that this table does not take."""
+    """Tell whether an error concerns a value or a row that this table does not accept."""
     return "column" in error.where or "sqlstate" in error.where
 
 
@@ -124,7 +125,7 @@ def _job(packed: bytes) -> LoadJob:
 
 
 def load_partition(job: LoadJob, task: PartTask) -> PartDone:
-    """Copy one partition, unless it is in; see `copy_task`."""
+    """Copy one partition, unless it is already loaded; see `copy_task`."""
     table = job.tables[task.table]
     try:
         with connect_with(job.settings) as connection:
@@ -156,10 +157,10 @@ def _copy(
 
 
 def plan_of(connection: Connection[Any], settings: ApplierSettings, table: LoadTable) -> TablePlan:
-    """Make the plan of the table.
+    """Return the plan of the table.
 
     Raises:
-        OlrPgError: 5005, the target table is not there any more.
+        OlrPgError: 5005, the target table no longer exists.
     """
     target = read_table(connection, table.schema, table.name)
     if target is None:
@@ -175,7 +176,7 @@ def _streams(
     partition: SourcePartition,
     losses: dict[str, Counters],
 ) -> Iterator[tuple[int, int]]:
-    """Copy batch by batch; (bytes, rows) of each."""
+    """Copy batch by batch; yield (bytes, rows) of each."""
     batches = partition.batches()
     first = next(batches, None)
     if first is None:
@@ -199,7 +200,7 @@ def _images(
     batches: Iterable[pa.RecordBatch | LargeRow],
     losses: dict[str, Counters],
 ) -> Generator[tuple[memoryview | bytes, int], None, None]:
-    """Yield what COPY takes, in pieces; how many rows end in each."""
+    """Yield the COPY data in pieces, with the number of rows that end in each."""
     spool = RowSpool(columns, losses)
     first_row = 0
     for batch in batches:

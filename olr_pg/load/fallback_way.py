@@ -1,4 +1,6 @@
-"""The way back of a configuration: its account in Oracle, its tables, and how values go back."""
+"""Makes the fallback from a configuration: its account in Oracle, its tables, and the conversion of
+values.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from olr_pg.load.table_data import TableSource
 
 SPOOL: Final = "fallback"
-"""The directory of large transactions, below the target's."""
+"""The directory for large transactions, below the target's."""
 
 
 @contextmanager
 def open_way_back(config: Config) -> Iterator[WayBack]:
-    """Open the way back of a configuration of one target, with its key for files with rows.
+    """Open the fallback of a configuration with one target, and the key of encrypted files.
 
     Raises:
-        OlrPgError: 1091 there is no target, 1135 no account for it, 1190 the key cannot be used,
-            3xxx and 7xxx the dictionary.
+        OlrPgError: 1091 there is no target, 1135 `fallback` has no account, 1190 the key cannot be
+            used, 3xxx and 7xxx the dictionary.
     """
     with ExitStack() as stack:
         stack.enter_context(sealing(row_key(config)))
@@ -44,13 +46,13 @@ def open_way_back(config: Config) -> Iterator[WayBack]:
 
 
 def way_back(config: Config, source: TableSource, target: str) -> WayBack:
-    """Make the way back.
+    """Return the parts of the fallback.
 
     Args:
         target: the connect string.
 
     Raises:
-        OlrPgError: 1090 the source is several containers, 1135 there is no account.
+        OlrPgError: 1090 the source has several containers, 1135 there is no account.
     """
     apply, fallback, account = (
         sources.apply_section(config), config.way_back, config.fallback_source,

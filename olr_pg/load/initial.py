@@ -1,9 +1,10 @@
-"""The initial load: every table as of an SCN, in partitions, on Spark; then the hand-over.
+"""The initial load: copies every table as of an SCN, in partitions, by Spark; then hands over to
+replication.
 
-A table is in once all its partitions are: then it is analysed, and its line in the ledger says that
-it has everything up to the SCN. `olr-pg run` skips what the ledger knows, and starts at the begin
-SCN of the oldest transaction that was open then (`applier.session.handover`). Until that moment
-`run` refuses to touch the table.
+A table is loaded when all its partitions are. Then it is analysed, and its row in the ledger says
+that it has everything up to the SCN. `olr-pg run` skips what the ledger contains, and starts at the
+begin SCN of the oldest transaction that was open at the load's SCN (`applier.session.handover`).
+Until a table is loaded, `run` refuses to replicate it.
 """
 
 from __future__ import annotations
@@ -46,23 +47,23 @@ if TYPE_CHECKING:
     from olr_pg.load.target_structure import StructureBuilder
 
 RESTARTS_MAX: Final = 3
-"""How often one table is begun anew in one load."""
+"""Maximum number of times that one load restarts a table."""
 
 PRELOAD: Final = ("olr_pg.load.kernel_warmup:warm_load",)
-"""What Spark's daemon does before it forks workers."""
+"""What Spark's daemon runs before it forks workers."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LoadedTable(NamedTuple):
-    """Says how a table was loaded.
+    """The result of loading a table.
 
     Attributes:
         table, target: names.
-        rows, bytes: in the target; bytes of COPY, of this run and of earlier ones.
-        parts, parts_before: partitions in all, and those that were in before this run.
-        seconds: from the first to the last of its partitions in this run.
-        losses: what policies changed in this run, by column.
+        rows, bytes: in the target; bytes of COPY, of this run and earlier ones.
+        parts, parts_before: number of partitions, and of those loaded before this run.
+        seconds: from its first to its last partition in this run.
+        losses: counts of values that policies changed in this run, by column.
     """
 
     table: str
@@ -78,11 +79,11 @@ class LoadedTable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """Says what a load has done.
+    """The result of a load.
 
     Attributes:
-        tables: those that are in.
-        failures: why others are not; each names its table.
+        tables: the loaded tables.
+        failures: the errors of the other tables; each names its table.
     """
 
     tables: list[LoadedTable]
@@ -90,18 +91,18 @@ class Loaded(NamedTuple):
 
 
 class LoadOptions(NamedTuple):
-    """Says how to begin.
+    """The options of a load.
 
     Attributes:
-        resume: go on with an interrupted load.
-        restart: empty the tables of an interrupted load, and begin anew.
-        anew: empty all the tables, loaded and replicated ones too, and begin anew. No appliance
-            may be at work on them.
-        progress: called with (table, rows of a partition that is in now).
-        builder: makes unique keys, indexes, foreign keys and sequences; None makes none.
-        undo_retention: how long the source keeps undo now, in words; see `TableSource`.
-        later: gives a table as of now, to be begun anew when its rows cannot be read any more as
-            of the SCN that its load began with; None lets the load end there.
+        resume: continue an interrupted load.
+        restart: empty the tables of an interrupted load, and start over.
+        anew: empty all the tables, including loaded and replicated ones, and start over. No
+            appliance may be running for them.
+        progress: called with (table, rows of a newly loaded partition).
+        builder: creates unique keys, indexes, foreign keys and sequences; None to create none.
+        undo_retention: describes how long the source keeps undo now; see `TableSource`.
+        later: returns a table as of now, to restart its load if its rows can no longer be read as
+            of the original SCN; None to fail instead.
     """
 
     resume: bool = False
@@ -114,7 +115,7 @@ class LoadOptions(NamedTuple):
 
 
 class _Work:
-    """Holds one table while it is loaded."""
+    """One table while it is loaded."""
 
     def __init__(
         self, source: SourceTable, table: LoadTable, plan: TablePlan, state: LoadState
@@ -136,18 +137,20 @@ def initial_load(
     session: Callable[[], SparkSession],
     options: LoadOptions,
 ) -> Loaded:
-    """Load the tables; those that are in already are reported and left alone.
+    """Load the tables; already loaded tables are reported and not changed.
 
-    A table that does not take a row does not keep the others from being loaded. What is in of it
-    stays, for `LoadOptions.resume`; so do the foreign keys and sequences, which come last.
+    If a table fails, the others are still loaded. Its loaded partitions are kept for
+    `LoadOptions.resume`; foreign keys and sequences, which come last, are then left for the resumed
+    load too.
 
     Args:
-        settings: of the target; `create_tables` lets missing tables be made.
-        session: gives the Spark session when there is much to do.
-        options: how to begin.
+        settings: of the target; with `create_tables`, missing tables are created.
+        session: returns the Spark session; called only if there is much to do.
+        options: the options of the load.
 
     Raises:
-        OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5045 the target, 5101–5110 the load.
+        OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5045 errors of the target, 5101–5110 errors of
+            the load.
     """
     check_names(settings, [source.table for source in sources])
     with connect_with(settings) as connection:
@@ -204,12 +207,12 @@ def _check(
     options: LoadOptions,
     arrival: SourceArrival,
 ) -> None:
-    """Refuse loads that would lose or double rows.
+    """Refuse loads that would lose or duplicate rows.
 
     Raises:
         OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,
-            5110 the table data is not what that load began with, 7101 it was loaded from a source
-            that was further; 70xx, the source cannot be asked.
+            5110 the table data differs from the start of that load, 7101 it was loaded from a
+            source with a higher SCN; 70xx, the source cannot be queried.
     """
     if options.anew:
         return
@@ -274,7 +277,7 @@ def _run(
     session: Callable[[], SparkSession],
     options: LoadOptions,
 ) -> None:
-    """Load what is missing; begins a table anew where the undo for its SCN is gone."""
+    """Load what is missing; restart a table if the undo for its SCN is gone."""
     while True:
         try:
             return _load(connection, settings, works, session, options)
@@ -298,16 +301,16 @@ def _run(
 def _anew(
     connection: Connection[Any], work: _Work, options: LoadOptions, error: OlrPgError
 ) -> _Work | None:
-    """Begin a table again as of a later SCN, which its line of the ledger will have.
+    """Restart a table as of a later SCN, which becomes the SCN of its row in the ledger.
 
-    The whole table, not the range alone: the ledger has one SCN per table, and `run` skips what was
-    committed up to it. With a range as of a later SCN, either what was committed between the two
-    would be applied to its rows a second time (inserts that are there, updates on top of later
-    values), or it would be lost to the other ranges. An SCN per range would not do either: redo
-    names a row by the ROWID it has then, and a row that moves leaves one range for another.
+    The whole table is restarted, not just the failed range: the ledger has one SCN per table, and
+    `run` skips what was committed up to it. If one range had a later SCN, changes committed between
+    the two SCNs would be applied to its rows a second time (inserts of existing rows, updates over
+    later values), or would be lost for the other ranges. One SCN per range would not work either:
+    redo identifies a row by its current ROWID, and a row that moves changes its range.
 
     Returns:
-        None where that is not wanted or was tried too often.
+        None if this is not wanted or was tried too often.
     """
     later = None
     if options.later is not None and work.restarts < RESTARTS_MAX:
@@ -327,9 +330,9 @@ def _undo_needed(
     options: LoadOptions,
     error: OlrPgError,
 ) -> OlrPgError:
-    """Return `error` with the undo retention that the load would have needed.
+    """Return `error` with an estimate of the undo retention that the load would have needed.
 
-    What is left is estimated by the partitions of this run: all are about equally large.
+    The remaining time is estimated from the partitions of this run, which are about equally large.
     """
     passed = work.table.progress.age_seconds(connection)
     running = max(time.monotonic() - min(one.began for one in works), 0.0)
@@ -400,7 +403,7 @@ def _fail(work: _Work, error: OlrPgError) -> None:
 
 
 def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> None:
-    """Index and analyse the table, and hand it over to replication."""
+    """Create the indexes, analyse the table, and hand it over to replication."""
     if options.builder is not None:
         options.builder.make_keys_and_indexes(connection, work.source.table.full_name)
     if work.state.finished:

@@ -1,4 +1,4 @@
-"""Compiling the kernels of a load before Spark's workers are forked."""
+"""Compiles the kernels of a load before Spark's workers are forked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SAMPLES: Final[tuple[tuple[OracleType, int | None, int | None, Any], ...]] = (
 
 
 def warm_load() -> None:
-    """Convert two rows of the common types."""
+    """Convert two rows of the common types, which compiles the kernels."""
     columns, arrays = list[LoadColumn](), list[Any]()
     for place, (code, precision, scale, array) in enumerate(_SAMPLES):
         column = Column(f"C{place}", place + 1, place + 1, place + 1, code, 10, precision, scale)

@@ -1,11 +1,11 @@
-"""Rows with large values: their images are built on disk, piece by piece.
+"""Builds the images of rows with large values on disk, piece by piece.
 
-A large value is read, encoded and written in pieces (`files.waiting_rows`), since its size stands
-before it. So COPY is sent a row that nobody holds whole; only where a kernel has to see its
-image, when tables are compared, is that in memory.
+A large value is read, encoded and written in pieces (`files.waiting_rows`); it must be complete
+before it is sent, because its size precedes it. So a row for COPY is never whole in memory. A row
+is in memory only if a kernel needs its image, for comparing tables.
 
-Only encodings that give the same in pieces are used so: text as text, bytes as bytes. A value whose
-target is another type (xml, jsonb) is put together first.
+This is only used for encodings that work in pieces: text as text, bytes as bytes. A value with
+another target type (xml, jsonb) is first assembled.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RowSpool:
 
     Args:
         columns: in the order of the images.
-        losses: takes up what policies changed, by column.
+        losses: receives the counts of values that policies changed, by column.
     """
 
     def __init__(self, columns: Sequence[LoadColumn], losses: dict[str, Counters]) -> None:
@@ -55,13 +55,14 @@ class RowSpool:
         self._losses = losses
 
     def copy_tuple(self, row: LargeRow, first_row: int) -> Iterator[bytes]:
-        """Yield the row as the tuple of a binary COPY, in pieces.
+        """Yield the row as a tuple of a binary COPY, in pieces.
 
         Args:
             first_row: its number in its partition, for messages.
 
         Raises:
-            OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx reading it.
+            OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx errors of reading
+                it.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(copy_head(len(self._columns)))
@@ -71,10 +72,10 @@ class RowSpool:
         yield from image.pieces()
 
     def composite(self, row: LargeRow, types: Sequence[int], first_row: int) -> RowImages:
-        """Make the row's canonical image; `types` as in `composites`.
+        """Return the row's canonical image; `types` as for `composites`.
 
         Raises:
-            OlrPgError: as `copy_tuple`.
+            OlrPgError: as for `copy_tuple`.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(composite_head(len(self._columns)))
@@ -94,7 +95,7 @@ class RowSpool:
         number: int,
         form: Form,
     ) -> None:
-        """Length and bytes of a field; of a large one from its pieces."""
+        """Write the length and bytes of a field; for a large value from its pieces."""
         pieces = row.large.get(column.encoder.column_name)
         if pieces is None:
             value = form(values, column.target).value(0)
@@ -109,7 +110,7 @@ class RowSpool:
         """Yield a large value in the target's form, in pieces.
 
         Raises:
-            OlrPgError: 5018, it is larger than a value of PostgreSQL may be.
+            OlrPgError: 5018, it exceeds PostgreSQL's maximum.
         """
         name, in_pieces = column.encoder.column_name, column.target.base_oid in _IN_PIECES
         size = 0
@@ -124,10 +125,10 @@ class RowSpool:
 
 
 class _Image:
-    """The bytes of a row: small ones in memory, the others on disk.
+    """The bytes of a row: small values in memory, large ones on disk.
 
     Args:
-        head: what they begin with.
+        head: their first bytes.
     """
 
     def __init__(self, head: bytes) -> None:
@@ -135,11 +136,11 @@ class _Image:
         self._waiting = WaitingRows(WAITING, None)
 
     def add(self, data: bytes) -> None:
-        """Append a few bytes."""
+        """Append a small amount of bytes."""
         self._parts.append(data)
 
     def add_large(self, pieces: Iterator[bytes]) -> None:
-        """Append a large value, behind its length."""
+        """Append a large value, preceded by its length."""
         first = self._waiting.size
         for piece in pieces:
             self._waiting.append(piece)
@@ -147,7 +148,7 @@ class _Image:
         self._parts += [size.to_bytes(4, "big"), (first, size)]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield all of it, and give the room on disk back."""
+        """Yield everything, and release the disk space."""
         for part in self._parts:
             if isinstance(part, bytes):
                 yield part
@@ -158,7 +159,7 @@ class _Image:
         self._waiting.close()
 
     def whole(self) -> npt.NDArray[np.uint8]:
-        """Return all of it; it may be written, since kernels take such alone."""
+        """Return everything as a writable array, because kernels accept only that."""
         size = sum(len(part) if isinstance(part, bytes) else part[1] for part in self._parts)
         data, at = np.empty(size, np.uint8), 0
         for piece in self.pieces():

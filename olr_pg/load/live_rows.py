@@ -1,9 +1,9 @@
-"""Table data of a live database: ranges of ROWIDs as of one SCN.
+"""Reads tables of a live database: ranges of ROWIDs as of one SCN.
 
-The SCN is taken before anything is read, and before it what was open then. A transaction that is
-open at the SCN was seen open, or began after the look at what is open: so replication starts at the
-lower of the oldest begin SCN that was seen and the SCN at that look (architecture, “Initial load
-and hand-over”).
+Before any rows are read, first the open transactions and then the SCN are read. A transaction that
+is open at that SCN was either seen as open, or began after that query. So replication starts at the
+lower of two SCNs: the oldest begin SCN of the open transactions, and the SCN of the query
+(architecture, “Initial load and hand-over”).
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
     from olr_pg.oracle.large_row import Pieces
 
 BATCH_BYTES: Final = 4 << 20
-"""Bytes of values that one batch may hold by the columns' declared lengths, about."""
+"""Approximate maximum bytes of values in one batch, by the columns' declared lengths."""
 
 BATCH_ROWS_MAX: Final = 16_384
 BATCH_ROWS_MIN: Final = 64
 
 _STANDBY: Final = Code.STANDBY_HIDES_TRANSACTIONS
-"""Error: V$TRANSACTION of a standby has none of the primary's transactions."""
+"""Error: V$TRANSACTION of a standby does not contain the primary's transactions."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LiveMoment(NamedTuple):
-    """A moment of the source.
+    """An SCN of the source to read rows as of.
 
     Attributes:
         start_scn: no transaction that was open at `scn` began before.
@@ -75,12 +75,12 @@ class LiveMoment(NamedTuple):
 
 
 class LivePartition(NamedTuple):
-    """Rows of a table of a live database.
+    """A range of rows of a live table.
 
     Attributes:
-        table: as all know it, also with its container in its name.
-        part: their ROWIDs; None for every row.
-        moment: as of which they are.
+        table: under the name for all containers.
+        part: their ROWID range; None for all rows.
+        moment: the SCN that they are read as of.
     """
 
     source: OracleSource
@@ -96,7 +96,7 @@ class LivePartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """See `SourcePartition.size`: not known."""
+        """See `SourcePartition.size`; unknown."""
         return RANGE_BYTES
 
     @property
@@ -123,7 +123,9 @@ class LivePartition(NamedTuple):
                     yield rows
 
     def _coded_pieces(self, pieces: Pieces) -> Pieces:
-        """Return `pieces`, which are read outside of `batches`, with the same errors."""
+        """Return `pieces`, which are read after `batches` returns, with the same conversion of
+        errors.
+        """
 
         def read() -> Iterator[Any]:
             with self._coded_errors():
@@ -155,17 +157,18 @@ class LiveTables:
 
     Args:
         query: the TableList query.
-        filters: what is left out.
-        scn: as of which; None for now.
-        for_load: replication goes on from there, so that it must be known what is open.
-        join: makes one of the dictionaries of several containers.
+        filters: the configured filters.
+        scn: the SCN to read as of; None for the current SCN.
+        for_load: replication continues from this SCN, so the open transactions must be known.
+        join: joins the dictionaries of several containers.
 
     Attributes:
-        snapshot: the dictionary of the tables, as of the moment.
-        moment: as of which rows are read, if nobody asks for another SCN.
+        snapshot: the dictionary of the tables as of `moment`.
+        moment: the default SCN that rows are read as of.
 
     Raises:
-        OlrPgError: 3010 to 3017 the query, 7001 to 7009 the database, 7041 it is a standby.
+        OlrPgError: 3010 to 3017 errors of the query, 7001 to 7009 errors of the database, 7041 it
+            is a standby.
     """
 
     def __init__(
@@ -198,7 +201,7 @@ class LiveTables:
         self._containers.close()
 
     def source_of(self, table: Table) -> OracleSource:
-        """Return the source that names the table's container alone."""
+        """Return the source with only the table's container."""
         return self._containers.sources[self._containers.container_of(table, self.snapshot)]
 
     def _database_of(self, table: Table) -> OracleDatabase:
@@ -213,7 +216,7 @@ class LiveTables:
         """See `TableSource.sources`.
 
         Raises:
-            OlrPgError: 7004, a table may not be read.
+            OlrPgError: 7004, the account cannot read a table.
         """
         return tuple(
             SourceTable(
@@ -234,10 +237,10 @@ class LiveTables:
         return SourceTable(table, data, moment.scn, moment.start_scn)
 
     def undo_retention(self) -> str:
-        """See `TableSource.undo_retention`; where it may not be read, the grants that are missing.
+        """See `TableSource.undo_retention`; if it cannot be read, the missing grants.
 
         Raises:
-            OlrPgError: 7001 to 7009 but for missing privileges.
+            OlrPgError: 7001 to 7009 except missing privileges.
         """
         try:
             database = self._containers.first
@@ -278,17 +281,19 @@ class LiveTables:
 
 
 def _grant(source: OracleSource, table: Table) -> str:
-    """Return what lets the user read a table's rows, to be run in its container."""
+    """Return the statement that grants the account access to a table's rows, to be run in its
+    container.
+    """
     enter = "".join(f"ALTER SESSION SET CONTAINER = {one}; " for one in source.containers)
     quoted = f'"{table.source_owner}"."{table.name}"'
     return f"{enter}GRANT SELECT, FLASHBACK ON {quoted} TO {source.user.upper()};"
 
 
 def read_moments(containers: ContainerDatabases) -> LiveMoment:
-    """Read the moment now, for all containers; see the module's text.
+    """Read the current moment for all containers; see the module.
 
-    All of them have one SCN. The last one that was read is no earlier than any look at what was
-    open, and V$TRANSACTION shows a container its own transactions only.
+    They share one SCN: the last one read, which is not earlier than any query of open transactions.
+    V$TRANSACTION shows a container only its own transactions.
     """
     moments = [
         one.read("looking for open transactions", read_moment)
@@ -298,7 +303,7 @@ def read_moments(containers: ContainerDatabases) -> LiveMoment:
 
 
 def read_moment(connection: Connection) -> LiveMoment:
-    """Read the moment now; see the module's text.
+    """Read the current moment; see the module.
 
     A transaction that has not changed anything yet has a START_SCN of 0: it begins later.
     """
@@ -312,7 +317,7 @@ def read_moment(connection: Connection) -> LiveMoment:
 def live_data(
     source: OracleSource, table: Table, moment: LiveMoment, ranges: Sequence[RowidRange | None]
 ) -> TableData:
-    """Return the data of a table in these ranges; `identity` tells them."""
+    """Return the data of a table in these ranges; `identity` contains them."""
     rows = batch_rows(table)
     partitions = tuple(LivePartition(source, table, one, moment, rows) for one in ranges)
     return TableData(
@@ -342,7 +347,7 @@ def _as_of(
 
 
 def _reached(source: OracleSource) -> ReadableScn:
-    """Ask up to which SCN rows can be read.
+    """Read the SCN as of which rows can be read.
 
     Raises:
         OlrPgError: 7001 to 7009.
@@ -355,6 +360,6 @@ def _reached(source: OracleSource) -> ReadableScn:
 
 
 def batch_rows(table: Table) -> int:
-    """Rows to fetch at a time."""
+    """Return the number of rows per fetch."""
     width = sum(min(max(column.length, 8), 4_000) for column in table.delivered)
     return max(min(BATCH_BYTES // max(width, 1), BATCH_ROWS_MAX), BATCH_ROWS_MIN)

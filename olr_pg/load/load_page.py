@@ -1,7 +1,7 @@
-"""The status page of an initial load: what is in of each table, while `initial-load` works.
+"""The status page of an initial load: shows how much of each table is loaded.
 
-Where an appliance runs with the same ``context.data``, its page shows the load, and this one is not
-served. What the page shows is read from the target every second, as the bars on a terminal are.
+If an appliance runs with the same ``context.data``, its page shows the load, and this one is not
+served. The figures are read from the target every second, like those of the progress bars.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def load_page(
     targets: Mapping[str, tuple[str, str]],
     work: Sequence[SourceTable],
 ) -> Iterator[StatusService | None]:
-    """Serve the page for the span of the context.
+    """Serve the page while the context is active.
 
     Args:
-        config: of one target by itself.
+        config: with one target only.
         targets: ``OWNER.NAME`` → (schema, table) in the target.
-        work: the tables that are loaded.
+        work: the tables of the load.
 
     Yields:
-        The page; None where an appliance has one, or the configuration wants none.
+        The page; None if an appliance serves one, or none is configured.
 
     Raises:
         OlrPgError: 4009, 4010, 4030, the page cannot be served.
@@ -86,7 +86,7 @@ def load_page(
 
 
 def is_served(config: Config) -> bool:
-    """Tell whether something with that configuration has a page already."""
+    """Tell whether a process with that configuration already serves a page."""
     try:
         ask_status(config, page="healthz")
     except OlrPgError as error:
@@ -95,10 +95,10 @@ def is_served(config: Config) -> bool:
 
 
 class _Loading:
-    """The status of a load; may be asked for from any thread.
+    """The status of a load; thread-safe.
 
     Args:
-        expected: rows of each table, as far as the source tells; 0 where it does not.
+        expected: number of rows of each table; 0 if unknown.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class _Loading:
         )
 
     def status(self) -> Status:
-        """Return the status as of the last look."""
+        """Return the status as of the last `look`."""
         return replace(self._status, at=steady_time()).moved(clock_shift())
 
     def look(self) -> None:
-        """Read which rows are in; keep the last figures where the target does not answer."""
+        """Read how many rows are loaded; keep the last figures if the target does not answer."""
         looks = LoadsUnderWay(self._subscription)
         try:
             with LoadWatch(self._target, self._subscription, self._targets) as watch:
@@ -149,7 +149,7 @@ class _Loading:
         self._status = replace(self._status, loads=loads, process=process_status(memory_max))
 
     def _with_amount(self, load: LoadStatus, amount: Amount) -> LoadStatus:
-        """Return the load with what PostgreSQL is taking in just now."""
+        """Return the load's status with the rows that PostgreSQL is receiving now."""
         rows, size = max(load.rows, amount.rows), max(load.bytes, amount.bytes)
         expected = self._expected.get(load.table) or None
         return replace(load, rows=rows, bytes=size, rows_expected=expected)

@@ -1,8 +1,8 @@
-"""Keeps in the target which partitions of an initial load are in, and as of which SCN.
+"""Records in the target which partitions of an initial load are loaded, and as of which SCN.
 
-A partition's line of ``olr_pg.load_part`` is written in the transaction of its rows, so that a
-killed load goes on where it was, and a task that Spark runs twice finds its work done. The line
-comes first: a second task waits there until the first one has committed or is gone.
+A partition's row of ``olr_pg.load_part`` is inserted in the transaction of its rows. So a killed
+load continues where it stopped, and a task that Spark runs twice finds its work done. The row is
+inserted first: a second task waits there until the first one has committed or ended.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ _APPLIED = "SELECT commit_scn FROM olr_pg.ledger WHERE subscription = %s AND sou
 
 
 class LoadState(NamedTuple):
-    """Holds what is known of one table's load.
+    """What is known of one table's load.
 
     Attributes:
-        scn: as of which the rows are.
-        start_scn: where `run` starts for the sake of this table; 0 the oldest log.
+        scn: the SCN of the rows.
+        start_scn: the SCN at which `run` must start because of this table; 0 for the oldest log.
         source: identity of the table data.
-        parts: partitions in all.
-        finished: everything is in, and the ledger knows it.
-        done: the partitions that are in.
+        parts: number of partitions.
+        finished: whether everything is loaded and recorded in the ledger.
+        done: the loaded partitions.
     """
 
     scn: int
@@ -106,7 +106,7 @@ class TableLoadProgress(NamedTuple):
 
     Attributes:
         source_table: ``OWNER.NAME``.
-        target_table: as the ledger names it.
+        target_table: its name in the ledger.
     """
 
     subscription: str
@@ -114,64 +114,65 @@ class TableLoadProgress(NamedTuple):
     target_table: str
 
     def read(self, connection: Connection[Any]) -> LoadState | None:
-        """Read what is known; None where there was no load."""
+        """Read the record; None if there was no load."""
         row = connection.execute(_READ, self[:2]).fetchone()
         return None if row is None else LoadState(*row)._replace(done=frozenset(row[5]))
 
     def begin(
         self, connection: Connection[Any], scn: int, start_scn: int, source: str, parts: int
     ) -> None:
-        """Note that the load begins: what is noted of the table's former life counts no more.
+        """Record the start of the load; records of the table's earlier state are deleted.
 
-        That is what was held, and partitions of a load whose own line somebody has deleted: they
-        would pass for partitions of this one, and their rows would be missing.
+        These are held changes, and partitions of a load whose own record someone has deleted: they
+        would count as partitions of this load, and their rows would be missing.
         """
         connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
         self.forget(connection)
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts))
 
     def forget(self, connection: Connection[Any]) -> None:
-        """Forget the load, in a transaction that empties the table too.
+        """Delete the record of the load, in a transaction that also empties the table.
 
-        Tasks of it that still run are waited for; later ones do not find their SCN any more.
+        It waits for its running tasks; later tasks no longer find their SCN.
         """
         connection.execute(_LOCK, self[:2])
         connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
 
     def forget_applied(self, connection: Connection[Any]) -> None:
-        """Forget how far the table is, in a transaction that empties the table too.
+        """Delete the table's position, in a transaction that also empties the table.
 
-        A pause that somebody decided stays.
+        A pause by an operator is kept.
         """
         connection.execute(_BEGIN_ANEW, self[:2])
 
     def leave(self, connection: Connection[Any]) -> None:
-        """Forget everything of a table that is replicated no more; its rows stay as they are."""
+        """Delete all records of a table that is no longer replicated; its rows are kept."""
         with connection.transaction():
             connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
             self.forget(connection)
             connection.execute(_FORGET_APPLIED, self[:2])
 
     def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
-        """Take a partition for this transaction.
+        """Claim a partition for this transaction.
 
         Args:
-            scn: as of which its rows are.
+            scn: the SCN of its rows.
 
         Returns:
-            False where it is in already, or the load is not as of that SCN any more.
+            False if it is already loaded, or if the load no longer has that SCN.
         """
         return connection.execute(_CLAIM, (part, *self[:2], scn)).rowcount == 1
 
     def note(self, connection: Connection[Any], part: int, rows: int, size: int) -> None:
-        """Note what a claimed partition held, in the same transaction."""
+        """Record the contents of a claimed partition, in the same transaction."""
         connection.execute(_COUNT, (rows, size, *self[:2], part))
 
     def finish(self, connection: Connection[Any], scn: int) -> tuple[int, int]:
-        """Seed the ledger and note the end, together; (rows, bytes).
+        """Set the table's position in the ledger and record the end of the load, together; return
+        (rows, bytes).
 
         Raises:
-            OlrPgError: 5106 partitions are missing, 5105 the table has been replicated meanwhile.
+            OlrPgError: 5106 partitions are missing, 5105 the table was replicated meanwhile.
         """
         with connection.transaction():
             done = connection.execute(
@@ -188,21 +189,21 @@ class TableLoadProgress(NamedTuple):
         return int(done[0]), int(done[1])
 
     def age_seconds(self, connection: Connection[Any]) -> float:
-        """Return for how long the load has been going on; it was begun after its SCN was taken."""
+        """Return the age of the load in seconds; it began after its SCN was read."""
         row = connection.execute(_AGE, self[:2]).fetchone()
         return 0.0 if row is None else float(row[0])
 
     def applied_scn(self, connection: Connection[Any]) -> int:
-        """Read the commit SCN in the ledger; 0 where the table has never been replicated."""
+        """Return the commit SCN in the ledger; 0 if the table was never replicated."""
         row = connection.execute(_APPLIED, self[:2]).fetchone()
         return 0 if row is None else int(row[0])
 
 
 def lock_subscription(connection: Connection[Any], subscription: str) -> None:
-    """Be the only load of the subscription, as long as the connection is open.
+    """Ensure that this is the only load of the subscription while the connection is open.
 
     Raises:
-        OlrPgError: 5108, another one is at work.
+        OlrPgError: 5108, another load is running.
     """
     row = connection.execute(
         "SELECT pg_try_advisory_lock(%s, hashtext(%s))", (_LOCK_CLASS, subscription)

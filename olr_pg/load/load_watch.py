@@ -1,4 +1,4 @@
-"""Looks at a load from outside: what is in, and what PostgreSQL is taking in just now."""
+"""Observes a load from outside: what is loaded, and what PostgreSQL is receiving now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _ANSWER_SECONDS: Final = 5.0
-"""A look is short, and the next one follows soon."""
+"""Short, because a query is quick and the next one follows soon."""
 
 _PARTS = """
 SELECT l.source_table, coalesce(sum(p.rows), 0)::int8, coalesce(sum(p.bytes), 0)::int8,
@@ -29,14 +29,14 @@ WHERE p.datname = current_database() AND p.command = 'COPY FROM' GROUP BY 1, 2
 
 
 class Amount(NamedTuple):
-    """What a table has so far.
+    """How much of a table is loaded.
 
     Attributes:
-        rows: those under way too.
+        rows: including those in progress.
         bytes: of COPY.
-        expected: rows in all, if its other partitions are as large as those that are in; None
-            where none is.
-        is_done: all partitions are in.
+        expected: estimated total of rows, from the size of the loaded partitions; None if none is
+            loaded.
+        is_done: whether all partitions are loaded.
     """
 
     rows: int = 0
@@ -46,7 +46,7 @@ class Amount(NamedTuple):
 
 
 class LoadWatch:
-    """A look at a load, over a connection of its own.
+    """Observes a load, over its own connection.
 
     Args:
         targets: ``OWNER.NAME`` → (schema, table) in the target.
@@ -67,7 +67,7 @@ class LoadWatch:
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
-        """The connection that it looks over."""
+        """Its connection."""
         return self._connection
 
     def read(self) -> dict[str, Amount]:

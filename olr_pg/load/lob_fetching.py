@@ -1,9 +1,9 @@
-"""LOB values that the target lacks (olr_pg.incomplete), fetched from the live source.
+"""Fetches LOB values that the target lacks (olr_pg.incomplete) from the live source.
 
-The table's line of the ledger is locked meanwhile, so that replication of the table waits, and rows
-are read as of the SCN up to which the table has everything: what comes later comes behind the
-fetched value. So nothing is overtaken, and nothing has to be compared. A row is read by its ROWID
-and goes in only where its key is that of the line: rows move.
+Meanwhile the table's row of the ledger is locked, so that replication of the table waits. Rows are
+read as of the SCN up to which the table has everything; later changes are applied after the fetched
+value. So no change is overtaken, and no comparison is needed. A row is read by its ROWID and
+written only if its key is that of the list entry, because rows can move.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 LINES: Final = 100
-"""Lines that are mended in one target transaction; replication of the table waits meanwhile."""
+"""Number of list entries per target transaction; replication of the table waits meanwhile."""
 
 PAUSE_SECONDS: Final = 15.0
-"""Between the looks for values that are to be fetched by themselves."""
+"""Interval at which the automatic fetch checks for missing values."""
 
 AGAIN_MINUTES: Final = 10
-"""After which a value that was not had is looked for again by itself."""
+"""Minutes before a failed LOB fetch is retried automatically."""
 
 _FETCHED: Final = sql.Identifier("pg_temp", "olr_pg_fetched")
 _SCN: Final = (
@@ -88,12 +88,12 @@ _log = structlog.get_logger(__name__)
 
 
 class FetchedTable(NamedTuple):
-    """Counts what was done for a table.
+    """The result for a table.
 
     Attributes:
-        fetched: values that the target has now.
-        left: values that it still lacks.
-        failure: why, of the last one of these.
+        fetched: number of fetched values.
+        left: number of values that it still lacks.
+        failure: the error of the last of these.
     """
 
     table: str
@@ -116,16 +116,16 @@ def fetch_lobs(
     *,
     wanted: Callable[[ApplierSettings, str, str], bool] | None = None,
 ) -> Iterator[FetchedTable]:
-    """Fetch the values that tables lack, one table with each step of the iteration.
+    """Fetch the missing values, one table per step of the iteration.
 
     Args:
-        names: ``OWNER.NAME`` of the tables; empty = all.
-        wanted: of the applier's settings, a table and a column, whether its values are to be
-            fetched; those that were not had a while ago are left out then. None = all.
+        names: ``OWNER.NAME`` of the tables; empty for all.
+        wanted: tells for the applier's settings, a table and a column whether to fetch its values;
+            values that recently failed are then skipped. None to fetch all.
 
     Raises:
-        OlrPgError: 5156 the source is no live one, 5157 no such table, 5003 no target, 7001 to 7009
-            the source.
+        OlrPgError: 5156 the source is not a live database, 5157 there is no such table, 5003 the
+            target cannot be reached, 7001 to 7009 errors of the source.
     """
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LOB_FETCH_NEEDS_LIVE_SOURCE, "the source is an offline one")
@@ -160,7 +160,7 @@ def fetch_lobs(
 
 
 class _Fetching:
-    """The values that one table lacks."""
+    """The missing values of one table."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class _Fetching:
     def run(
         self, wanted: Callable[[ApplierSettings, str, str], bool] | None
     ) -> FetchedTable | None:
-        """Fetch them; None where none is wanted."""
+        """Fetch them; return None if none is wanted."""
         name, columns = self._table.full_name, None
         if wanted is not None:
             found = self._connection.execute(_TABLES, (self._settings.subscription,)).fetchall()
@@ -212,7 +212,9 @@ class _Fetching:
         self._connection.execute(_FAILED, (reason, [line.id for line in lines]))
 
     def _fetch(self, lines: Sequence[_Line], scn: int) -> int:
-        """Fetch the values of some lines, with the ledger's lock held; return how many."""
+        """Fetch the values of some entries, while holding the ledger's lock; return their
+        number.
+        """
         findable = [line for line in lines if line.key is not None and line.row_id]
         others = [line for line in lines if line not in findable]
         if others:
@@ -241,7 +243,7 @@ class _Fetching:
         return len(done)
 
     def _fetch_column(self, lines: Sequence[_Line], scn: int) -> list[int]:
-        """Fetch a column of some rows; return the numbers of the lines."""
+        """Fetch a column of some rows; return the ids of the entries."""
         target = self._target_plan()
         names = [target.target.columns[place].name for place in target.key]
         key = {column.name for column in self._table.columns if column.intcol in self._table.key}
@@ -302,7 +304,7 @@ class _Fetching:
         return TablePlan(self._table.full_name, target, self._table, self._settings)
 
     def _copy(self, plan: TablePlan, table: Table, row_id: str, scn: int) -> None:
-        """Copy a row as of an SCN into the temporary table; none where there is no such row.
+        """Copy a row as of an SCN to the temporary table; nothing if there is no such row.
 
         Raises:
             OlrPgError: 7001 to 7009.
@@ -339,10 +341,11 @@ def _is_to_be_fetched(settings: ApplierSettings, table: str, column: str) -> boo
 
 @contextmanager
 def fetching_lobs(config: Config) -> Iterator[None]:
-    """Fetch the values that the configuration says, now and then, for the span of the context.
+    """While the context is active, periodically fetch the missing LOB values of the configured
+    columns.
 
     Raises:
-        OlrPgError: 5156, it says so, and the source is no live one.
+        OlrPgError: 5156, columns are configured, but the source is not a live database.
     """
     parts = [
         part for part in config.targets

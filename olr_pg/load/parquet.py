@@ -1,11 +1,11 @@
-"""Table data of an offline source: Parquet files, one or a folder of them per table.
+"""Reads table data of an offline source: one Parquet file, or a folder of them, per table.
 
-``OWNER.NAME.parquet``, or ``OWNER.NAME/*.parquet``, in one directory. The columns are the table's
-by name (`load.arrow` says which types); a column ``ROWID`` names rows in messages. The file's
-metadata may tell as of which SCN the rows are (``olr_pg.scn``), and the begin SCN of the oldest
-transaction that was open then (``olr_pg.start_scn``).
+``OWNER.NAME.parquet``, or ``OWNER.NAME/*.parquet``, in one directory. The columns have the names of
+the table's columns (`load.arrow` lists the types); an optional column ``ROWID`` identifies rows in
+messages. The file's metadata can contain the SCN of the rows (``olr_pg.scn``), and the begin SCN of
+the oldest transaction that was open then (``olr_pg.start_scn``).
 
-A partition is a row group: what one task reads.
+A partition is a row group, which one task reads.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ SCN_KEY: Final = b"olr_pg.scn"
 START_SCN_KEY: Final = b"olr_pg.start_scn"
 
 BATCH_BYTES: Final = 2 << 20
-"""Bytes of values in one batch, about: it and what becomes of it stay in the caches."""
+"""Approximate bytes of values in one batch, so that it and its converted forms fit the CPU
+caches.
+"""
 
 BATCH_ROWS_MAX: Final = 8_192
-"""The server has nothing to do until it gets the first ones."""
+"""Limits the first batch, because the server is idle until it arrives."""
 
 
 class RowGroup(NamedTuple):
     """A row group of a file.
 
     Attributes:
-        rows: how many.
-        batch_rows: rows to convert at a time.
+        rows: number of rows.
+        batch_rows: number of rows converted at once.
         size: bytes of values, uncompressed.
     """
 
@@ -73,10 +75,10 @@ class RowGroup(NamedTuple):
 
 
 def find_table_data(folder: Path, name: str) -> TableData:
-    """Find the data of the table `name` (``OWNER.NAME``).
+    """Return the data of the table `name` (``OWNER.NAME``).
 
     Raises:
-        OlrPgError: 5103, there is none, it cannot be read, or files contradict each other.
+        OlrPgError: 5103, it is missing, cannot be read, or its files contradict each other.
     """
     files = _files(folder, name)
     partitions = list[RowGroup]()

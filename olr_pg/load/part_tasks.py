@@ -1,8 +1,8 @@
-"""Doing the tasks of a load or a verification: on Spark, or in this process where there is little.
+"""Runs the tasks of a load or a verification: on Spark, or in this process if they are small.
 
-A session takes seconds to start, and a job some tens of milliseconds. So parts that one core does
-in about that time are done by the thread that wants them, one after the other, with the function
-that tasks call.
+Starting a session takes seconds, and a job some tens of milliseconds. So parts that take one core
+about as long are processed in the calling thread, one after the other, by the same function as in
+tasks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     PartFunction = Callable[[bytes, bytes], bytes]
 
 HERE_BYTES: Final = 8 << 20
-"""Up to how many bytes of rows are done in this process."""
+"""Maximum bytes of rows that are processed in this process."""
 
 
 def part_results(
@@ -33,19 +33,19 @@ def part_results(
     sizes: Sequence[int],
     description: str,
 ) -> Generator[tuple[int, Result], None, None]:
-    """Do `task` once per payload and yield ``(index, result)`` in the payloads' order.
+    """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
     Args:
-        session: gives the Spark session; only called where there is much to do.
-        payloads: what each task is given, a pickle.
+        session: returns the Spark session; called only if there is much to do.
+        payloads: the pickled input of each task.
         task: called with a payload and the job.
-        job: what all tasks need.
-        sizes: bytes of rows that each task reads, about.
-        description: what Spark's page says of the jobs.
+        job: the data that all tasks need.
+        sizes: approximate bytes of rows that each task reads.
+        description: the description of the jobs on Spark's page.
 
     Raises:
-        OlrPgError: what a task raises, after the results before it; 6004 it raised anything else;
-            as `run_tasks`.
+        OlrPgError: an OlrPgError of a task, after the results before it; 6004 another exception of
+            a task; as for `run_tasks`.
     """
     if sum(sizes) > HERE_BYTES:
         yield from run_tasks(

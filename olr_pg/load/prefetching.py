@@ -1,7 +1,7 @@
-"""Making the next item while the last one is used: a thread that is one ahead.
+"""Produces the next item in another thread while the caller uses the current one.
 
-A task of a load waits for the server while it sends rows, and the server for the task while that
-encodes some. Both take about as long, and what encodes (kernels, Arrow) lets other threads run.
+A task of a load waits for the server while it sends rows, and the server waits for the task while
+it encodes. Both take about as long, and encoding (kernels, Arrow) releases the interpreter lock.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 def prefetched(items: Generator[T, None, None]) -> Generator[T, None, None]:
-    """Yield items, each made in another thread while the caller has the one before.
+    """Yield items; each is produced in another thread while the caller uses the previous one.
 
     Args:
-        items: runs in that thread alone; what it raises is raised here, in its place. It is closed
-            at the end, and where the caller wants no more.
+        items: runs only in that thread; its exceptions are raised here in order. It is closed at
+            the end, and if the caller stops early.
     """
     with closing(items), ThreadPoolExecutor(1, "load-ahead") as maker:
         following = maker.submit(next, items, None)

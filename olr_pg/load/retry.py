@@ -1,4 +1,4 @@
-"""Reading again where a lost connection to the source broke it off."""
+"""Repeats a read after the connection to the source was lost."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 4
 LOST: Final = frozenset({Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST})
 """The source cannot be reached, or the connection is lost. (`oracle.driver.driver_failures` is not
-asked: it loads the driver, which tasks that read files do not need.)"""
+used, because it imports the driver, which tasks that read files do not need.)
+"""
 
 _Result = TypeVar("_Result")
 
 
 def retried(work: Callable[[], _Result]) -> _Result:
-    """Return the result of `work`, which is called again where the connection is lost.
+    """Return the result of `work`; call it again if the connection is lost.
 
     Args:
-        work: must leave nothing behind where it fails.
+        work: must have no effects if it fails.
 
     Raises:
-        OlrPgError: what `work` raises.
+        OlrPgError: any error of `work`.
     """
     retrying = Retrying(
         retry=retry_if_exception(

@@ -1,7 +1,7 @@
-"""Table data without the rows that `filter.rows` leaves out.
+"""Filters table data by `filter.rows`.
 
-The condition that replication evaluates on redo is evaluated on the same form of the values, so
-that a loaded table and a replicated one have the same rows.
+The condition that replication evaluates on redo is evaluated on the same form of values, so that a
+loaded table has the same rows as a replicated one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from olr_pg.load.table_data import SourcePartition, SourceTable, TableData, TableSource
 
 _WHERE: Final = "\nwhere "
-"""Between what the data's identity is and the condition."""
+"""Separates the data's identity from the condition."""
 
 
 class FilteredPartition(NamedTuple):
-    """The rows of a partition that fulfil what the filter wants."""
+    """The rows of a partition that meet the filter's condition."""
 
     inner: SourcePartition
     table: Table
@@ -42,12 +42,12 @@ class FilteredPartition(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """See `SourcePartition.rows`: not known."""
+        """See `SourcePartition.rows`; unknown."""
         return 0
 
     @property
     def size(self) -> int:
-        """See `SourcePartition.size`: all of it is read."""
+        """See `SourcePartition.size`; all of it is read."""
         return self.inner.size
 
     @property
@@ -59,7 +59,7 @@ class FilteredPartition(NamedTuple):
         """See `SourcePartition.batches`.
 
         Raises:
-            OlrPgError: 5102 a value of the condition's columns is none; what reading raises.
+            OlrPgError: 5102 a value of the condition's columns is invalid; errors of reading.
         """
         rows: _Rows | None = None
         for found in self.inner.batches():
@@ -75,7 +75,7 @@ class FilteredPartition(NamedTuple):
 
 
 class _Rows:
-    """The condition, typed for the batches of one schema."""
+    """The condition, prepared for batches of one schema."""
 
     def __init__(
         self, table: Table, filters: Filters, charsets: Charsets, schema: pa.Schema
@@ -102,14 +102,14 @@ class _Rows:
         self._condition: RowCondition = found
 
     def fulfilling(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Keep the rows that fulfil the condition."""
+        """Return only the rows that meet the condition."""
         values = [arrow.convert(batch.column(place)) for place, arrow in self._columns]
         is_true = evaluate(self._condition, values) == Truth.TRUE
         return batch if is_true.all() else batch.filter(pa.array(is_true))
 
 
 class FilteredTables:
-    """A source of tables without the rows that are left out; see `TableSource`."""
+    """A source of tables with filtered rows; see `TableSource`."""
 
     def __init__(self, inner: TableSource, filters: Filters) -> None:
         self._inner = inner
@@ -140,12 +140,12 @@ class FilteredTables:
 
 
 def filtered_data(data: TableData, table: Table, filters: Filters, charsets: Charsets) -> TableData:
-    """Leave out the rows of a table that the configuration leaves out.
+    """Return the data of a table with the configured row filter.
 
-    Its identity tells the condition, so that no load goes on with another one.
+    Its identity contains the condition, so that a load cannot be resumed with another condition.
 
     Raises:
-        OlrPgError: 1132 to 1134, the condition does not fit the columns.
+        OlrPgError: 1132 to 1134, the condition does not match the columns.
     """
     condition = filters.row_condition(table, charsets)
     if condition is None:

@@ -1,7 +1,8 @@
-"""Progress of work on the rows of many tables: bars on a terminal, else a line now and then.
+"""Displays the progress of work on many tables: bars on a terminal, otherwise lines from time to
+time.
 
-Both are of stderr. The whole comes first, with rows, percent, rate and the time that is left; on a
-terminal each table that is under way follows.
+Both go to stderr. The total comes first, with rows, percent, rate and the remaining time; on a
+terminal each table in progress follows.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
     from olr_pg.load.load_watch import Amount
 
 LINE_SECONDS: Final = 15.0
-"""Between two lines, where there is no terminal; shorter work prints none."""
+"""Interval between lines without a terminal; shorter work prints none."""
 
 RATE_SECONDS: Final = 20.0
-"""What the rate is of."""
+"""Seconds over which the rate is measured."""
 
 _SAMPLE_SECONDS: Final = 0.5
 _BAR_WIDTH: Final = 16
 _SHOWN_MAX: Final = 12
-"""Tables under way that a terminal shows."""
+"""Maximum number of tables in progress on a terminal."""
 
 
 class Meter:
-    """Measures the progress of one table, and its rate over the last seconds.
+    """Measures the progress of one table, and its recent rate.
 
     Args:
-        total: rows in all; None where nobody knows.
-        now: seconds of a clock that never goes back.
+        total: total number of rows; None if unknown.
+        now: monotonic, in seconds.
     """
 
     def __init__(self, total: int | None, now: float) -> None:
@@ -50,9 +51,9 @@ class Meter:
         self._begun = False
 
     def update(self, rows: int, now: float) -> None:
-        """Note how many rows are done.
+        """Set the number of rows that are done.
 
-        What is there at the first look of a load that goes on was not done since.
+        Rows that exist at the first update of a resumed load do not count for the rate.
         """
         self.rows = rows
         if not self._begun:
@@ -67,18 +68,18 @@ class Meter:
 
     @property
     def rate(self) -> float:
-        """Rows per second of late."""
+        """Recent rows per second."""
         (then, before), (now, after) = self._samples[0], self._samples[-1]
         return (after - before) / (now - then) if now > then else 0.0
 
     @property
     def share(self) -> float | None:
-        """How much is done, 0 to 1; None where nobody knows. Totals may be estimates."""
+        """The share that is done, 0 to 1; None if unknown. Totals can be estimates."""
         return min(self.rows / self.total, 1.0) if self.total else None
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will take at this rate; None where nobody knows."""
+        """The remaining seconds at the current rate; None if unknown."""
         if not self.total or self.rate <= 0:
             return None
         return max(self.total - self.rows, 0) / self.rate
@@ -96,12 +97,12 @@ class Meter:
 
 
 class RowProgress:
-    """Holds how far the tables are; may be told from any thread.
+    """The progress of the tables; can be updated from any thread.
 
     Args:
-        what: is done to them: "loading".
-        totals: rows of each table; None where nobody knows.
-        clock: never goes back.
+        what: the kind of work: "loading".
+        totals: number of rows of each table; None if unknown.
+        clock: monotonic.
     """
 
     def __init__(
@@ -117,9 +118,9 @@ class RowProgress:
         self.whole = Meter(None if self._untold else sum(t or 0 for t in totals.values()), now)
 
     def update(self, amounts: Mapping[str, Amount]) -> None:
-        """Note what each table has; tables that are not of the work do not count.
+        """Set the amount of each table; other tables are ignored.
 
-        How many rows there will be is taken from what is in, where nobody has told.
+        If a table's total is unknown, it is estimated from what is loaded.
         """
         now = self._clock()
         with self._lock:
@@ -134,7 +135,7 @@ class RowProgress:
             self.whole.update(sum(meter.rows for meter in self._tables.values()), now)
 
     def advance(self, table: str, rows: int) -> None:
-        """Note that so many more rows of a table are done."""
+        """Add rows of a table that are done."""
         now = self._clock()
         with self._lock:
             for meter in (self._tables[table], self.whole):
@@ -142,14 +143,14 @@ class RowProgress:
                 meter.is_done = meter.total is not None and meter.rows >= meter.total
 
     def line(self) -> str:
-        """Say on one line how far the whole is."""
+        """Return the total progress as one line."""
         with self._lock:
             tables = counted(len(self._tables), "table")
             done = sum(meter.is_done for meter in self._tables.values())
             return f"{self._what}: {done:,} of {tables} done, {self.whole.words()}"
 
     def grid(self) -> Table:
-        """Make what a terminal shows."""
+        """Return the display for a terminal."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -182,7 +183,7 @@ class RowProgress:
 
 @contextmanager
 def row_progress(what: str, totals: Mapping[str, int | None]) -> Iterator[RowProgress]:
-    """Show progress on stderr during the context; see `RowProgress` for the arguments."""
+    """Show progress on stderr while the context is active; see `RowProgress` for the arguments."""
     progress = RowProgress(what, totals)
     if sys.stderr.isatty():
         from rich.console import Console
@@ -208,7 +209,7 @@ def row_progress(what: str, totals: Mapping[str, int | None]) -> Iterator[RowPro
 
 
 def _lines(progress: RowProgress, over: threading.Event) -> None:
-    """Print how far it is now and then."""
+    """Print the progress periodically."""
     while not over.wait(LINE_SECONDS):
         try:
             sys.stderr.write(progress.line() + "\n")

@@ -1,4 +1,4 @@
-"""Chooses the tables that are loaded or verified, and finds where their rows are."""
+"""Selects the tables to load or verify, and finds their rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 NO_FOLDER: Final = Code.NO_TABLE_DATA
-"""Error: nothing says where table data is."""
+"""Error: the location of the table data is not configured."""
 
 
 @contextmanager
@@ -38,15 +38,15 @@ def open_tables(
     scn: int | None = None,
     for_load: bool = False,
 ) -> Iterator[TableSource]:
-    """Open the tables of the configuration's source.
+    """Open the tables of the configured source.
 
     Args:
-        folder: of the data, instead of where the configuration says.
-        scn: as of which the rows are; None for now, or for what the files say.
-        for_load: replication goes on from there.
+        folder: of the data; overrides the configuration.
+        scn: the SCN of the rows; None for the current SCN, or the SCN in the files.
+        for_load: whether replication continues from that SCN.
 
     Raises:
-        OlrPgError: 3xxx the dictionary, 7xxx the live database.
+        OlrPgError: 3xxx errors of the dictionary, 7xxx errors of the live database.
     """
     with (
         waiting_rows_sealed(are_sealed=config.context.is_encrypted),
@@ -105,12 +105,12 @@ class _OfflineTables:
         )
 
     def later(self, source: SourceTable) -> SourceTable | None:
-        """See `TableSource.later`: files do not change."""
+        """See `TableSource.later`; None, because files do not change."""
         del source
         return None
 
     def undo_retention(self) -> str:
-        """See `TableSource.undo_retention`: files need none."""
+        """See `TableSource.undo_retention`; files need no undo."""
         return ""
 
 
@@ -118,7 +118,7 @@ def offline_source(config: Config) -> OfflineSource:
     """Return the configuration's source.
 
     Raises:
-        OlrPgError: 1090, it is a live one.
+        OlrPgError: 1090, it is a live database.
     """
     if not isinstance(config.source, OfflineSource):
         raise OlrPgError(Code.NOT_SUPPORTED, "this needs an offline source")
@@ -129,7 +129,7 @@ def apply_section(config: Config) -> Apply:
     """Return the configuration's `apply`.
 
     Raises:
-        OlrPgError: 1091, there is none.
+        OlrPgError: 1091, it is missing.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
@@ -140,24 +140,24 @@ def read_dictionary(config: Config, *, for_load: bool = False) -> Snapshot:
     """Read the source's dictionary.
 
     Args:
-        for_load: what its tables are called is to last.
+        for_load: whether to store new names of schemas.
     """
     return offline_dictionary(config, offline_source(config), keep=for_load)
 
 
 def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
-    """Make the applier's settings for work that does not go over the port."""
+    """Return the applier's settings for commands that do not connect to the port."""
     apply_section(config)
     settings = settings_for(config, snapshot, target)
     return replace(settings, dbid=snapshot.database.dbid or None)
 
 
 def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) -> tuple[Table, ...]:
-    """Choose the tables of `apply.tables`, or those of them that `names` lists.
+    """Select the tables of `apply.tables`, or those that `names` lists among them.
 
     Raises:
         OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them, 1095 and
-            1096 the filter leaves too little.
+            1096 the filter excludes too much.
     """
     tables = query_tables(snapshot, apply_section(config).table_query)
     return named_tables(tables, names, filters_of_target(config), snapshot.database)
@@ -175,10 +175,10 @@ def table_sources(
 
     Args:
         folder: of the data; None for the configuration's.
-        scn: as of which the rows are; None for what the files or the configuration say.
+        scn: the SCN of the rows; None for the SCN in the files or the configuration.
 
     Raises:
-        OlrPgError: 5103 a table's data is missing, 5113 there is no folder.
+        OlrPgError: 5103 a table's data is missing, 5113 the folder is not configured.
     """
     return tuple(_sources(config, snapshot, tables, folder, scn))
 

@@ -1,4 +1,4 @@
-"""The data of a table, wherever it comes from: partitions of record batches."""
+"""The data of a table, from any source: partitions of record batches."""
 
 from __future__ import annotations
 
@@ -20,29 +20,31 @@ if TYPE_CHECKING:
     from olr_pg.oracle.facts import ReadableScn
 
 UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
-"""The source cannot read the rows as of the SCN any more."""
+"""Error: the source can no longer read the rows as of the SCN."""
 
 RANGE_BYTES: Final = 64 << 20
-"""Of a range of a live table, at most (`oracle.rowids` cuts them so), or of anything unknown."""
+"""Maximum bytes of a range of a live table (`oracle.rowids` cuts them so); also assumed if the size
+is unknown.
+"""
 
 
 class SourcePartition(Protocol):
-    """A part of a table, which one task reads; it goes there by pickle."""
+    """A part of a table, which one task reads; it is pickled and sent to the task."""
 
     @property
     def rows(self) -> int:
-        """The number of rows; 0 where it is not known."""
+        """The number of rows; 0 if unknown."""
 
     @property
     def size(self) -> int:
-        """About how many bytes it reads; `RANGE_BYTES` where that is not known."""
+        """Approximate bytes to read; `RANGE_BYTES` if unknown."""
 
     @property
     def place(self) -> dict[str, Place]:
-        """The place of its rows, for messages."""
+        """The location of its rows, for messages."""
 
     def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
-        """Yield its rows, every time the same; those with large values one by one.
+        """Yield its rows, always the same; rows with large values one by one.
 
         Raises:
             OlrPgError: 5103 or 70xx, they cannot be read.
@@ -56,13 +58,13 @@ class TableData:
     Attributes:
         schema: of every partition.
         partitions: in a fixed order.
-        rows: how many in all; 0 not known.
-        scn: as of which the rows are; None where nobody tells.
-        start_scn: begin SCN of the oldest transaction open at `scn`; None where nobody tells.
-        identity: of the same data in the same partitions.
-        as_of: the data as of another SCN, in the partitions of an earlier `identity` if one is
-            given; None where there is only this SCN.
-        reached: asks up to which SCN the source can be read by now; None where `as_of` is.
+        rows: total number; 0 if unknown.
+        scn: the SCN of the rows; None if unknown.
+        start_scn: begin SCN of the oldest transaction open at `scn`; None if unknown.
+        identity: equal only for the same data in the same partitions.
+        as_of: returns the data as of another SCN, in the partitions of an earlier `identity` if
+            given; None if only this SCN exists.
+        reached: returns the SCN as of which the source can be read now; None if `as_of` is None.
     """
 
     schema: pa.Schema
@@ -79,8 +81,8 @@ class SourceTable(NamedTuple):
     """A table and its data.
 
     Attributes:
-        scn: as of which the rows are; 0 not known.
-        start_scn: begin SCN of the oldest transaction open at `scn`; 0 not known.
+        scn: the SCN of the rows; 0 if unknown.
+        start_scn: begin SCN of the oldest transaction open at `scn`; 0 if unknown.
     """
 
     table: Table
@@ -90,12 +92,12 @@ class SourceTable(NamedTuple):
 
 
 class TableSource(Protocol):
-    """Says where whole tables come from."""
+    """A source of whole tables."""
 
     snapshot: Snapshot
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
-        """Choose the tables of `apply.tables`, or those of them that `names` lists.
+        """Select the tables of `apply.tables`, or those that `names` lists among them.
 
         Raises:
             OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them.
@@ -105,31 +107,31 @@ class TableSource(Protocol):
         """Find the data of the tables.
 
         Raises:
-            OlrPgError: 5103, 5113 or 70xx, a table's data cannot be had.
+            OlrPgError: 5103, 5113 or 70xx, a table's data cannot be read.
         """
 
     def later(self, source: SourceTable) -> SourceTable | None:
-        """Read the same table as of now; None where there is only the one SCN."""
+        """Return the same table as of now; None if only one SCN exists."""
 
     def undo_retention(self) -> str:
-        """Say for how long the source keeps undo, in words; empty where nobody knows."""
+        """Describe how long the source keeps undo; empty if unknown."""
 
 
 def schema_of(rows: pa.RecordBatch | LargeRow) -> pa.Schema:
-    """Return the schema of what `SourcePartition.batches` gives."""
+    """Return the schema of the batches from `SourcePartition.batches`."""
     return rows.batch.schema if isinstance(rows, LargeRow) else rows.schema
 
 
 def named_tables(
     tables: Sequence[Table], names: Collection[str], filters: Filters, database: Database
 ) -> tuple[Table, ...]:
-    """Choose those of `tables` that `names` lists, without what the filter leaves out.
+    """Select those of `tables` that `names` lists, without filtered tables.
 
     Args:
-        names: ``OWNER.NAME`` of each, as it is or in upper case; all where it lists none.
+        names: ``OWNER.NAME`` of each, exact or to be converted to upper case; empty for all.
 
     Raises:
-        OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter leaves too little.
+        OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter excludes too much.
     """
     known = {table.full_name for table in tables}
     wanted = set(as_known(names, known))

@@ -1,9 +1,9 @@
-"""Unique keys, indexes, foreign keys and sequences of the target, made as the source has them.
+"""Creates unique keys, indexes, foreign keys and sequences in the target, like those of the source.
 
-Unique keys and indexes come after the data: a value that is too long for one must not keep a row
-out. Foreign keys and sequences come once every table is in. What is there already is left as it is,
-found by its columns and not by its name. What PostgreSQL refuses is reported, and tried again by
-the next load.
+Unique keys and indexes are created after the data is loaded: a value that is too long for one must
+not reject a row. Foreign keys and sequences are created after every table is loaded. Existing
+objects, which are recognised by their columns and not by name, are not changed. What PostgreSQL
+refuses is reported, and tried again by the next load.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ WHERE c.conrelid = %s AND c.contype = 'f' GROUP BY c.oid, c.confrelid
 
 
 class StructurePart(NamedTuple):
-    """Says what became of one part of the structure.
+    """The result for one object of the structure.
 
     Attributes:
-        kind: ``unique key``, ``index``, ``foreign key``, ``sequence``, or what `LeftOut` calls it.
-        table: ``OWNER.NAME`` of the source's table; of a sequence its own.
+        kind: ``unique key``, ``index``, ``foreign key``, ``sequence``, or the kind in `LeftOut`.
+        table: ``OWNER.NAME`` of the source's table; for a sequence its own name.
         name: in the source.
-        state: `CREATED`, `PRESENT` before, `FAILED` or `LEFT_OUT`.
-        reason: of the last two.
-        definition: of what is left out, as a statement of Oracle.
+        state: `CREATED`, `PRESENT` (it already existed), `FAILED` or `LEFT_OUT`.
+        reason: for `FAILED` and `LEFT_OUT`.
+        definition: Oracle's statement, for what is left out.
     """
 
     kind: str
@@ -84,15 +84,15 @@ class StructurePart(NamedTuple):
 
 
 class _UnknownError(Exception):
-    """Something that a part refers to is not in the target."""
+    """Raised if an object that a part references is missing in the target."""
 
 
 class StructureBuilder:
-    """Makes the structure of the tables of a subscription.
+    """Creates the structure of the tables of a subscription.
 
     Args:
-        structure: as the snapshot has it.
-        tables: every table that is replicated.
+        structure: as in the snapshot.
+        tables: every replicated table.
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class StructureBuilder:
 
     @property
     def parts(self) -> list[StructurePart]:
-        """Return what became of every part so far."""
+        """Return the results so far."""
         return list(self._made.values())
 
     def make_keys_and_indexes(self, connection: Connection[Any], table: str) -> None:
-        """Make the unique keys and the indexes of ``OWNER.NAME``, after its data."""
+        """Create the unique keys and the indexes of ``OWNER.NAME``, after its data is loaded."""
         for key in self._structure.unique_keys:
             if key.full_name == table:
                 self._make(connection, "unique key", table, key.name, self._unique_key, key)
@@ -125,7 +125,7 @@ class StructureBuilder:
                 self._make(connection, "index", table, index.name, self._index, index)
 
     def make_the_rest(self, connection: Connection[Any]) -> None:
-        """Foreign keys between tables that are both there, and the owners' sequences."""
+        """Create foreign keys between tables that both exist, and the owners' sequences."""
         for key in self._structure.foreign_keys:
             if key.full_name in self._tables:
                 names = ("foreign key", key.full_name, key.name)
@@ -245,10 +245,10 @@ def create_sequence(connection: Connection[Any], name: sql.Identifier, one: Sour
 
 
 class Advance(NamedTuple):
-    """Says how far a sequence of the target went.
+    """The change of a sequence in the target.
 
     Attributes:
-        before, after: the value that the next call would give, then and now.
+        before, after: the next value, before and after.
     """
 
     before: int
@@ -258,10 +258,10 @@ class Advance(NamedTuple):
 def advance_sequence(
     connection: Connection[Any], name: sql.Identifier, one: SourceSequence
 ) -> Advance:
-    """Let the sequence go on where the source's does; never back.
+    """Advance the sequence to the position of the source's; never set it back.
 
     Raises:
-        psycopg.Error: it is not there, or its limits do not allow it.
+        psycopg.Error: the sequence is missing, or its limits do not allow it.
     """
     row = connection.execute(
         sql.SQL("SELECT last_value, is_called FROM {}").format(name)
@@ -279,7 +279,7 @@ def advance_sequence(
 
 
 def raise_for_failures(parts: Sequence[StructurePart]) -> None:
-    """Say what PostgreSQL refused.
+    """Raise an error that lists what PostgreSQL refused.
 
     Raises:
         OlrPgError: 5120.

@@ -1,1 +1,1 @@
-"""``olr-pg migrate``: from an empty target to one that is ready to be cut over to, in steps."""
+"""``olr-pg migrate``: steps from an empty target to one that is ready for the cut-over."""

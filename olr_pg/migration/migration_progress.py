@@ -1,7 +1,8 @@
-"""How far a migration is: rows of the tables under load, lag, and what needs somebody.
+"""The progress of a migration: rows of tables that are being loaded, lag, and what needs an
+operator.
 
-`MigrationWatch` looks on from a thread of its own: at the load over a connection of its own, at
-replication through the status of the appliance, which runs in the same process meanwhile.
+`MigrationWatch` observes it from its own thread: the load over its own connection, and replication
+through the status of the appliance, which runs in the same process.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
     from olr_pg.migration.migration_steps import MigrationStep
 
 _WINDOW_SECONDS: Final = 30.0
-"""Of the rates."""
+"""Seconds over which rates are measured."""
 
 _REPLICATING: Final = ("replication", "")
 
 
 class LoadingTable(NamedTuple):
-    """A table under load.
+    """A table that is being loaded.
 
     Attributes:
-        total: rows in all, as far as the source tells; None where it does not.
-        rate: rows per second of late.
-        seconds_left: None where nobody can tell.
+        total: total number of rows; None if the source does not know it.
+        rate: recent rows per second.
+        seconds_left: None if unknown.
     """
 
     name: str
@@ -48,13 +49,13 @@ class LoadingTable(NamedTuple):
 
 
 class Replicating(NamedTuple):
-    """Replication.
+    """The state of replication.
 
     Attributes:
         state: of the appliance, such as WAITING_FOR_REDO.
-        lag_seconds: of the table that is most behind; None where nobody knows it yet.
-        rate: changes applied per second of late.
-        waiting: changes that are decoded and not applied.
+        lag_seconds: of the table that is most behind; None if unknown.
+        rate: recent changes applied per second.
+        waiting: number of changes that are decoded and not applied yet.
     """
 
     state: str
@@ -64,12 +65,12 @@ class Replicating(NamedTuple):
 
 
 class MigrationProgress(NamedTuple):
-    """How far a migration is.
+    """The progress of a migration.
 
     Attributes:
-        step: its name; empty once the target is ready and replication goes on.
-        seconds: since the step began.
-        needs: what somebody has to see to.
+        step: name of the current step; empty when the target is ready and replication continues.
+        seconds: seconds since the step began.
+        needs: what an operator must do.
     """
 
     step: str
@@ -81,19 +82,19 @@ class MigrationProgress(NamedTuple):
 
 
 class RowRates:
-    """Rows per second, by table, over the last half minute."""
+    """Rows per second for each table, over the last half minute."""
 
     def __init__(self) -> None:
         self._samples = deque[tuple[float, dict[str, int]]]()
 
     def add(self, at: float, rows: Mapping[str, int]) -> None:
-        """Note how many rows each table has at that time."""
+        """Add the number of rows of each table at a time."""
         self._samples.append((at, dict(rows)))
         while len(self._samples) > 2 and self._samples[1][0] <= at - _WINDOW_SECONDS:
             self._samples.popleft()
 
     def rate(self, table: str) -> float:
-        """Return the rows per second of a table; 0 before there are two looks at it."""
+        """Return the rows per second of a table; 0 before there are two measurements."""
         if len(self._samples) < 2:
             return 0.0
         (first, before), (last, now) = self._samples[0], self._samples[-1]
@@ -117,10 +118,10 @@ def table_loads(
 
 
 class MigrationWatch:
-    """Looks on at a migration; `read` is for one thread, the other methods for the migration's.
+    """Observes a migration; `read` is for one thread, the other methods for the migration's thread.
 
     Args:
-        clock: seconds that only grow.
+        clock: monotonic, in seconds.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
@@ -135,7 +136,7 @@ class MigrationWatch:
         self._rates = RowRates()
 
     def begin(self, step: MigrationStep | None) -> None:
-        """Note that a step begins; None: replication goes on behind the last one."""
+        """Record that a step begins; None when replication continues after the last step."""
         with self._lock:
             self._step = "" if step is None else step.name
             self._title = "the target is ready: replicating on" if step is None else step.title
@@ -148,28 +149,28 @@ class MigrationWatch:
         targets: Mapping[str, tuple[str, str]],
         totals: Mapping[str, int | None],
     ) -> None:
-        """Note which tables are loaded.
+        """Record which tables are being loaded.
 
         Args:
             targets: ``OWNER.NAME`` → (schema, table) in the target.
-            totals: rows of each, None where the source does not tell.
+            totals: number of rows of each; None if unknown.
         """
         with self._lock:
             self._totals = totals
             self._opened = lambda: LoadWatch(connect_string, subscription, targets)
 
     def loaded(self) -> None:
-        """Note that no table is loaded any more."""
+        """Record that the load has ended."""
         with self._lock:
             self._opened = None
 
     def note(self, needs: tuple[str, ...]) -> None:
-        """Note what somebody has to see to, beside what the status tells."""
+        """Record what an operator must do, in addition to the problems in the status."""
         with self._lock:
             self._noted = needs
 
     def read(self) -> MigrationProgress:
-        """Read the progress; what cannot be read just now is left out."""
+        """Read the progress; what cannot be read now is left out."""
         with self._lock:
             step, title, noted, began = self._step, self._title, self._noted, self._began
         tables = self._tables()
@@ -178,7 +179,7 @@ class MigrationWatch:
         return MigrationProgress(step, title, seconds, tables, behind, (*noted, *problems))
 
     def close(self) -> None:
-        """Close the connection; by the thread that reads."""
+        """Close the connection; call it from the reading thread."""
         if self._watch is not None:
             self._watch.__exit__()
             self._watch = None
@@ -207,7 +208,7 @@ class MigrationWatch:
 
 
 def replicating(record: Mapping[str, Any]) -> Replicating:
-    """Return the state of replication out of the appliance's status."""
+    """Return the state of replication from the appliance's status."""
     tables = record["tables"]
     lags = [table["lag_seconds"] for table in tables]
     return Replicating(
@@ -226,7 +227,7 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def progress_lines(progress: MigrationProgress) -> list[str]:
-    """Return the progress as text, with a line for each table that is under way."""
+    """Return the progress as text, with a line for each table that is being loaded."""
     head = f"{progress.step or 'ready'}: {progress.title}, {_span(progress.seconds)}"
     lines = [head]
     under_way = [table for table in progress.tables if table.rows and table.seconds_left != 0.0]
@@ -241,14 +242,14 @@ def progress_lines(progress: MigrationProgress) -> list[str]:
 
 
 def table_line(table: LoadingTable) -> str:
-    """Write how far a table is: ``SHOP.ORDERS: 1,200 of 5,000 rows, 300/s, 13 s left``."""
+    """Return a table's progress: ``SHOP.ORDERS: 1,200 of 5,000 rows, 300/s, 13 s left``."""
     of = "" if table.total is None else f" of {table.total:,}"
     left = "" if table.seconds_left is None else f", {_span(table.seconds_left)} left"
     return f"{table.name}: {table.rows:,}{of} rows, {table.rate:,.0f}/s{left}"
 
 
 def replicating_line(one: Replicating) -> str:
-    """Write how far replication is behind."""
+    """Return how far replication is behind, as text."""
     lag = "unknown" if one.lag_seconds is None else _span(one.lag_seconds)
     return f"{one.state}, lag {lag}, {one.rate:,.0f} changes/s, {one.waiting:,} waiting"
 

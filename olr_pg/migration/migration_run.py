@@ -1,4 +1,4 @@
-"""The migration: each step with the means of the command that does it by itself."""
+"""Runs a migration: each step uses the code of the command that does the same."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from olr_pg.schema.statement import Statement
 
 _CATCHES_UP: Final = "replication"
-"""The step that is done again by who goes on."""
+"""The step that runs again when the migration is continued."""
 
 _NOT_COMPARED: Final = "not_compared"
-"""In the detail of a comparison that was left out."""
+"""Key in the detail of a comparison that was skipped."""
 
 _log = structlog.get_logger(__name__)
 
 
 def state_of(config: Config) -> list[StepState]:
-    """Return the steps so far, in their order."""
+    """Return the recorded steps, in order."""
     with opened_target(config) as target:
         found = migration_state(target.connection, sources.apply_section(config).subscription)
     return [found[step.name] for step in STEPS if step.name in found]
@@ -66,7 +66,7 @@ def is_ready(states: list[StepState]) -> bool:
 
 
 def planned(config: Config) -> dict[str, Counter[str]]:
-    """Count what the schema's steps would make, by kind, and what they leave out."""
+    """Count what the schema's steps would create, by kind, and what they leave out."""
     schemas = read_schemas(config)
     statements = all_statements(config, schemas)
     replicated = sum(len(one.replicated) for one in schemas)
@@ -82,15 +82,15 @@ def migrate(
     progress: Callable[[MigrationStep], None] = lambda _step: None,
     watch: MigrationWatch | None = None,
 ) -> None:
-    """Do what is left of the steps.
+    """Run the remaining steps.
 
     Args:
-        session: gives the Spark session when there is something to do.
-        progress: called with each step that begins.
-        watch: is told what goes on.
+        session: returns the Spark session; called only if needed.
+        progress: called with each step when it begins.
+        watch: receives what happens.
 
     Raises:
-        OlrPgError: 5260 and what the steps raise; the step is noted as failed then.
+        OlrPgError: 5260 and errors of the steps; the step is then recorded as failed.
     """
     watch = watch or MigrationWatch(config)
     migration = _Migration(config, session, watch)
@@ -117,10 +117,10 @@ def migrate(
 
 
 def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
-    """Return what is left to be done by hand.
+    """Return what must be done by hand.
 
     Args:
-        details: what each step found, by its name.
+        details: the findings of each step, by its name.
     """
     found = []
     for step, detail in details.items():
@@ -179,7 +179,7 @@ class _Migration:
         _log.info("migration", step=step.name, state=state)
 
     def do(self, step: MigrationStep) -> dict[str, Any]:
-        """Carry out a step; return its findings."""
+        """Run a step; return its findings."""
         return self._work[step.name]()
 
     def _doctor(self) -> dict[str, Any]:
@@ -197,10 +197,10 @@ class _Migration:
     def _statements(
         self, target: OpenedTarget, wanted: Callable[[Statement], bool]
     ) -> dict[str, Any]:
-        """Make what is wanted of the schema and not there yet.
+        """Create what is wanted of the schema and missing in the target.
 
         Raises:
-            OlrPgError: 5260, a table cannot be made.
+            OlrPgError: 5260, a table cannot be created.
         """
         statements = all_statements(self._config, read_schemas(self._config))
         outcomes = trial.run_statements(
@@ -304,7 +304,7 @@ class _Migration:
             return {**done, "lacking": [one.words for one in lacking]}
 
     def _set_aside(self, target: OpenedTarget) -> None:
-        """Set aside what was made, where the applier is not to meet it before the cut-over."""
+        """Disable what was created, if it must not be active before the cut-over."""
         schemas = read_schemas(self._config)
         named = {
             named_target(one.settings(self._config, target.connect_string), name)

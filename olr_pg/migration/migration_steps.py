@@ -1,8 +1,8 @@
-"""The steps of a migration, and how far they are.
+"""The steps of a migration, and their states.
 
-Their states are kept in the target beside those of the cut-over, so they survive this machine. A
-step that is done is not done again, but for replication while there is something left to do; one
-that was broken off or failed is begun again, and each may be begun again at any time.
+The states are stored in the target beside those of the cut-over, so they survive the loss of this
+host. A completed step is not run again, except replication while there is work left. An interrupted
+or failed step is run again; each step can be repeated at any time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MigrationStep(NamedTuple):
-    """A step: what it sees to."""
+    """A step, with a description of what it does."""
 
     name: str
     title: str
@@ -33,11 +33,11 @@ STEPS: Final = (
     MigrationStep("verify", "the tables are compared with the source's"),
     MigrationStep("rest", "foreign keys, views and grants are made"),
 )
-"""Behind the last one the target is ready to be cut over to."""
+"""After the last step, the target is ready for the cut-over."""
 
 
 def migration_state(connection: Connection[Any], subscription: str) -> dict[str, StepState]:
-    """Read the steps that have begun, by name."""
+    """Read the recorded steps, by name."""
     found = read_steps(connection, subscription)
     return {
         name.removeprefix(MIGRATION): state._replace(step=name.removeprefix(MIGRATION))

@@ -1,1 +1,1 @@
-"""Tells how a running appliance is: its status as values, metrics, a page."""
+"""Reports the state of a running appliance: as values, metrics, and a page."""

@@ -1,14 +1,14 @@
-"""Commands over HTTP: off by default, and only for who has a token.
+"""Commands over HTTP: disabled by default, and only for clients with a token.
 
-A request is ``POST /control/ACTION`` with the token in the header Authorization, and the action's
-arguments as a JSON object. It runs the command of the command line that does the same, in a process
-of its own: so there is one implementation of each, a load takes none of the appliance's memory, and
-what the command says is the answer. Nothing else can be run: the actions, and the forms of their
-arguments, are those of `ACTIONS`.
+A request is ``POST /control/ACTION`` with the token in the Authorization header, and the action's
+arguments as a JSON object. It runs the corresponding command of the command line in a separate
+process. So each action has one implementation, a load uses none of the appliance's memory, and the
+answer is the command's output. Only the actions in `ACTIONS`, with arguments of the forms defined
+there, can be run.
 
-A token is compared in constant time, is taken from a header only (a page of somebody else cannot
-make a browser send it), and names who has it: each action is logged with that name, the address,
-and how it ended.
+A token is compared in constant time. It is accepted only in a header, so that another site's page
+cannot make a browser send it. It identifies its holder: each action is logged with that name, the
+address, and its result.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 TOKEN_LENGTH_MIN: Final = 16
 JOBS_MAX: Final = 32
-"""Jobs that are remembered; the oldest that has ended makes room for a new one."""
+"""Maximum number of remembered jobs; the oldest ended job is dropped for a new one."""
 
 RUNNING_MAX: Final = 4
-"""Jobs at a time."""
+"""Maximum number of jobs at the same time."""
 
 ANSWER_SECONDS: Final = 20.0
-"""That a request waits for its job to end; then it is told its number."""
+"""Seconds that a request waits for the end of its job; then the answer is the job's number."""
 
 OUTPUT_BYTES_MAX: Final = 64 << 10
 _ENDING_SECONDS: Final = 10.0
@@ -49,15 +49,15 @@ _log = structlog.get_logger(__name__)
 
 
 class Action(NamedTuple):
-    """Says what an action runs.
+    """The command that an action runs.
 
     Attributes:
-        command: the words of the command.
-        tables: whether it takes ``tables``, a list of OWNER.NAME.
-        numbers: whether it takes ``errors``, a list of numbers.
-        flags: keys of booleans, and the option that each stands for.
-        is_everything: whether it may be given without tables.
-        says_who: whether the command takes who wants it.
+        command: the command's words.
+        tables: whether it accepts ``tables``, a list of OWNER.NAME.
+        numbers: whether it accepts ``errors``, a list of numbers.
+        flags: keys of booleans, with the option of each.
+        is_everything: whether tables can be omitted.
+        says_who: whether the command has an option for who requested it.
     """
 
     command: tuple[str, ...]
@@ -86,26 +86,26 @@ ACTIONS: Final = {
         ("errors", "skip"), numbers=True, flags={"transaction": ("--whole-transaction", "")}
     ),
 }
-"""The actions that run a command, by their names."""
+"""The actions that run a command, by name."""
 
 RELOAD: Final = "reload"
-"""The action that lets the appliance read its configuration again."""
+"""The action that makes the appliance reload its configuration."""
 
 
 class RequestRefusedError(Exception):
-    """A request that cannot be carried out; its text says why."""
+    """Raised for a request that cannot be executed; its text is the reason."""
 
 
 class Control:
-    """Runs actions for who has a token.
+    """Runs actions for clients with a token.
 
     Args:
         tokens: the token of each name.
         config: the path of the configuration file.
-        reload: lets the appliance read it again; None where it cannot.
-        command: that is run, before the action's own words.
-        environ: gives what the configuration names of the environment, and this process has not any
-            more: the command reads the same configuration.
+        reload: makes the appliance reload it; None if not possible.
+        command: the program to run, before the action's words.
+        environ: returns the environment variables that the configuration refers to and that were
+            removed from this process; the command needs them to read the configuration.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Control:
         self._jobs: OrderedDict[int, Job] = OrderedDict()
 
     def who(self, authorization: str) -> str | None:
-        """Return whose token a header has; None: nobody's.
+        """Return the name of a token's holder; None for an unknown token.
 
         Args:
             authorization: the header, ``Bearer TOKEN``.
@@ -145,14 +145,14 @@ class Control:
     def start(
         self, action: str, document: Any, who: str, address: str, target: str | None = None
     ) -> Job:
-        """Begin an action.
+        """Start an action.
 
         Args:
-            who: has asked, from `address`.
-            target: which one, where there are several.
+            who: the name of the requester at `address`.
+            target: the target's name, if there are several.
 
         Raises:
-            RequestRefusedError: there is no such action, or its arguments are not its.
+            RequestRefusedError: the action is unknown, or its arguments are invalid.
         """
         words = [] if action == RELOAD else _words(action, document, who)
         if action == RELOAD and self._reload is None:
@@ -176,12 +176,12 @@ class Control:
         return job
 
     def job(self, number: int) -> Job | None:
-        """Return a job that is remembered."""
+        """Return a remembered job."""
         with self._lock:
             return self._jobs.get(number)
 
     def stop(self) -> None:
-        """End what is at work; a load that is interrupted goes on when it is asked for again."""
+        """End the running jobs; an interrupted load continues when it is requested again."""
         with self._lock:
             jobs = list(self._jobs.values())
         for job in jobs:
@@ -197,7 +197,7 @@ def _words(action: str, document: Any, who: str) -> tuple[list[str], list[str]]:
     """Return the command with its options, and its arguments.
 
     Raises:
-        RequestRefusedError: it is not what the action takes.
+        RequestRefusedError: it does not match the action.
     """
     kind = ACTIONS.get(action)
     if kind is None:
@@ -243,11 +243,11 @@ def _numbers(value: Any) -> list[str]:
 
 
 class Job:
-    """An action that was begun.
+    """A started action.
 
     Attributes:
-        code: the exit code of its command; None while it is at work.
-        output: what it has said, once it has ended.
+        code: the exit code of its command; None while it runs.
+        output: its output, after it has ended.
     """
 
     def __init__(self, number: int, action: str, who: str) -> None:
@@ -265,8 +265,8 @@ class Job:
         """Run a command in the background.
 
         Args:
-            named: for the log.
-            environ: beside this process's own.
+            named: its name in the log.
+            environ: in addition to this process's environment.
         """
         try:
             self._process = subprocess.Popen(  # noqa: S603 - one of ours, its arguments checked
@@ -293,12 +293,12 @@ class Job:
         self.end(code, said[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
 
     def end(self, code: int, output: str) -> None:
-        """Note the end of the job with its output and exit code."""
+        """Record the end of the job with its output and exit code."""
         self.output, self.code = output, code
         self._ended.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the job's end; tell whether it has ended."""
+        """Wait for the job's end; return whether it has ended."""
         return self._ended.wait(seconds)
 
     def stop(self) -> None:

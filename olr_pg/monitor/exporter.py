@@ -1,7 +1,7 @@
-"""OLR's exporter: every metric into a table of a PostgreSQL database, now and then.
+"""OLR's exporter: periodically writes every metric to a table of a PostgreSQL database.
 
-OLR's configuration names the schema and the table; what the table looks like is this project's
-choice: a line per moment and metric, the labels as JSON. It is made where it is missing.
+OLR's configuration defines the schema and the table; this project defines the columns: a row per
+time and metric, with the labels as JSON. A missing table is created.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _log = structlog.get_logger(__name__)
 
 
 class MetricsTable(NamedTuple):
-    """Says where the metrics go.
+    """The table for the metrics.
 
     Attributes:
         interval: seconds between two writes.
-        keep: seconds after which a line is deleted.
+        keep: seconds after which a row is deleted.
     """
 
     connect_string: str
@@ -56,10 +56,10 @@ class MetricsTable(NamedTuple):
 
 
 class PostgresExporter:
-    """Writes the metrics of a registry in a thread; a context manager of the span.
+    """Writes the metrics of a registry in a thread, while the context is active.
 
-    A database that is out of reach is told once, and tried again with the next write: nothing
-    waits for it.
+    If the database is unreachable, that is logged once, and tried again at the next interval;
+    nothing waits for it.
     """
 
     def __init__(self, target: MetricsTable, registry: CollectorRegistry) -> None:

@@ -1,14 +1,14 @@
-"""The history of throughput, lag and queue: kept on disk, bounded, in three resolutions.
+"""The history of throughput, lag and queue: stored on disk, limited in size, in three resolutions.
 
-Every five seconds a reading is written. When a minute, and ten minutes, are over, the readings of
-the finer level become one of the coarser: rates as their mean, lag and queue as their highest, so
-that a peak is not averaged away. The table of readings is SQLite's (the standard library has it),
-with a write-ahead log that no commit waits for the disk with: what a power failure takes are
-seconds of a chart.
+A reading is written every five seconds. After each minute, and each ten minutes, the readings of
+the finer level are combined into one of the coarser level: rates by their mean, lag and queue by
+their maximum, so that peaks stay visible. The readings are in an SQLite table (part of the standard
+library) with a write-ahead log, and commits do not wait for the disk: a power failure loses a few
+seconds.
 
-Nothing waits for the history, and nothing fails because of it. Where it cannot be written (the disk
-is full) that is said once, and tried again with the next reading. A file that is damaged, or of
-another release, is begun anew.
+Nothing waits for the history, and nothing fails because of it. If it cannot be written (the disk is
+full), that is logged once, and tried again with the next reading. A damaged file, or a file of
+another release, is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME: Final = "history.sqlite"
-"""Its name in `context.data`; SQLite puts two more beside it."""
+"""Its name in `context.data`; SQLite creates two more files beside it."""
 
 TABLES_MAX: Final = 100
-"""Of a reading: those with the most lag, then with the most changes. With the three levels that
-bounds the file at about 40 MB for each target."""
+"""Maximum tables in a reading: those with the highest lag, then with the most changes. With three
+levels this limits the file to about 40 MB per target.
+"""
 
 WHOLE: Final = ""
-"""The name that the readings of all tables together have."""
+"""The name for the readings of all tables together."""
 
 VERSION: Final = 1
 _BUSY_SECONDS: Final = 1.0
 _STEADY_WRITES: Final = 12
-"""In a row, before a history that was not kept is said to be kept again.
+"""Number of successful writes in a row before the history is reported as working again.
 
-A disk that is nearly full takes one write and refuses the next."""
+A disk that is nearly full accepts one write and refuses the next.
+"""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _PRIMARY: Final = 0xFF
-"""What of SQLite's extended error code is the kind of error."""
+"""Mask for the kind of error in SQLite's extended error code."""
 
 _CREATE: Final = """
 CREATE TABLE reading (
@@ -74,9 +76,9 @@ class Level(NamedTuple):
     """A resolution.
 
     Attributes:
-        name: of the range that it is for.
-        step: seconds from one reading to the next.
-        span: seconds after which a reading is forgotten.
+        name: of the time range that it is used for.
+        step: seconds between readings.
+        span: seconds after which a reading is deleted.
     """
 
     name: str
@@ -85,18 +87,18 @@ class Level(NamedTuple):
 
 
 LEVELS: Final = (Level("1h", 5, 3_600), Level("24h", 60, 86_400), Level("7d", 600, 604_800))
-"""From fine to coarse; each is made of the one before."""
+"""From fine to coarse; each is combined from the previous one."""
 
 
 class Reading(NamedTuple):
-    """What was measured of a table, or of all together, in a slot of time.
+    """The measurements of a table, or of all tables together, in a time slot.
 
     Attributes:
         redo_bytes, rows, changes: per second: redo and row changes decoded, changes applied; the
             first two are not known by table.
         reading, decoding, queue, apply: the lag in seconds by its parts, of the table with the
             largest.
-        waiting: changes that the applier has received and not applied.
+        waiting: number of changes that the applier has received and not applied.
         queued_bytes: of the ready queue.
     """
 
@@ -112,7 +114,7 @@ class Reading(NamedTuple):
 
     @property
     def lag(self) -> float:
-        """The whole lag in seconds."""
+        """The total lag in seconds."""
         return self.reading + self.decoding + self.queue + self.apply
 
 
@@ -121,16 +123,16 @@ SERIES: Final = {
     "lag": ("reading", "decoding", "queue", "apply"),
     "queue": ("waiting", "queued_bytes"),
 }
-"""The fields of a reading, by what may be asked for."""
+"""The fields of a reading, by the names of the series."""
 
 
 class Series(NamedTuple):
-    """The readings of a range, on an even grid of time.
+    """The readings of a range, on an even time grid.
 
     Attributes:
-        start, end: seconds of Unix time; `end` is exclusive.
-        step: seconds between two readings.
-        readings: one per step; None where nothing was kept.
+        start, end: Unix time in seconds; `end` is exclusive.
+        step: seconds between readings.
+        readings: one per step; None if nothing was stored.
     """
 
     start: int
@@ -140,15 +142,15 @@ class Series(NamedTuple):
 
 
 def level_of(name: str) -> int | None:
-    """Return the number of the level for a range; None where there is no such range."""
+    """Return the index of a range's level; None for an unknown range."""
     return next((number for number, level in enumerate(LEVELS) if level.name == name), None)
 
 
 class HistoryStore:
-    """Keeps readings in a file; may be used from any thread.
+    """Stores readings in a file; thread-safe.
 
     Args:
-        path: of the file, made where it is missing.
+        path: of the file, which is created if missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -164,12 +166,12 @@ class HistoryStore:
             self._disconnect()
 
     def add(self, at: float, target: str, readings: Mapping[str, Reading]) -> None:
-        """Keep what was measured now.
+        """Store current measurements.
 
         Args:
-            at: seconds of Unix time.
+            at: Unix time in seconds.
             target: the name of the target; empty where there is only one.
-            readings: by table, with that of all together as `WHOLE`; a table without is at rest.
+            readings: by table, with the total as `WHOLE`; a table without a reading is idle.
         """
         with self._lock:
             self._use(lambda connection: _add(connection, at, target, readings))
@@ -182,7 +184,7 @@ class HistoryStore:
                     _log.info("the history is kept again", path=str(self._path))
 
     def read(self, at: float, target: str, table: str, level: int) -> Series:
-        """Return the readings of a range that ends now, of a table or of all together (`WHOLE`)."""
+        """Return the readings of a range that ends now, of a table or of all tables (`WHOLE`)."""
         step, span = LEVELS[level].step, LEVELS[level].span
         end = int(at) // step * step + step
         start = end - span
@@ -201,7 +203,7 @@ class HistoryStore:
         return Series(start, end, step, found)
 
     def _use(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
-        """Call `work` with the open file, which a failure closes; return None then."""
+        """Call `work` with the open file; after a failure, close it and return None."""
         try:
             return work(self._connected())
         except (sqlite3.Error, OSError) as error:
@@ -251,7 +253,7 @@ class HistoryStore:
             remove_plain(path)
 
     def _files(self) -> list[Path]:
-        """Return the files that SQLite makes."""
+        """Return the files that SQLite creates."""
         return [self._path.with_name(self._path.name + one) for one in ("", "-wal", "-shm")]
 
     def _disconnect(self) -> None:
@@ -296,7 +298,7 @@ def _put(
 
 
 def _sum_up(connection: sqlite3.Connection, level: int, target: str, slot: int) -> None:
-    """Make the reading of a level out of those of the finer one."""
+    """Combine readings of the finer level into one reading."""
     end = slot + LEVELS[level].step
     parts: dict[str, list[Reading]] = {}
     for name, *values, _slot in connection.execute(_BETWEEN, (level - 1, target, slot, end)):
@@ -308,10 +310,10 @@ def _sum_up(connection: sqlite3.Connection, level: int, target: str, slot: int) 
 
 
 def summed_up(readings: Sequence[Reading], count: int) -> Reading:
-    """Make one reading of those of a longer time.
+    """Combine readings into one for a longer time.
 
     Args:
-        count: how many there would be, had the table not been at rest.
+        count: the number of readings if the table had never been idle.
     """
     worst = max(readings, key=lambda one: one.lag)
     return Reading(
@@ -333,7 +335,7 @@ def _forget(connection: sqlite3.Connection, target: str, now: int) -> None:
 
 
 def series_document(series: Series, what: Sequence[str]) -> dict[str, Any]:
-    """Return a series for JSON: each field a list of numbers, null where nothing was kept.
+    """Return a series as JSON: each field is a list of numbers, with null if nothing was stored.
 
     Args:
         what: keys of `SERIES`.

@@ -1,4 +1,4 @@
-"""Takes a reading of each target every few seconds, for the history."""
+"""Records a reading of each target every few seconds, for the history."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from olr_pg.monitor.status_values import Status
 
 _LOOK_SECONDS: Final = 0.5
-"""Between two looks at the clock; each slot of time is to have its reading."""
+"""Interval at which the clock is checked, so that each time slot gets its reading."""
 
 
 class _Counts(NamedTuple):
-    """What was counted up to a moment; `changes` by table."""
+    """Counters at a moment; `changes` by table."""
 
     at: float
     redo_bytes: int
@@ -29,12 +29,12 @@ class _Counts(NamedTuple):
 
 
 class HistoryRecorder:
-    """Writes readings in a thread; a context manager of the span.
+    """Writes readings in a thread, while the context is active.
 
     Args:
         statuses: the status of each target, by its name.
-        clock: seconds of Unix time, as people have them.
-        steady: seconds that nobody can move: what rates are made of.
+        clock: Unix time in seconds.
+        steady: monotonic seconds, used for rates.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class HistoryRecorder:
         self._store.close()
 
     def look(self) -> None:
-        """Take a reading where this slot of time has none yet."""
+        """Record a reading, if the current time slot has none yet."""
         slot = int(self._clock()) // LEVELS[0].step
         if slot == self._slot:
             return

@@ -1,12 +1,13 @@
-"""Lag, split into its causes, by when each stage passed an SCN.
+"""Lag, divided by cause: by the times at which each stage passed an SCN.
 
-Oracle's clock and time zone are not ours, so nothing here compares times of the redo. Each stage
-has `Milestones`: the SCN that it had come to, and when by our clock. A change that a table may lack
-was written when the first log behind it was, was read when that log was found here, left decoding
-when the ready queue got it, left the queue when it was given to the client, and has waited for the
-applier since then. Redo of an online log was written, at the earliest, when it was looked for in
-vain the last time: so its reading is what it can have taken at most. What Oracle has not written
-yet nobody here can know: that is bounded by the time since the newest redo.
+Oracle's clock and time zone can differ from ours, so no times from the redo are compared here. Each
+stage has `Milestones`: the SCNs that it reached, with the time by our clock. For a change that a
+table may lack, the times are as follows. It was written when the first log after it was written. It
+was read when its log was found here. It left decoding when it entered the ready queue, and left the
+queue when it was sent to the client. Since then it waits for the applier. For redo in an online
+log, the time of the last unsuccessful check is the earliest possible time of writing, so its
+reading time is a maximum. Redo that Oracle has not written yet is unknown here; the time since the
+newest redo limits it.
 """
 
 from __future__ import annotations
@@ -22,21 +23,23 @@ if TYPE_CHECKING:
 
 MILESTONES_MAX: Final = 4096
 _MORE: Final = MILESTONES_MAX // 8
-"""How many more there may be before they are thinned out."""
+"""How many milestones can be added before they are thinned out."""
 
 _COARSENESS: Final = 1 / 256
-"""What part of its age the time of a milestone may be off: a second and a half in six minutes."""
+"""Maximum error of a milestone's time, as a share of its age: a second and a half in six
+minutes.
+"""
 
 
 class Lag(NamedTuple):
-    """Seconds that the oldest change which a table may lack has spent where.
+    """Seconds that the oldest change which a table may lack has spent in each stage.
 
     Attributes:
-        reading: between the writing of its redo and its being found here; all of it where redo is
+        reading: from the writing of its redo until it was found here; everything if redo is
             missing.
         decoding: from there to the ready queue.
-        queue: in the ready queue, until the client took it.
-        apply: between the client and its commit in the target; all of it where a table has stopped.
+        queue: in the ready queue, until the client received it.
+        apply: from the client to its commit in the target; everything if the table is stopped.
     """
 
     reading: float = 0.0
@@ -46,17 +49,16 @@ class Lag(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The age of that change, since its redo was written."""
+        """The age of that change since its redo was written."""
         return self.reading + self.decoding + self.queue + self.apply
 
 
 class Milestones:
-    """Keeps the times at which a stage passed SCNs; may be used from any thread.
+    """The times at which a stage passed SCNs; thread-safe.
 
-    About `MILESTONES_MAX` are kept, however long a stage works. Older ones are thinned out: one of
-    them stands for its neighbours, with the time of the earliest. So an age is never told too low,
-    and too high by little (`_COARSENESS`). What lies before the first counts as passed when that
-    was.
+    About `MILESTONES_MAX` are stored, however long a stage runs. Older ones are thinned out: one
+    replaces its neighbours, with the earliest time. So an age is never too low, and only slightly
+    too high (`_COARSENESS`). SCNs before the first milestone count as passed at its time.
     """
 
     def __init__(self) -> None:
@@ -66,10 +68,11 @@ class Milestones:
         self._times = array("d")
 
     def add(self, scn: int, at: float) -> None:
-        """Note that the stage has come to `scn` and lacks nothing below it; not further is no news.
+        """Record that the stage has processed everything below `scn`; ignored if it is not higher
+        than before.
 
         Args:
-            at: seconds of Unix time.
+            at: Unix time in seconds.
         """
         with self._lock:
             if not self._scns or scn > self._scns[-1]:
@@ -89,31 +92,33 @@ class Milestones:
 
     @property
     def kept(self) -> int:
-        """Is the number of milestones that are kept."""
+        """The number of stored milestones."""
         with self._lock:
             return len(self._scns)
 
     def passed(self, scn: int) -> float | None:
-        """Return when the stage came past `scn`; None where it has not."""
+        """Return when the stage passed `scn`; None if it has not."""
         with self._lock:
             index = bisect_right(self._scns, scn)
             return None if index == len(self._scns) else self._times[index]
 
     @property
     def scn(self) -> int:
-        """Is the SCN that the stage has come to; 0 where it has not begun."""
+        """The SCN that the stage has reached; 0 before it begins."""
         with self._lock:
             return self._scns[-1] if self._scns else 0
 
     @property
     def at(self) -> float | None:
-        """Is the time at which the stage came to `scn`."""
+        """The time at which the stage reached `scn`."""
         with self._lock:
             return self._times[-1] if self._times else None
 
 
 def _kept(times: Sequence[float], coarseness: float) -> Iterator[int]:
-    """Give where groups begin that a milestone each can stand for; the last is by itself."""
+    """Yield the start of each group that one milestone can replace; the last one is its own
+    group.
+    """
     begin = 0
     yield begin
     for index in range(1, len(times) - 1):
@@ -125,12 +130,12 @@ def _kept(times: Sequence[float], coarseness: float) -> Iterator[int]:
 
 
 def held_lag(lag: Lag, since: float, now: float) -> Lag:
-    """Return the lag of a stopped table, which is behind by its first held change.
+    """Return the lag of a stopped table, which is behind since its first held change.
 
     Args:
-        lag: of that change, as far as the stages before still tell.
-        since: when it was held, which outlasts a restart.
-        now: seconds of Unix time.
+        lag: of that change, if the earlier stages still have it.
+        since: when it was held; known after a restart, too.
+        now: Unix time in seconds.
     """
     return Lag(apply=max(lag.total, now - since))
 
@@ -145,13 +150,14 @@ def split_lag(
     taken: Milestones,
     missing_since: float | None = None,
 ) -> Lag:
-    """Split the time of the change at `scn` into stages; nothing where nothing of it is there.
+    """Divide the age of the change at `scn` by stages; zero if no such change exists.
 
     Args:
         scn: of the first commit that a table may lack.
-        now: seconds of Unix time.
+        now: Unix time in seconds.
         archived, read, queued, taken: the stages before the applier.
-        missing_since: since when logs are missing behind those that can be read; None: none are.
+        missing_since: since when logs are missing after the readable ones; None if none are
+            missing.
     """
     since = archived.passed(scn)
     if since is None:

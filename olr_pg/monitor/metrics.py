@@ -1,7 +1,7 @@
 """The registry of metrics: one definition for Prometheus and for the PostgreSQL exporter.
 
-Every value comes from the `Status` of the moment of asking; nothing is counted twice. What is not
-known yet has no sample: no alarm could tell a 0 from a true position or lag.
+Every value comes from the `Status` at the time of the request. An unknown value has no sample,
+because an alert could not distinguish a 0 from a real position or lag.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATES = tuple(STATE_WORDS)
 
 
 class _Gauge(NamedTuple):
-    """A value of the appliance as a whole."""
+    """A metric of the appliance as a whole."""
 
     name: str
     help: str
@@ -35,7 +35,7 @@ class _Gauge(NamedTuple):
 
 
 class _TableValue(NamedTuple):
-    """A value of each table."""
+    """A metric of each table."""
 
     name: str
     help: str
@@ -44,7 +44,7 @@ class _TableValue(NamedTuple):
 
 
 class _ThreadValue(NamedTuple):
-    """A value of each redo thread, at a time."""
+    """A metric of each redo thread at a given time."""
 
     name: str
     help: str
@@ -183,7 +183,7 @@ _THREAD_VALUES = (
 
 
 class _StatusCollector(Collector):
-    """Reads everything from one status of each target."""
+    """Makes all metrics from one status of each target."""
 
     def __init__(self, targets: Mapping[str, Callable[[], Status]]) -> None:
         self._targets = targets
@@ -219,7 +219,7 @@ def _family(
 def _add(
     family: CounterMetricFamily | GaugeMetricFamily, labels: Sequence[str], value: float | None
 ) -> None:
-    """Add a sample, where the value is known."""
+    """Add a sample, if the value is known."""
     if value is not None:
         family.add_metric(labels, float(value))
 
@@ -227,7 +227,7 @@ def _add(
 def _lags(
     labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
 ) -> Iterator[Metric]:
-    """Make the lag of each table of which it is known, in all and by its causes."""
+    """Yield the lag of each table if known, in total and by cause."""
     total = _family(
         "table_lag_seconds",
         "Age of the oldest change it may lack; none before that is known",
@@ -286,10 +286,10 @@ def _labelled(
 def make_registry(
     status: Callable[[], Status], targets: Mapping[str, Callable[[], Status]] | None = None
 ) -> CollectorRegistry:
-    """Make the registry of an appliance: its own metrics, and those of its process.
+    """Return the registry of an appliance: its own metrics, and those of its process.
 
     Args:
-        targets: that of each target by its name, where there are several.
+        targets: the status of each target by name, if there are several.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_StatusCollector(targets or {"": status}))

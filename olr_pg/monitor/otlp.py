@@ -1,8 +1,8 @@
-"""Sends the metrics and the spans of the appliance to an OpenTelemetry collector (OTLP over HTTP).
+"""Sends the appliance's metrics and spans to an OpenTelemetry collector (OTLP over HTTP).
 
-The metrics are those of `/metrics`, under the same names. Sending is the business of
-OpenTelemetry's own library, which is not among the dependencies: `pip install 'olr-pg[otel]'`.
-A collector that does not answer is reported once; nothing waits for it.
+The metrics have the same names as in `/metrics`. They are sent by OpenTelemetry's own library,
+which is not a dependency: `pip install 'olr-pg[otel]'`. If the collector does not answer, that is
+logged once; nothing waits for it.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 _SECONDS: Final = 10.0
-"""That one request may take."""
+"""Time limit of one request."""
 
 _LIBRARY: Final = ("opentelemetry.exporter", "opentelemetry.sdk")
-"""Loggers of the library, which tell of each failure; ours tells of the first."""
+"""Loggers of the library, which report every failure; ours reports the first."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Collector(NamedTuple):
-    """Says where metrics and spans go.
+    """The collector for metrics and spans.
 
     Attributes:
         endpoint: URL of the collector, without ``/v1/metrics``.
-        headers: of each request, with their secrets.
-        interval: seconds between two exports of the metrics.
-        traces: whether spans are sent, too.
-        name: the instance, as the collector knows it.
+        headers: of each request, including secrets.
+        interval: seconds between exports of the metrics.
+        traces: whether to send spans, too.
+        name: the name of this instance in the collector.
     """
 
     endpoint: str
@@ -55,7 +55,7 @@ class Collector(NamedTuple):
 
 @contextmanager
 def exported(collector: Collector, registry: CollectorRegistry) -> Iterator[None]:
-    """Send metrics and spans for the span of the context.
+    """Send metrics and spans while the context is active.
 
     Raises:
         OlrPgError: 1180, the library is not installed.
@@ -100,7 +100,7 @@ def _options(collector: Collector, signal: str) -> dict[str, Any]:
 
 
 def _collect_spans(collector: Collector) -> Any:
-    """Begin to collect spans; return what sends the last ones at the end (`shutdown`)."""
+    """Start collecting spans; return an object whose `shutdown` sends the last ones."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -116,7 +116,9 @@ def _collect_spans(collector: Collector) -> Any:
 
 
 class _MetricsExporter:
-    """Sends what a registry has, in OpenTelemetry's terms: counters are sums, the rest gauges."""
+    """Sends the metrics of a registry in OpenTelemetry's form: counters become sums, the others
+    gauges.
+    """
 
     def __init__(self, collector: Collector, registry: CollectorRegistry) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -133,7 +135,7 @@ class _MetricsExporter:
         self._is_failing = False
 
     def send(self) -> None:
-        """Send the metrics of the moment; report the first failure of several."""
+        """Send the current metrics; log only the first of several failures."""
         try:
             sent = self._exporter.export(self._metrics(time.time_ns()))
             is_sent, reason = sent is self._kinds.MetricExportResult.SUCCESS, "no success"

@@ -1,4 +1,4 @@
-"""What needs somebody, in words, with the commands that help: complete, to be copied."""
+"""Lists the problems that need an operator, as text, with complete commands to copy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TROUBLED: Final = (
     "WAITING_FOR_TARGET",
     "WAITING_FOR_DISK",
 )
-"""States that are a problem."""
+"""States that count as a problem."""
 
 
 class Problem(NamedTuple):
-    """A problem, and the commands that look into it or end it."""
+    """A problem, with the commands to investigate or solve it."""
 
     text: str
     commands: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ def with_problems(
     """Return the status with its problems.
 
     Args:
-        failure: what ended the bundled applier.
+        failure: the error that ended the bundled applier.
         warnings: of the port.
     """
     status = _with_complete_commands(status)
@@ -51,7 +51,7 @@ def with_problems(
 
 
 def _with_complete_commands(status: Status) -> Status:
-    """Return the status with commands in its texts that can be copied as they are."""
+    """Return the status with complete commands in its texts."""
     config, target = status.identity.config, status.target
     reason = status.state.reason
     if reason is not None:
@@ -124,7 +124,7 @@ def _problems(
 
 
 class _Commands:
-    """Writes commands for the configuration and the target that a status is of."""
+    """Makes commands for the configuration and the target of a status."""
 
     def __init__(self, status: Status) -> None:
         self.config = shlex.quote(status.identity.config or "FILE")
@@ -137,7 +137,7 @@ class _Commands:
 
 
 def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]:
-    """Say which tables have stopped: what has one cause is one problem."""
+    """Return a problem for each cause that has stopped tables."""
     by_code: dict[str, list[TableStatus]] = {}
     for table in tables:
         by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
@@ -145,7 +145,7 @@ def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]
 
 
 def _blocked(tables: Sequence[TableStatus]) -> list[Problem]:
-    """Say who holds tables up: what has one cause is one problem."""
+    """Return a problem for each cause that blocks tables."""
     by_reason: dict[str, list[str]] = {}
     for table in tables:
         if table.blocked is not None:

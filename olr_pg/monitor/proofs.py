@@ -1,7 +1,7 @@
-"""Proofs: as of which SCN each table was found equal to the source's, and what differed.
+"""Proofs: the SCN as of which each table was last found equal to the source's, and the differences.
 
-``olr-pg verify --continuous`` writes them into a file of `context.data`; the running appliance
-reads them for its status, its page and its metrics.
+``olr-pg verify --continuous`` writes them to a file of `context.data`; the running appliance reads
+them for its status, its page and its metrics.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ _log = structlog.get_logger(__name__)
 
 
 class Proof(NamedTuple):
-    """What is known of one table.
+    """The result of comparing one table.
 
     Attributes:
-        scn: as of which both sides were compared last; 0 where they never were, or where nobody
-            knows.
-        at: when, in seconds since 1970; 0 where they never were.
-        rows: of the source then.
-        differences: rows that differed at two SCNs.
-        lacking: rows that lacked nothing but LOB values, as the target knows.
-        tried_at: when that was tried last.
-        failure: why they could not be compared then; empty where they could.
-        mended: rows that differed, and were mended then.
+        scn: the SCN of the last comparison; 0 if there was none or it is unknown.
+        at: its time, in seconds since 1970; 0 if there was none.
+        rows: number of rows of the source.
+        differences: number of rows that differed at two SCNs.
+        lacking: number of rows that lack only LOB values that the target knows to be missing.
+        tried_at: time of the last attempt.
+        failure: why the last attempt failed; empty if it succeeded.
+        mended: number of differing rows that were repaired.
     """
 
     table: str
@@ -49,12 +48,12 @@ class Proof(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Tell whether both sides were compared, and were the same."""
+        """Tell whether both sides were compared and equal."""
         return bool(self.at) and not self.failure and not self.differences
 
 
 def read_proofs(path: Path) -> dict[str, Proof]:
-    """Read what is known of each table; nothing where there is no such file, or a damaged one."""
+    """Read the results of all tables; empty if the file is missing or damaged."""
     try:
         lines = orjson.loads(path.read_bytes())
         return {one["table"]: Proof(**one) for one in lines}
@@ -66,14 +65,14 @@ def read_proofs(path: Path) -> dict[str, Proof]:
 
 
 class ProofFile:
-    """Reads the file where it has been written anew; used by several threads."""
+    """Reads the file again when it has changed; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: tuple[int, dict[str, Proof]] = (0, {})
 
     def read(self) -> dict[str, Proof]:
-        """Return what is known of each table by now."""
+        """Return the current results of all tables."""
         try:
             written = self._path.stat().st_mtime_ns
         except OSError:
@@ -84,7 +83,7 @@ class ProofFile:
 
 
 def write_proofs(path: Path, proofs: Iterable[Proof]) -> None:
-    """Write what is known of each table, durably.
+    """Write the results of all tables, durably.
 
     Raises:
         OSError: it cannot be written.

@@ -1,10 +1,10 @@
 """The status page, its history, `/metrics` and `/healthz`, served over HTTP in a thread.
 
-`starlette` and `uvicorn` were chosen over `aiohttp`: pure Python, with their dependencies a third
-of its size, and `uvicorn` takes an `ssl.SSLContext` and a protocol class of ours. That class closes
-what uvicorn would wait for: connections from elsewhere, and those that do not ask in time. Where
-all places are taken, whoever has not asked gives way to a new connection, so that nobody keeps the
-health from being asked for.
+`starlette` and `uvicorn` were chosen over `aiohttp`: they are pure Python and a third of its size
+with dependencies, and `uvicorn` accepts an `ssl.SSLContext` and a protocol class of ours. That
+class closes connections that uvicorn would keep: those from disallowed addresses, and those that do
+not send a request in time. If all connections are in use, the connection that has sent no request
+is closed for a new one, so that health checks always succeed.
 """
 
 from __future__ import annotations
@@ -50,26 +50,27 @@ if TYPE_CHECKING:
 
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
 FILE_NAME: Final = "status.json"
-"""Its name in `context.data`: where a running appliance serves its status."""
+"""File in `context.data` with the address at which a running appliance serves its status."""
 
 INSTANCE_HEADER: Final = "X-Olr-Pg-Instance"
-"""Of every answer, with the `instance` that the announcement names: the address that a killed
-appliance has left may be another one's by now."""
+"""A header of every answer with the `instance` in the file. The address that a killed appliance has
+left may belong to another process by now.
+"""
 
 EVENT_SECONDS: Final = 1.0
-"""Between two states that the page is sent."""
+"""Interval at which the page is sent a new state."""
 
 REQUEST_SECONDS: Final = 10.0
-"""That a client may take to ask, and a connection may be kept without a question."""
+"""Time limit for a client to send a request, and for an idle connection."""
 
 CONNECTIONS_MAX: Final = 64
 STREAMS_MAX: Final = 32
-"""Of the connections, those that are sent events, which end only with their client."""
+"""Maximum number of connections that receive events, which end only with their client."""
 
 _HEADER_BYTES_MAX: Final = 16 << 10
 _BODY_BYTES_MAX: Final = 64 << 10
 _REFUSAL_SECONDS: Final = 60.0
-"""Between two lines of the log that tell of commands without a token."""
+"""Minimum interval between two log lines about commands without a valid token."""
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -82,25 +83,25 @@ _HEADERS: Final = {
 }
 
 _FILES: Final = {"page.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
-"""What the page is made of, beside this module."""
+"""The files of the page, beside this module."""
 
 _log = structlog.get_logger(__name__)
 
 
 class StatusService:
-    """Serves the status from `start` to `stop`; also a context manager of that span.
+    """Serves the status from `start` to `stop`; also a context manager.
 
     Args:
-        address: where to listen; None = `DEFAULT_ADDRESS`, or any free port where that is taken.
-        tls: what encrypts it.
-        allow: networks that may connect beside loopback; None = all.
-        announcement: a file that says where it is, as long as it is there.
-        targets: the status of each target by its name, where there are several: a page each.
-        history: of the targets; without it the page has no charts.
-        control: runs commands for who has a token; without it none are taken.
+        address: where to listen; None for `DEFAULT_ADDRESS`, or any free port if that is in use.
+        tls: the TLS context.
+        allow: networks that may connect, in addition to loopback; None for all.
+        announcement: a file with its address, which exists while it runs.
+        targets: the status of each target by name, if there are several: each has a page.
+        history: the history of the targets; without it the page has no charts.
+        control: runs commands for clients with a token; without it commands are refused.
 
     Attributes:
-        allow: as above; may be set while it runs, for connections to come.
+        allow: see above; can be changed while it runs, for new connections.
     """
 
     def __init__(
@@ -139,13 +140,13 @@ class StatusService:
 
     @property
     def url(self) -> str:
-        """Is the address of the page, after `start`."""
+        """The address of the page, after `start`."""
         assert self._socket is not None
         address = Address(*self._socket.getsockname()[:2])
         return f"{'http' if self._tls is None else 'https'}://{address}/"
 
     def start(self) -> None:
-        """Listen, and serve in the background.
+        """Start listening, and serve in the background.
 
         Raises:
             OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
@@ -201,7 +202,7 @@ class StatusService:
             self._socket.close()
 
     def _is_announced(self, file: Path) -> bool:
-        """Tell whether the file is still ours: an appliance may have begun beside a load."""
+        """Tell whether the file is still ours; an appliance may have started beside a load."""
         try:
             return bool(json.loads(file.read_bytes())["instance"] == self._instance)
         except (OSError, ValueError, KeyError, TypeError):
@@ -246,7 +247,7 @@ class StatusService:
         return _json(status.as_record())
 
     def _history(self, request: Request) -> Response:
-        """Answer for a range, from a thread of its own: it reads a file."""
+        """Answer a request for a range, in its own thread because it reads a file."""
         asked = request.query_params
         level = level_of(asked.get("range", LEVELS[0].name))
         what = asked.get("what", ",".join(SERIES)).split(",")
@@ -329,12 +330,14 @@ class StatusService:
             await asyncio.sleep(EVENT_SECONDS)
 
     def _status_of(self, name: str | None) -> ServedStatus | None:
-        """Return the status of a target, without a name of the first; None where there is none."""
+        """Return the status of a target, without a name of the first target; None if there is
+        none.
+        """
         status = self._targets.get(next(iter(self._targets)) if name is None else name)
         return None if status is None else status()
 
     def _overview(self, *, whole: bool) -> dict[str, Any]:
-        """Return the health of all targets, and their whole status or the most important of it."""
+        """Return the health of all targets, with their whole status or a summary."""
         statuses = {name: status() for name, status in self._targets.items()}
         found = {
             name: status.as_record()
@@ -352,23 +355,25 @@ class StatusService:
 
 
 class _Asked(H11Protocol):
-    """Holds what a connection has asked for, and whether it may keep its place."""
+    """The state of a connection's requests, which determines whether it can be closed for
+    another.
+    """
 
     began: float = 0.0
     is_leaving: bool = False
 
     @property
     def is_answered(self) -> bool:
-        """Is true where nothing is under way."""
+        """True if no request is in progress."""
         return self.cycle is None or self.cycle.response_complete
 
     @property
     def is_streaming(self) -> bool:
-        """Is true where it is sent events."""
+        """True if it receives events."""
         return not self.is_answered and self.cycle.scope["path"] == "/events"
 
     def make_room(self) -> None:
-        """Let the one leave that is least missed, where there are too many."""
+        """Close the connection that has been idle longest, if there are too many."""
         others = [
             one
             for one in self.connections
@@ -387,7 +392,9 @@ class _Asked(H11Protocol):
 
 def _guarded(service: StatusService) -> type[H11Protocol]:
     class Guarded(_Asked):
-        """Talks to allowed addresses only, and only for so long before they ask."""
+        """Accepts connections only from allowed addresses, and closes those that send no request in
+        time.
+        """
 
         _looking: asyncio.TimerHandle | None = None
 
@@ -404,7 +411,9 @@ def _guarded(service: StatusService) -> type[H11Protocol]:
             self._looking = self.loop.call_later(REQUEST_SECONDS, self._look)
 
         def _look(self) -> None:
-            """Twice the same, and nothing under way: it is silent, or asks too slowly."""
+            """Close the connection if nothing has changed since the last check and no request is in
+            progress.
+            """
             if self.is_answered and self.cycle is self._looked_at:
                 self.transport.abort()
                 return
@@ -420,7 +429,7 @@ def _guarded(service: StatusService) -> type[H11Protocol]:
 
 
 def _served(name: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers with a file of the page."""
+    """Return the handler that answers with a file of the page."""
 
     async def answer(_request: Request) -> Response:
         content = resources.files("olr_pg.monitor").joinpath(name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Asking a running appliance for its status, from another process on the same machine."""
+"""Queries a running appliance for its status, from another process on the same host."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def ask_status(
     *,
     page: str = "status.json",
 ) -> dict[str, Any]:
-    """Ask the appliance that runs with that configuration for its status, as `Status.as_record`.
+    """Return the status of the appliance that runs with this configuration, as from
+    `Status.as_record`.
 
     Args:
-        certificate, key: of a client, where the page wants one.
-        page: another page of JSON.
+        certificate, key: of a client, if the page requires one.
+        page: the path of another JSON document.
 
     Raises:
-        OlrPgError: 9010 none runs, 9011 it does not answer (healthz: decoding has ended), 4030
-            the certificates.
+        OlrPgError: 9010 none runs, 9011 it does not answer (healthz: decoding has ended), 4030 the
+            certificates cannot be used.
     """
     file = Path(config.context.data) / FILE_NAME
     try:
@@ -80,10 +81,10 @@ def ask_status(
 
 
 def announced_process(config: Config) -> int:
-    """Return the process id that an appliance with that configuration has left.
+    """Return the process id that an appliance with this configuration has recorded.
 
     Raises:
-        OlrPgError: 9010, it has left none.
+        OlrPgError: 9010, there is none.
     """
     file = Path(config.context.data) / FILE_NAME
     try:
@@ -93,7 +94,7 @@ def announced_process(config: Config) -> int:
 
 
 def _check_instance(headers: Message, instance: str | None, url: str) -> None:
-    """Check that the answer is of the appliance that has left the address."""
+    """Check that the answer comes from the appliance that recorded the address."""
     found = headers[INSTANCE_HEADER]
     if found is not None and found != instance:
         detail = "another one answers at the address that it has left: it was killed"
@@ -101,7 +102,7 @@ def _check_instance(headers: Message, instance: str | None, url: str) -> None:
 
 
 def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """Trusts the very certificate of the page, whatever name it is for."""
+    """Return a TLS context that trusts exactly the page's certificate, for any host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -33,20 +33,20 @@ STATE_WORDS: Final = {
     "STOPPING": "Stopping",
     "STOPPED": "Stopped",
 }
-"""Each state in words, for people; scripts and alarms read the names."""
+"""Each state as text for people; scripts and alerts use the names."""
 
 _NOTHING_ASKED: Final = frozenset(("LOADING", "STARTING", "WAITING_FOR_CLIENT"))
-"""States in which nobody has said where to start."""
+"""States before a client has requested a start position."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """Says what the appliance does, or why it waits.
+    """The current state of the appliance.
 
     Attributes:
         name: such as WAITING_FOR_REDO.
-        since: when that began.
-        reason: the error that says why, as printed; None where the name says it all.
+        since: when the state began.
+        reason: the error that explains it, as printed; None if the name is enough.
     """
 
     name: str
@@ -55,22 +55,22 @@ class StageState:
 
     @property
     def words(self) -> str:
-        """The name in words."""
+        """The name as text."""
         return STATE_WORDS.get(self.name, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Says who replicates, from where and to where; each is empty where that is not known.
+    """Who replicates, from where, and to where; an unknown part is empty.
 
-    There is no user and no password in it.
+    It contains no user name and no password.
 
     Attributes:
-        instance: how the appliance calls itself.
+        instance: the name of the appliance.
         config: the path of its configuration file.
         source, container: the database and its container.
-        source_place: how its redo is come by.
-        target: host and database that the bundled applier writes to.
+        source_place: where its redo is read from.
+        target: host and database of the bundled applier's target.
         subscription: its name in the target's ledger.
     """
 
@@ -85,14 +85,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class LoadStatus:
-    """The initial load of a table, which is not in yet.
+    """The initial load of a table that is not completely loaded yet.
 
     Attributes:
-        scn: as of which its rows are.
-        parts, parts_done: partitions in all, and those that are in.
-        rows, bytes: that are in.
-        began: in seconds of Unix time.
-        rows_expected: as far as the source tells.
+        scn: the SCN of its rows.
+        parts, parts_done: numbers of partitions, and of loaded ones.
+        rows, bytes: loaded so far.
+        began: Unix time in seconds.
+        rows_expected: total number of rows, if the source knows it.
     """
 
     table: str
@@ -110,12 +110,12 @@ class ThreadStatus:
     """A redo thread.
 
     Attributes:
-        archived_sequence, archived_scn: the last log that is there, and its exclusive end; of an
-            online log, how far it is written.
-        archived_at: when the newest redo of it was written.
+        archived_sequence, archived_scn: the last available log, and its exclusive end; for an
+            online log, the SCN up to which it is written.
+        archived_at: when its newest redo was written.
         decoded_sequence: the last log that was read to its end.
-        decoded_scn: up to which the thread has been read.
-        holds_back: whether finished transactions of other threads wait for redo of this one.
+        decoded_scn: the SCN up to which the thread has been read.
+        holds_back: whether finished transactions of other threads wait for redo of this thread.
     """
 
     thread: int
@@ -129,26 +129,29 @@ class ThreadStatus:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Logs and decoding.
+    """The logs and the decoding.
 
     Attributes:
         decoded_scn: every transaction that commits below it has been decoded.
         logs, redo_bytes: decoded so far.
-        splits_here, splits_by_spark: parts of logs decoded in this process, and by Spark's workers.
+        splits_here, splits_by_spark: numbers of splits decoded in this process, and by Spark's
+            workers.
         transactions, rows: committed ones decoded so far, and their row changes.
-        rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
-            `filter` leaves out.
-        lob_unavailable, lob_unclaimed: LOB values left out because they are not whole in the redo,
-            and LOBs changed without a change of their row.
-        gaps: missing logs, in words.
-        missing_since: since when redo is missing, by our clock; None where none is.
-        waiting_transactions: finished ones that wait for other redo threads.
-        open_transactions: how many are not finished.
-        oldest_open_xid, oldest_open_scn: the one that began first, and where; None without one.
+        rows_filtered, transactions_filtered: row changes, and whole transactions, that `filter`
+            leaves out.
+        lob_unavailable, lob_unclaimed: LOB values left out because the redo contains them only
+            partly, and LOBs changed without a change of their row.
+        gaps: missing logs, as text.
+        missing_since: since when redo is missing, by our clock; None if none is missing.
+        waiting_transactions: number of finished transactions that wait for other redo threads.
+        open_transactions: number of open transactions.
+        oldest_open_xid, oldest_open_scn: the one that began first, and its begin SCN; None if there
+            is none.
         oldest_open_seconds: since the log with its begin was written.
-        spilled_bytes: of transactions that wait on disk.
-        losses: of the account of decoding; not 0 means that something is unaccounted for.
-        not_interpreted: vectors that nothing interprets, by their kind.
+        spilled_bytes: bytes of spilled transactions.
+        losses: of the account of decoding; a value other than 0 means that changes are unaccounted
+            for.
+        not_interpreted: numbers of change vectors that are not interpreted, by kind.
     """
 
     decoded_scn: int | None = None
@@ -177,17 +180,19 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class PortStatus:
-    """A port of the protocol, and the ready queue behind it.
+    """A port of the protocol, with its ready queue.
 
     Attributes:
-        client: who replicates.
-        refused: connections by the code of the error.
-        saved_scn: what GetSavedSCN answers.
-        taken_scn: the client has taken every transaction that commits below it.
-        ready, transmitted: transactions to be taken, and to be confirmed.
-        bytes_max, transactions_max: past which decoding waits, or more goes to disk.
-        spilled_bytes: of ready transactions on disk, where there are several targets.
-        silent_seconds: since the client asked for something; the queue and `saved_scn` wait for it.
+        client: the connected client.
+        refused: number of refused connections by error code.
+        saved_scn: the answer to GetSavedSCN.
+        taken_scn: the client has received every transaction that commits below it.
+        ready, transmitted: numbers of transactions to be received, and to be confirmed.
+        bytes_max, transactions_max: limits above which decoding waits, or transactions are written
+            to disk.
+        spilled_bytes: bytes of ready transactions on disk, if there are several targets.
+        silent_seconds: seconds since the client's last request; the queue and `saved_scn` wait for
+            it.
     """
 
     address: str
@@ -212,26 +217,27 @@ class TableStatus:
     """A table of the bundled applier.
 
     Attributes:
-        applied_scn: commit SCN of the last transaction that is in the table, in this run or before
-            it. A stopped table's is just below `held_scn`.
-        waiting: changes that it has received and not applied.
+        applied_scn: commit SCN of the last transaction applied to the table, in this run or before.
+            For a stopped table it is just below `held_scn`.
+        waiting: number of changes received and not applied.
         inserted, updated, deleted, conflicts, transactions: in this run.
         stopped: the error that stopped it.
         lag: by causes.
         lag_seconds: their sum.
-        altered: values of this run that PostgreSQL cannot hold as they are, changed by a policy.
-        held_scn: of a stopped table the commit SCN of its first held change: it lacks everything
-            from there on. None where nothing is held.
-        held_since: when that was held; None where nothing is.
-        incomplete: LOB values that it lacks, as olr_pg.incomplete lists them.
-        paused: somebody has paused it: its changes are held until it is resumed.
-        error_id: of a stopped table the number of its error in olr_pg.error.
-        blocked: who holds it up in PostgreSQL, with what to do; None where nobody does.
-        behind: the table that it waits behind: both are one worker's, and that one's changes take
-            most of the worker's time. None where it waits behind none.
-        verified_scn, verified_at: as of which SCN it was compared with the source's, and when; None
-            where it never was.
-        differences: rows that differed then.
+        altered: number of values in this run that a policy has changed, because PostgreSQL cannot
+            store them.
+        held_scn: for a stopped table, the commit SCN of its first held change: it lacks everything
+            from there on. None if nothing is held.
+        held_since: when that change was held; None if nothing is held.
+        incomplete: number of missing LOB values in olr_pg.incomplete.
+        paused: whether it is paused: its changes are held until it is resumed.
+        error_id: for a stopped table, the number of its error in olr_pg.error.
+        blocked: the session that blocks it in PostgreSQL, with what to do; else None.
+        behind: the table of the same worker whose changes take most of the worker's time while this
+            table waits; else None
+        verified_scn, verified_at: SCN and time of its last comparison with the source; None if
+            there was none.
+        differences: number of rows that differed then.
     """
 
     name: str
@@ -260,7 +266,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Per second, over the last ten or so."""
+    """Rates per second, over about the last ten seconds."""
 
     redo_bytes: float = 0.0
     decoded_rows: float = 0.0
@@ -269,7 +275,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """This process; Java and PostgreSQL are others."""
+    """This process; Java and PostgreSQL are separate processes."""
 
     pid: int
     resident_bytes: int
@@ -280,22 +286,23 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Is the status of everything, at a moment.
+    """The complete status at a moment.
 
     Attributes:
-        archive_seconds: since the newest redo that is here was written: so much more may be missing
-            that is not here yet. None before the first log.
-        confirmed_scn: the highest that the bundled applier has confirmed, in this run or before it.
-        problems: what needs somebody, in words.
-        commands: for each problem the commands that help, complete, to be copied.
+        archive_seconds: seconds since the newest available redo was written; redo of that time may
+            not have arrived yet. None before the first log.
+        confirmed_scn: the highest SCN that the bundled applier has confirmed, in this run or
+            before.
+        problems: problems that need an operator, as text.
+        commands: for each problem the complete commands that solve it, ready to copy.
         events: the latest warnings and errors, the newest last.
-        data_free_bytes: room left where `context.data` is; None where nobody knows.
-        data_free_ratio: the same as a part of all that is there, 0 to 1.
-        target: which of several targets it is about; empty where there is only one.
-        targets: the names of all of them then.
-        identity: who this is.
-        loads: initial loads that are under way.
-        target_problems: what makes the target slow or full, how many of each code
+        data_free_bytes: free bytes on the disk of `context.data`; None if unknown.
+        data_free_ratio: the same as a share of the disk, 0 to 1.
+        target: the target of this status; empty if there is only one.
+        targets: the names of all targets, if there are several.
+        identity: the identity of the appliance.
+        loads: initial loads in progress.
+        target_problems: numbers of problems that make the target slow or full, by code
             (`applier.target_health`).
     """
 
@@ -323,16 +330,18 @@ class Status:
 
     @property
     def health(self) -> str:
-        """``failed`` where nothing goes on without somebody, ``degraded`` where some does not."""
+        """Return ``failed`` if replication has failed and needs an operator, ``degraded`` if only a
+        part has.
+        """
         if self.state.name == "STOPPED":
             return "failed"
         return "degraded" if self.problems else "ok"
 
     def moved(self, seconds: float) -> Status:
-        """Return the status with its moments as the machine's clock has them now.
+        """Return the status with its times adjusted to the machine's current clock.
 
         Args:
-            seconds: by how much that was moved since they were taken.
+            seconds: by how many seconds the clock was changed since the times were taken.
         """
         if not seconds:
             return self
@@ -359,16 +368,16 @@ class Status:
         )
 
     def lag_of(self, table: TableStatus) -> Lag | None:
-        """Return the lag of a table; None where nobody knows what it may lack.
+        """Return the lag of a table; None if it is unknown what the table lacks.
 
-        So it is before any redo was seen, and while nobody has said where to start.
+        It is unknown before any redo is read, and before a client has requested a start position.
         """
         is_seen = self.archive_seconds is not None or self.source.threads
         is_known = is_seen and self.state.name not in _NOTHING_ASKED
         return table.lag if is_known or table.lag_seconds or table.stopped else None
 
     def as_record(self) -> dict[str, Any]:
-        """Return the status for JSON: null where a position or a lag is not known."""
+        """Return the status as JSON; an unknown position or lag is null."""
         record: dict[str, Any] = asdict(self)
         if not self.targets:
             del record["target"], record["targets"]
@@ -383,29 +392,31 @@ class Status:
 
 
 class ServedStatus(Protocol):
-    """A status that the page takes: of an appliance (`Status`), or of a way back."""
+    """A status for the page: of an appliance (`Status`), or of a fallback."""
 
     @property
     def at(self) -> float:
-        """When it was so."""
+        """The time of the status."""
 
     @property
     def state(self) -> StageState:
-        """What goes on."""
+        """The current state."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What needs an operator, in words."""
+        """Problems that need an operator, as text."""
 
     @property
     def health(self) -> str:
         """``ok``, ``degraded`` or ``failed``."""
 
     def as_record(self) -> dict[str, Any]:
-        """Return the status for JSON."""
+        """Return the status as JSON."""
 
 
 def overall_health(statuses: Sequence[ServedStatus]) -> str:
-    """Sum up all targets: ``failed`` where none goes on, ``degraded`` where one is not ok."""
+    """Return the health of all targets: ``failed`` if all have failed, ``degraded`` if one is not
+    ok.
+    """
     found = {status.health for status in statuses}
     return found.pop() if len(found) == 1 else "degraded"

@@ -1,1 +1,1 @@
-"""What an operator reads: logs, records of errors, findings of checks."""
+"""What operators read: log events, records of errors, findings of checks."""

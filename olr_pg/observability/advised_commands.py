@@ -1,7 +1,7 @@
-"""Commands that a text advises, in backticks, made complete: so they do what they say when copied.
+"""Completes the commands in backticks in a text, so that they work when copied.
 
-What they lack in the catalogue of errors is known where an error is told: the configuration, the
-target where there are several, and the table and the number of the error.
+The catalogue of errors cannot contain these parts, which are known where an error is reported: the
+configuration, the target if there are several, and the table and number of the error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _COMMAND: Final = re.compile(r"`(olr-pg ([a-z-]+)[^`]*)`")
 _WITHOUT: Final = frozenset(
     ("bench", "config", "decode", "demo", "dump", "init", "prepare", "simulate", "version")
 )
-"""Commands that take no configuration, or write one."""
+"""Commands that need no configuration, or write one."""
 
 _OF_ONE_TARGET: Final = frozenset(
     (
@@ -22,15 +22,15 @@ _OF_ONE_TARGET: Final = frozenset(
         *("migrate", "repair", "schema", "status", "tables", "verify"),
     )
 )
-"""Commands that take --target."""
+"""Commands with the option --target."""
 
 
 def complete_commands(text: str, config: str | None, target: str | None = None) -> str:
-    """Return a text whose commands name the configuration, and the target, wherever they take one.
+    """Return a text whose commands include the configuration, and the target if they accept one.
 
     Args:
-        config: the path of the file; None or empty where commands find it without being told.
-        target: its name, where there are several.
+        config: the path of the file; None or empty if commands use the default.
+        target: its name, if there are several.
     """
 
     def complete(found: re.Match[str]) -> str:
@@ -49,10 +49,10 @@ def complete_commands(text: str, config: str | None, target: str | None = None) 
 
 
 def commands_of_error(text: str, table: str, number: int | None) -> str:
-    """Return a text whose commands name the table that has stopped, and its error.
+    """Return a text whose commands include the stopped table and its error.
 
     Args:
-        number: of the error; None where it is not known.
+        number: of the error; None if unknown.
     """
 
     def complete(found: re.Match[str]) -> str:

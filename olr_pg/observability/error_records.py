@@ -1,4 +1,4 @@
-"""An `OlrPgError` as a record: code, what, where, what to do."""
+"""Converts an `OlrPgError` to a record: code, what failed, where, what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def failure_record(error: OlrPgError) -> Failure:
 
 
 def format_failure(failure: Failure) -> str:
-    """Format the lines that a person reads: code and what, where, what to do."""
+    """Return the lines for people: code and what failed, where, what to do."""
     lines = [f"{failure['code']}: {failure['what']}"]
     if failure["where"]:
         lines.append(f"  where: {format_place(failure['where'])}")

@@ -1,13 +1,13 @@
-"""Logging: structured events on stderr, as lines for people or as JSON.
+"""Logging of structured events to stderr, as lines for people or as JSON.
 
 Levels are numbers, as in OLR: 0 nothing, 1 critical errors only, 2 errors and warnings, 3 also what
-a running appliance does (the default); 4, debugging detail, is an addition. Critical is what ends
-the run or stops a table or a target: whatever is logged as an error does. The status page's list
-of the latest warnings and errors is the same at every level.
+a running appliance does (the default); 4, debugging detail, is an addition. Critical events end the
+run, or stop a table or a target; every event logged as an error does. The status page's list of the
+latest warnings and errors is the same at every level.
 
-An `OlrPgError` is logged as ``error=``: its code, what, where and what to
-do become keys of the event. Everything passes a `Redactor` before it is rendered. Records of the
-standard library's `logging` (Spark's gateway, drivers) take the same way.
+An `OlrPgError` is logged as ``error=``: its code, what failed, where, and what to do become keys of
+the event. A `Redactor` removes secrets from every event before it is rendered. Records of the
+standard library's `logging` (Spark's gateway, drivers) are processed in the same way.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEVELS: Final[tuple[int, ...]] = (
     logging.INFO,
     logging.DEBUG,
 )
-"""The standard library's level of each of ours."""
+"""The standard library's log level for each of our levels."""
 
 CRITICAL: Final = 1
 WARNINGS: Final = 2
@@ -46,20 +46,22 @@ INFORMATION: Final = 3
 DEBUG: Final = 4
 
 _REMEMBERED: Final = logging.WARNING
-"""What is kept for the status page, whatever is printed."""
+"""Level of events that are kept for the status page, regardless of the configured level."""
 
 _FOREIGN_LEVEL_MIN: Final = logging.WARNING
 
 _NUMBERS: Final = {
     name.lower(): number for name, number in logging.getLevelNamesMapping().items()
 } | {"exception": logging.ERROR}
-"""The standard library's level of each name that an event may have."""
+"""The standard library's level for each level name of an event."""
 
 _Event = MutableMapping[str, Any]
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """Return the logger of a part of the appliance; `name` becomes the key ``component``."""
+    """Return the logger of a part of the appliance; `name` becomes the event's key
+    ``component``.
+    """
     logger: FilteringBoundLogger = structlog.get_logger(component=name)
     return logger
 
@@ -71,7 +73,7 @@ def configure_logging(
     secrets: Iterable[str | SecretStr] = (),
     stream: TextIO | None = None,
 ) -> None:
-    """Set up logging for the whole process; a later call replaces an earlier one.
+    """Configure logging for the whole process; a later call replaces an earlier one.
 
     Args:
         level: 0 to 4.
@@ -122,7 +124,7 @@ def _configure_foreign(
 
 
 def _above(least: int) -> Processor:
-    """Lets through what has the standard library's level `least` or a graver one."""
+    """Return a processor that drops events below the standard library's level `least`."""
 
     def drop_lower(_logger: object, _method: str, event: _Event) -> _Event:
         if _NUMBERS.get(event.get("level", ""), logging.INFO) < least:
@@ -162,7 +164,9 @@ def _renderers(log_format: LogFormat, *, colors: bool) -> list[Processor]:
 
 
 def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
-    """Spread an `OlrPgError` under ``error`` into code, what, where (if anywhere) and action."""
+    """Replace an `OlrPgError` under ``error`` by the keys code, what, where (if present) and
+    action.
+    """
     error = event.get("error")
     if isinstance(error, OlrPgError):
         del event["error"]
@@ -173,7 +177,7 @@ def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
 
 
 def flatten_place(_logger: object, _method: str, event: _Event) -> _Event:
-    """Write ``where`` as a text, for people."""
+    """Convert ``where`` to text, for people."""
     if isinstance(event.get("where"), dict):
         event["where"] = ", ".join(f"{key} {value}" for key, value in event["where"].items())
     return event

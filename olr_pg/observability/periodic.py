@@ -1,4 +1,4 @@
-"""Work that is done now and then, in a thread of its own."""
+"""Runs a task periodically in a thread."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class Periodic:
-    """Does a piece of work again and again, from `start` to `stop`, or for the span of a context.
+    """Runs a task periodically, from `start` to `stop`, or while the context is active.
 
     Args:
         name: of the thread.
-        seconds: between the end of one piece of work and the next.
-        work: raises nothing.
-        at_once: whether the first one is done at the start, not `seconds` later.
+        seconds: pause between two runs.
+        work: the task; must not raise.
+        at_once: whether the first run is at the start, not `seconds` later.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Periodic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the work at hand, and wait for its end."""
+        """Stop after the current run, and wait for its end."""
         self._over.set()
         self._thread.join()
 

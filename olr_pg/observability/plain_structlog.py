@@ -1,7 +1,7 @@
-"""Structlog without rich, which it imports where it is installed, for tracebacks in colours.
+"""Imports structlog without rich, which structlog would import for coloured tracebacks.
 
-Tracebacks are text here before structlog's renderer sees them (`logging_setup`). Rich would be a
-tenth of the time of a short command.
+Tracebacks are already text when they reach structlog's renderer (`logging_setup`). Importing rich
+would take a tenth of the time of a short command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The latest warnings and errors that were logged, for the status of a running appliance."""
+"""Keeps the latest warnings and errors that were logged, for the status of a running appliance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _lock = threading.Lock()
 def remember(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Keep an event, as a structlog processor behind the one that takes secrets out."""
+    """Keep an event; a structlog processor that runs after the removal of secrets."""
     if event.get("level") in _GRAVE:
         kept = {
             key: value if isinstance(value, int | float | None) else _short(value)

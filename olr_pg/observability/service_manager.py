@@ -1,7 +1,7 @@
-"""What systemd is told of the appliance: that it is ready, that it is alive, that it ends.
+"""Reports the appliance's state to systemd: ready, alive, stopping.
 
-The protocol is that of sd_notify(3): lines in a datagram to the socket that NOTIFY_SOCKET names.
-Without that variable nothing is sent.
+The protocol is that of sd_notify(3): lines in a datagram to the socket in NOTIFY_SOCKET. Without
+that variable nothing is sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SOCKET: Final = "NOTIFY_SOCKET"
 _WATCHDOG: Final = "WATCHDOG_USEC"
 _WATCHDOG_PROCESS: Final = "WATCHDOG_PID"
 _BEATS: Final = 3
-"""So often within the time of the watchdog."""
+"""Number of reports within the watchdog's time."""
 
 _log = structlog.get_logger(__name__)
 
@@ -31,8 +31,8 @@ class ServiceManager:
     """Sends messages to the service manager, if there is one.
 
     Args:
-        address: of its socket; empty: there is none.
-        watchdog_seconds: after so long without `alive` it kills this process; 0: never.
+        address: of its socket; empty if there is none.
+        watchdog_seconds: seconds without `alive` after which it kills this process; 0 for never.
     """
 
     def __init__(self, address: str, watchdog_seconds: float = 0.0) -> None:
@@ -44,7 +44,9 @@ class ServiceManager:
 
     @classmethod
     def of_environment(cls, environ: MutableMapping[str, str] = os.environ) -> Self:
-        """Take what the service manager has set out of the environment: children send nothing."""
+        """Remove the service manager's variables from the environment, so that children send
+        nothing.
+        """
         address = environ.pop(_SOCKET, "")
         process = environ.pop(_WATCHDOG_PROCESS, str(os.getpid()))
         microseconds = environ.pop(_WATCHDOG, "0")
@@ -52,7 +54,7 @@ class ServiceManager:
         return cls(address, int(microseconds) / 1e6 if is_watched else 0.0)
 
     def alive(self) -> None:
-        """Report that the appliance works: at the first call that it is ready."""
+        """Report that the appliance is alive; the first call reports that it is ready."""
         now = time.monotonic()
         if not self._is_ready:
             self._is_ready = True
@@ -64,7 +66,7 @@ class ServiceManager:
         self._next_beat = now + self._pause
 
     def stopping(self) -> None:
-        """Report that the appliance ends."""
+        """Report that the appliance is stopping."""
         self._send("STOPPING=1")
 
     def _send(self, message: str) -> None:

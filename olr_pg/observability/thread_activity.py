@@ -1,9 +1,9 @@
-"""Whether threads still do anything, as the system counts it: what a stuck thread does not report.
+"""Detects stuck threads by the system's counters, because a stuck thread cannot report itself.
 
-A thread that works uses processor time. One that waits with a limit is scheduled again when the
-limit is over. One that waits for a lock that nobody releases does neither. So a thread that was not
-scheduled for minutes, although it has work, is stuck. Threads without work may wait for as long as
-they like: the caller says which have work.
+A working thread uses processor time. A thread that waits with a time limit is scheduled when the
+limit expires. A thread that waits for a lock that is never released does neither. So a thread that
+has work and was not scheduled for minutes is stuck. Threads without work may wait for any time; the
+caller says which threads have work.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class _Seen(NamedTuple):
 
 
 class ThreadActivity:
-    """Notes since when threads have done nothing.
+    """Records since when threads have been inactive.
 
     Args:
-        clock: seconds that do not go back.
+        clock: monotonic, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,12 +36,13 @@ class ThreadActivity:
         self._seen: dict[tuple[int, ...], _Seen] = {}
 
     def longest_still(self, busy: Iterable[Sequence[threading.Thread]]) -> tuple[float, str]:
-        """Look at groups of threads that have work, of each of which one at least has to move.
+        """Check groups of threads with work; at least one thread of each group must be active.
 
-        A group that had no work at the last look counts from now on.
+        The time of a group that had no work at the last check starts now.
 
         Returns:
-            The longest time in which no thread of a group has moved, and the group's names.
+            The longest time in which no thread of a group was active, and that group's thread
+            names.
         """
         now = self._clock()
         seen: dict[tuple[int, ...], _Seen] = {}
@@ -61,7 +62,9 @@ class ThreadActivity:
 
 
 def _counts(task: int) -> str:
-    """Return a thread's processor time and how often it was scheduled; empty where unknown."""
+    """Return a thread's processor time and the number of times it was scheduled; empty if
+    unknown.
+    """
     try:
         return (_TASKS / str(task) / "schedstat").read_text("ascii")
     except OSError:

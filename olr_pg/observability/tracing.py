@@ -1,7 +1,7 @@
-"""Spans of the appliance's work, for whoever collects traces; nothing is made where nobody does.
+"""Spans of the appliance's work for tracing; without a collector no spans are made.
 
-The rooms that work name their spans here; `olr_pg.monitor.otlp` collects them where the
-configuration asks for it (`metrics.otlp`). So no room needs OpenTelemetry's library.
+The rooms name their spans by this module; `olr_pg.monitor.otlp` collects them if configured
+(`metrics.otlp`). So no other room needs OpenTelemetry's library.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Begin = Callable[[str, dict[str, Any]], AbstractContextManager[Any]]
-    """Begins a span of a name with attributes."""
+    """Begins a span with a name and attributes."""
 
 _collector: list[Begin] = []
 _NOTHING: Final = nullcontext()
 
 
 def span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:
-    """Return the span of a piece of work, which lasts as long as the context.
+    """Return the span of some work; it lasts while the context is active.
 
     An exception that leaves the context marks the span as failed.
 
     Args:
-        attributes: what tells one such span from another; names of tables, SCNs and counts, never
+        attributes: attributes that distinguish the span: names of tables, SCNs and counts, never
             values of rows.
     """
     if not _collector:
@@ -36,10 +36,10 @@ def span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:
 
 
 def collect(begin: Begin) -> None:
-    """Hand every span to `begin` from now on, until `end_collecting`."""
+    """Pass every span to `begin` from now on, until `end_collecting`."""
     _collector.append(begin)
 
 
 def end_collecting() -> None:
-    """Make no spans any more."""
+    """Stop making spans."""
     _collector.clear()

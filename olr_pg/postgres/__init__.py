@@ -1,1 +1,3 @@
-"""PostgreSQL as such: the embedded cluster, and the timeouts of every connection."""
+"""PostgreSQL in general: the embedded cluster, connections with time limits, and the meaning of
+errors.
+"""

@@ -1,10 +1,10 @@
-"""A connection to PostgreSQL whose statements wait with a bound.
+"""A connection to PostgreSQL whose statements wait with a time limit.
 
-psycopg waits for an answer as long as the socket is open. A network that accepts everything and
-passes nothing on keeps it open for ever, and TCP's own timeouts do not help where a proxy answers
-for a server that is gone. So the thread that waits looks up ten times a second: whether its
-statement has taken longer than it may, and whether another thread wants it given up. The connection
-is closed then, since nobody knows what becomes of the statement.
+psycopg waits for an answer as long as the socket is open. A silent network keeps a socket open
+forever, and TCP's timeouts do not help if a proxy answers for a dead server. So the waiting thread
+checks ten times a second whether its statement has exceeded its time limit, and whether another
+thread has ended the connection. In both cases the connection is closed, because the fate of the
+statement is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RV = TypeVar("RV")
 
 _TICK_SECONDS: Final = 0.1
 _CANCEL_SECONDS: Final = 0.5
-"""What asking the server to cancel a statement may take."""
+"""Time limit for requesting the server to cancel a statement."""
 
 _TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # elsewhere than on Linux it is refused
 _TCP_INFO_BYTES: Final = 136
@@ -36,17 +36,17 @@ _TCP_COUNTS: Final = struct.Struct("=120xQQ")
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that can be given up while a statement waits for its answer.
+    """A connection that can be ended while a statement waits for its answer.
 
-    Its statements belong to one thread; `give_up` may be called from any other.
+    Its statements belong to one thread; `give_up` can be called from any other.
 
     Attributes:
-        answer_seconds: that one wait for an answer may take; None: no bound of its own.
-        waiting_since: since when the thread waits for an answer (`time.monotonic`); None while it
-            does not.
-        given_up: why the connection was given up; None while it was not.
-        serves: what its statements are for, for whoever watches them.
-        closing: called once when the connection is closed, before it is.
+        answer_seconds: time limit for one wait for an answer; None for no limit.
+        waiting_since: when the thread began to wait for an answer (`time.monotonic`); None while it
+            does not wait.
+        given_up: why the connection was ended; None if it was not.
+        serves: what its statements are for, for watches.
+        closing: called once, before the connection is closed.
     """
 
     answer_seconds: float | None = None
@@ -58,11 +58,11 @@ class BoundedConnection(psycopg.Connection[Any]):
     _cancels = False
 
     def give_up(self, reason: str, *, cancel: bool = False) -> None:
-        """Let the statement at work, and any later one, fail and close the connection.
+        """Make the running statement, and any later one, fail, and close the connection.
 
         Args:
             reason: the message of the psycopg.OperationalError.
-            cancel: ask the server to cancel the statement first.
+            cancel: first request the server to cancel the statement.
         """
         self._cancels = cancel
         self._reason = reason
@@ -85,10 +85,10 @@ class BoundedConnection(psycopg.Connection[Any]):
     def wait(
         self, gen: PQGen[RV], interval: float = _TICK_SECONDS, timeout: float | None = None
     ) -> RV:
-        """Wait as psycopg does, but only until the statement is given up.
+        """Wait as psycopg does, but stop when the connection is ended by `give_up`.
 
         Raises:
-            psycopg.OperationalError: it was.
+            psycopg.OperationalError: it was ended.
         """
         self.waiting_since = time.monotonic()
         try:
@@ -135,7 +135,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     def transported(self) -> tuple[int, int] | None:
         """Return the bytes that the other side has acknowledged, and those received from it.
 
-        None where the system does not tell: over a local socket, or after the end.
+        None if the system does not report them: for a local socket, or after the end.
         """
         try:
             with socket.socket(fileno=self.fileno()) as there:

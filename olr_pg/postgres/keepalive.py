@@ -1,4 +1,4 @@
-"""The timeouts and keepalives of every connection to a PostgreSQL that may not answer."""
+"""Timeouts and keepalives for every connection to a PostgreSQL server that may not answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _VIGILANCE: Final[dict[str, str | int | None]] = {
 
 
 def with_timeouts(connect_string: str, **options: str | int | None) -> str:
-    """Add to the connect string what it does not say itself of timeouts and keepalives.
+    """Add timeouts and keepalives to a connect string that does not set them.
 
     Args:
-        options: parameters that hold, whatever the connect string says.
+        options: parameters that override the connect string.
 
     Raises:
-        psycopg.ProgrammingError: it is none.
+        psycopg.ProgrammingError: the connect string is invalid.
     """
     return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string), **options})

@@ -1,7 +1,7 @@
-"""Keeps the embedded PostgreSQL running: one that was killed is started again.
+"""Keeps the embedded PostgreSQL running: restarts a server that was killed.
 
-Nobody else does: it is no service of the machine. The applier waits meanwhile, as for any target
-that is away (WAITING_FOR_TARGET), and goes on where its ledger says.
+It is not a service of the host, so nothing else restarts it. Meanwhile the applier waits as for any
+unreachable target (WAITING_FOR_TARGET), and continues from its ledger.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS: Final = 1.0
 ATTEMPTS: Final = 8
-"""How often it is started in one go, with pauses of 1 to 30 seconds."""
+"""Number of attempts in a series, with pauses of 1 to 30 seconds."""
 
 REST_SECONDS: Final = 300.0
-"""How long it is left alone after that: what keeps it from starting may take somebody."""
+"""Pause after a series of failed attempts, because an operator may have to solve the cause."""
 
 _log = structlog.get_logger(__name__)
 
 
 @contextmanager
 def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
-    """Start the cluster's server again whenever it ends, for as long as this lasts."""
+    """Restart the cluster's server whenever it ends, while the context is active."""
     over = threading.Event()
     supervisor = Supervisor(cluster, over)
     thread = threading.Thread(target=supervisor.run, name="olr-embedded", daemon=True)
@@ -46,15 +46,16 @@ def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
 
 
 class Supervisor:
-    """Looks after one cluster, in a thread of its own.
+    """Supervises one cluster, in its own thread.
 
-    Logs one line when the server runs again, and one per series of attempts that were in vain. That
-    it is away whoever writes to it says.
+    It logs one line when the server runs again, and one for each series of failed attempts. The
+    outage itself is logged by its users.
 
     Args:
-        over: ends it.
-        look_seconds, rest_seconds: between looks, and after a series of attempts in vain.
-        attempts: of a series.
+        over: set to end the thread.
+        look_seconds, rest_seconds: interval of the checks, and pause after a series of failed
+            attempts.
+        attempts: number of attempts in a series.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Supervisor:
         )
 
     def run(self) -> None:
-        """Look after it until `over`."""
+        """Supervise the cluster until `over` is set."""
         while not self._over.wait(self._look_seconds):
             if self._cluster.is_gone():
                 self._revive()

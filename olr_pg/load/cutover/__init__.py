@@ -1,1 +1,1 @@
-"""The last steps of a migration, each of which may be run again after it was interrupted."""
+"""The last steps of a migration; each can be repeated after an interruption."""

@@ -1,4 +1,4 @@
-"""The grants that applications need before they can use the target."""
+"""Lists the GRANT statements that applications need to use the target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetTable
 
 APPLICATION: Final = "application"
-"""Stands for the role of the applications in the statements."""
+"""A placeholder for the applications' role in the statements."""
 
 _KINDS: Final = (
     ("SELECT, INSERT, UPDATE, DELETE ON TABLE", 0),
@@ -28,7 +28,7 @@ def application_grants(
     tables: Iterable[TargetTable],
     sequences: Iterable[tuple[str, str]],
 ) -> list[str]:
-    """Return the statements, each of one line: by schema, then its tables and sequences.
+    """Return the statements, one per line: for each schema, then for its tables and sequences.
 
     Args:
         sequences: schema and name of each.

@@ -1,8 +1,8 @@
-"""Checks that applications may rely on the target's foreign keys, checks and triggers.
+"""Checks that applications can rely on the target's foreign keys, checks and triggers.
 
-While a table is replicated its foreign keys do not fire (``session_replication_role = replica``),
-so that a key which PostgreSQL calls valid says nothing of the rows that came since. Such a key is
-checked by a query; one that is not valid yet is validated, which checks it too.
+While a table is replicated its foreign keys do not fire (``session_replication_role = replica``).
+So rows that were written since may violate a key that PostgreSQL marks as valid. Such a key is
+checked by a query. A key that is not valid yet is validated, which checks it too.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ _ALWAYS: Final = "A"
 
 
 class TargetConstraint(NamedTuple):
-    """A foreign key or check of a target table; parents and their columns only of the former.
+    """A foreign key or check constraint of a target table; the parent attributes are only for
+    foreign keys.
 
     Attributes:
-        is_enforced: False where it is NOT ENFORCED, which PostgreSQL 18 has.
+        is_enforced: False if it is NOT ENFORCED (PostgreSQL 18).
     """
 
     name: str
@@ -73,18 +74,18 @@ class TargetConstraint(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The constraint's name, for people."""
+        """The constraint's name for display."""
         return f"{self.schema}.{self.table}: {self.name}"
 
 
 class Checked(NamedTuple):
-    """Holds what the check of the constraints has found.
+    """The result of the check of the constraints.
 
     Attributes:
-        validated: constraints that have been validated now.
-        checked: foreign keys that were valid, and whose rows are.
-        problems: what keeps applications from using the tables.
-        remarks: what somebody should know.
+        validated: constraints that have now been validated.
+        checked: valid foreign keys whose rows were checked.
+        problems: what prevents applications from using the tables.
+        remarks: further information for the operator.
     """
 
     validated: list[str]
@@ -94,7 +95,7 @@ class Checked(NamedTuple):
 
 
 def check_constraints(connection: Connection[Any], tables: Sequence[int]) -> Checked:
-    """Validate or check every constraint of the tables, and look at their triggers.
+    """Validate or check every constraint of the tables, and check their triggers.
 
     Args:
         tables: their OIDs.
@@ -148,7 +149,7 @@ def _violated(constraint: TargetConstraint, orphans: int) -> str:
 
 
 def _orphans(connection: Connection[Any], constraint: TargetConstraint) -> int:
-    """Count the rows that refer to a row that is not there; one with a NULL refers to none."""
+    """Count the rows that reference a missing row; a NULL references nothing."""
     assert constraint.kind == _FOREIGN
     assert constraint.parent_schema is not None
     assert constraint.parent is not None

@@ -1,10 +1,10 @@
-"""The way home: applications return from the target to Oracle, with all that they have written.
+"""The return to Oracle: applications move back from the target to Oracle, with everything that they
+have written.
 
-The steps find for themselves what is left to do, so that nothing is kept of them: whoever starts
-the command again goes on where it stopped. In the end the cut-over is forgotten, so that the next
-one begins anew. Sequences of Oracle go on behind those of the target and
-never go back, as on the way forward. The slot stays until `olr-pg fallback end`: a second way home
-costs no new beginning.
+The steps find out what remains to be done, so no progress is stored: if the command is started
+again, it continues. At the end the cut-over's record is deleted, so that another cut-over starts
+from the beginning. Oracle's sequences are advanced past those of the target and never set back, as
+in the cut-over. The slot is kept until `olr-pg fallback end`, so another return needs no new start.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ ORDER BY 1
 
 
 class SequenceMove(NamedTuple):
-    """A sequence of Oracle's that goes on elsewhere.
+    """A sequence of Oracle that was advanced.
 
     Attributes:
-        sequence: ``OWNER.NAME``; of an identity column ``OWNER.TABLE.COLUMN``.
+        sequence: ``OWNER.NAME``; for an identity column ``OWNER.TABLE.COLUMN``.
         before, after: its next value.
     """
 
@@ -84,17 +84,17 @@ def cut_back(
     unverified: bool = False,
     progress: Callable[[str, str], None] = lambda _step, _title: None,
 ) -> dict[str, Any]:
-    """Take the steps that bring applications back to Oracle; return what each found.
+    """Run the steps that bring applications back to Oracle; return the result of each.
 
     Args:
         session: makes the Spark session that compares the tables.
-        unverified: the tables are not compared.
-        progress: called with a step and its title as it begins.
+        unverified: do not compare the tables.
+        progress: called with each step and its title when it begins.
 
     Raises:
-        OlrPgError: 5133 somebody writes, 5134 a sequence cannot be set, 5124 the tables differ,
-            7316 triggers or keys cannot be enabled, others of 73xx: the way back cannot go on or
-            has stopped tables.
+        OlrPgError: 5133 a transaction is writing, 5134 a sequence cannot be set, 5124 the tables
+            differ, 7316 triggers or keys cannot be enabled, others of 73xx: the fallback cannot
+            continue or has stopped tables.
     """
     found = dict[str, Any]()
     for step, title in STEPS.items():
@@ -119,7 +119,9 @@ def cut_back(
 
 
 def _take_back(config: Config) -> None:
-    """Forget the cut-over, so that the next one begins anew; keep which sequences it paired."""
+    """Delete the cut-over's record, so that the next one starts from the beginning; keep which
+    sequences it paired.
+    """
     subscription = sources.apply_section(config).subscription
     with opened_target(config) as target, target.connection.transaction():
         connection = target.connection
@@ -130,10 +132,10 @@ def _take_back(config: Config) -> None:
 
 
 def check_not_taken_back(config: Config) -> None:
-    """Refuse to disable triggers of Oracle under applications that have returned there.
+    """Refuse to disable Oracle's triggers while applications use Oracle again.
 
     Raises:
-        OlrPgError: 7317, they have; no cut-over has begun a way back since.
+        OlrPgError: 7317, applications have returned, and no cut-over has begun a fallback since.
     """
     with opened_target(config) as target:
         steps = read_steps(target.connection, sources.apply_section(config).subscription)
@@ -147,10 +149,10 @@ def check_not_taken_back(config: Config) -> None:
 
 
 def check_nobody_writes(config: Config) -> None:
-    """Look for transactions that have written to the target and are open.
+    """Check that no open transaction has written to the target.
 
     Raises:
-        OlrPgError: 5133, there are some.
+        OlrPgError: 5133, there is one.
     """
     with opened_target(config) as target:
         writers = [name for (name,) in target.connection.execute(_WRITERS)]
@@ -159,10 +161,10 @@ def check_nobody_writes(config: Config) -> None:
 
 
 def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
-    """Compare both sides as they are now.
+    """Compare the current rows of both databases.
 
     Raises:
-        OlrPgError: 5124, they differ; what keeps a table from being compared.
+        OlrPgError: 5124, they differ; or the error because of which a table cannot be compared.
     """
     with opened_target(config) as target, sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, target.connect_string)
@@ -184,10 +186,10 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
 
 
 def put_back(config: Config) -> list[str]:
-    """Enable Oracle's triggers and foreign keys that the way back set aside; return how.
+    """Enable Oracle's triggers and foreign keys that the fallback disabled; return the statements.
 
     Raises:
-        OlrPgError: 7316, Oracle refuses some of it.
+        OlrPgError: 7316, Oracle refuses some of them.
     """
     with open_way_back(config) as way, closing(open_account(way.source)) as connection:
         aside = OracleSetAside(connection, way.subscription, way.tables)
@@ -198,13 +200,13 @@ def put_back(config: Config) -> list[str]:
 
 
 def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
-    """Let Oracle's sequences go on behind those of the target, as the cut-over paired them.
+    """Advance Oracle's sequences past those of the target, as the cut-over paired them.
 
-    Each loses one value: to take one is the only way to learn where it is. Identity columns go on
-    behind their rows.
+    Each loses one value, because fetching a value is the only way to read its position. Identity
+    columns are set after their largest row.
 
     Raises:
-        OlrPgError: 5134, some cannot be set; the others are.
+        OlrPgError: 5134, some cannot be set; the others have been.
     """
     moves, failed = list[SequenceMove](), list[str]()
     with opened_target(config) as target:
@@ -241,7 +243,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
 
 
 def _pairs(connection: Connection[Any], subscription: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield each sequence of Oracle that the cut-over advanced, with its place in the target."""
+    """Yield each sequence of Oracle that the cut-over advanced, with its sequence in the target."""
     steps = read_steps(connection, subscription)
     step = steps.get(_SEQUENCES) or steps.get(TAKEN_BACK)
     for one in () if step is None else step.detail.get("advanced", ()):
@@ -278,7 +280,7 @@ def _advance(
 
 
 def cut_back_lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what the steps found, in words."""
+    """Yield the results of the steps as text."""
     for step, title in STEPS.items():
         detail = found.get(step)
         if detail is None:

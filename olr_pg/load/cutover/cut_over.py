@@ -1,8 +1,8 @@
-"""The cut-over: from the last change of the source to a target that applications may use.
+"""The cut-over: from the last change of the source to a target that applications can use.
 
-Step by step; each one is noted in the target when it begins and when it ends, so that a cut-over
-that was broken off or failed goes on where it was. Every step may be done again. Nothing is changed
-in the source; until applications write to the target, the way back is to let them use the source.
+The target records the start and end of each step, so an interrupted or failed cut-over continues
+where it stopped. Every step can be repeated. Nothing is changed in the source. Until applications
+write to the target, they can return by simply using the source.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class CutOverStep(NamedTuple):
     """A step of the cut-over.
 
     Attributes:
-        title: what it sees to.
-        way_back: how to go back once it is done.
+        title: what it does.
+        way_back: how to go back after it.
     """
 
     name: str
@@ -120,28 +120,28 @@ WAY_BACK: Final = CutOverStep("fallback", "the way back has begun", _BACK_WITH_R
 
 
 def steps_of(*, fallback: bool) -> tuple[CutOverStep, ...]:
-    """Return the steps in their order.
+    """Return the steps in order.
 
     Args:
-        fallback: a way back begins before applications write to the target.
+        fallback: whether the fallback begins before applications write to the target.
     """
     *before, report = STEPS
     return (*before, WAY_BACK, report._replace(way_back=_BACK_WITH_ROWS)) if fallback else STEPS
 
 
 class CutoverOptions(NamedTuple):
-    """Says how to cut over.
+    """The options of a cut-over.
 
     Attributes:
-        tables: directory of the source's rows as of the end; None for the configuration's, or the
-            live database.
-        dictionary: of an offline source, exported at the end; a file for each container.
-        final_scn: of an offline source, where it ends.
-        unverified: leave the comparison out.
-        accept: what the target may lack of the source's structure: names with ``*`` and ``?``, as
-            `structure_check.Lacking` has them.
-        until: the last step to do; None does all.
-        fallback: begin a way back to the source before applications write to the target.
+        tables: directory with the source's final rows; None for the configuration's, or the live
+            database.
+        dictionary: the final export of an offline source's dictionary; a file for each container.
+        final_scn: the SCN at which an offline source ends.
+        unverified: skip the comparison.
+        accept: objects of the source that may be missing in the target: names with ``*`` and ``?``,
+            as in `structure_check.Lacking`.
+        until: the last step to run; None for all.
+        fallback: begin the fallback to the source before applications write to the target.
         progress: called with (step, its title) as each one begins.
     """
 
@@ -156,23 +156,23 @@ class CutoverOptions(NamedTuple):
 
 
 def cutover_state(config: Config) -> list[StepState]:
-    """Return the steps so far, in their order."""
+    """Return the recorded steps, in order."""
     with opened_target(config) as target:
         found = read_steps(target.connection, sources.apply_section(config).subscription)
     return [found[step.name] for step in steps_of(fallback=True) if step.name in found]
 
 
 def restart_cutover(config: Config) -> None:
-    """Forget the steps so far."""
+    """Delete the recorded steps."""
     with opened_target(config) as target:
         forget_steps(target.connection, sources.apply_section(config).subscription)
 
 
 def cut_over(config: Config, session: Callable[[], SparkSession], options: CutoverOptions) -> None:
-    """Do what is left of the cut-over.
+    """Run the remaining steps of the cut-over.
 
     Raises:
-        OlrPgError: 5004, 5121–5129 and what the steps raise; the step is noted as failed then.
+        OlrPgError: 5004, 5121–5129 and errors of the steps; the step is then recorded as failed.
     """
     if options.fallback and config.fallback is None:
         raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
@@ -194,7 +194,7 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
 
 
 def _tables_of(connection: Connection[Any], back: PutBack) -> list[int]:
-    """Return the tables whose foreign keys were put back: they need not be replicated ones."""
+    """Return the tables whose foreign keys were restored; they need not be replicated."""
     names = {one.identifier.as_string(connection) for one in back.done if one.definition}
     found = connection.execute(
         "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (list(names),)
@@ -203,12 +203,12 @@ def _tables_of(connection: Connection[Any], back: PutBack) -> list[int]:
 
 
 def _referring(connection: Connection[Any], tables: Sequence[int]) -> list[int]:
-    """Return the tables whose foreign keys refer to these, or to their partitions."""
+    """Return the tables whose foreign keys reference these tables or their partitions."""
     return [oid for (oid,) in connection.execute(_REFERRING, (list(tables),)).fetchall()]
 
 
 def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
-    """Return the error of the catalogue that a step failed with."""
+    """Return the catalogue's error for the exception of a step."""
     if isinstance(error, OlrPgError):
         return error
     return target_error(error, code=Code.CUTOVER_STEP_REFUSED)
@@ -235,7 +235,7 @@ class _Cutover:
         }
 
     def known(self, step: CutOverStep) -> StepState | None:
-        """Return the stored state of a step; None where it has not begun."""
+        """Return the recorded state of a step; None if it has not begun."""
         with opened_target(self._config) as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
@@ -246,7 +246,7 @@ class _Cutover:
         _log.info("cut-over", step=step.name, state=state)
 
     def do(self, step: CutOverStep) -> tuple[str, dict[str, Any]]:
-        """Carry out a step; return its state and its findings."""
+        """Run a step; return its state and its findings."""
         return self._work[step.name]()
 
     def _replicated(self, target: OpenedTarget) -> tuple[tuple[Table, ...], ApplierSettings]:
@@ -255,7 +255,7 @@ class _Cutover:
             return source.choose(()), sources.target_settings(self._config, source.snapshot, string)
 
     def _scn(self) -> int:
-        """Return where the source ends, as the first step found it."""
+        """Return the SCN at which the source ends, from the first step."""
         quiet = self.known(STEPS[0])
         assert quiet is not None
         return int(quiet.detail["scn"])
@@ -281,10 +281,11 @@ class _Cutover:
         return DONE, self._ledger()
 
     def _ledger(self) -> dict[str, Any]:
-        """Read the tables' lines of the ledger.
+        """Read the tables' rows of the ledger.
 
         Raises:
-            OlrPgError: 5128 a table has stopped, 5130 one is paused, 5123 there are later commits.
+            OlrPgError: 5128 a table has stopped, 5130 one is paused, 5123 the ledger contains later
+                commits.
         """
         scn = self._scn()
         with opened_target(self._config) as target:
@@ -394,10 +395,10 @@ class _Cutover:
         }
 
     def _check_structure(self, target: OpenedTarget) -> list[str]:
-        """Compare the source's structure with the target's; return what may be missing.
+        """Compare the source's structure with the target's; return what is missing and accepted.
 
         Raises:
-            OlrPgError: 5131, something is missing that nobody has accepted.
+            OlrPgError: 5131, something is missing and not accepted.
         """
         lacking = lacking_structure(
             target.connection, self._config, target.connect_string, self._options.dictionary
@@ -409,7 +410,8 @@ class _Cutover:
         return [one.name for one in allowed]
 
     def _begin_way_back(self) -> tuple[str, dict[str, Any]]:
-        """Make what the way back needs; what commits in the target from then on goes back.
+        """Create what the fallback needs; transactions that commit in the target from then on are
+        replicated to Oracle.
 
         Raises:
             OlrPgError: 5132, applications may have written already; 73xx, it cannot begin.
@@ -433,7 +435,7 @@ class _Cutover:
         return DONE, {"scn": self._scn(), **found, "grants": self._grants()}
 
     def _grants(self) -> list[str]:
-        """Return what applications have to be granted on the tables and their sequences."""
+        """Return the GRANT statements that applications need on the tables and their sequences."""
         known = self.known(STEPS[4])
         advanced = known.detail.get("advanced", ()) if known is not None else ()
         sequences = [(one["target"][0], one["target"][1]) for one in advanced]

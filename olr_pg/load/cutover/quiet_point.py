@@ -1,7 +1,8 @@
-"""Asks the source what a cut-over must know: is it quiet, how far archived, where are sequences.
+"""Reads from the source what a cut-over needs: whether it is quiet, how far it is archived, its
+sequences.
 
-A live database tells. Of an offline one only its logs and an exported dictionary are known: that
-nobody writes to it any more is somebody else's word.
+A live database is queried. For an offline source, only its logs and an exported dictionary are
+known; that no application writes to it any more must be ensured by the operator.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Quiet(NamedTuple):
 
     Attributes:
         scn: no change of the replicated tables commits after it.
-        remark: what nobody here can know.
+        remark: what cannot be checked here.
     """
 
     scn: int
@@ -46,14 +47,14 @@ class CutoverSource(Protocol):
     """The source of a cut-over."""
 
     def quiet(self) -> Quiet:
-        """Find where the source ends.
+        """Return the SCN at which the source ends.
 
         Raises:
             OlrPgError: 5121, transactions are open.
         """
 
     def archived(self) -> dict[int, int]:
-        """Up to which SCN, inclusive, each redo thread is archived."""
+        """Return for each redo thread the SCN, inclusive, up to which it is archived."""
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
         """Read the sequences of these users as of `scn` or later.
@@ -66,12 +67,12 @@ class CutoverSource(Protocol):
 def cutover_source(
     config: Config, dictionary: Sequence[Path], final_scn: int | None
 ) -> CutoverSource:
-    """Open the source that the configuration names.
+    """Open the configured source.
 
     Args:
-        dictionary: of an offline source, exported at the end: one file for each of its containers,
-            or the one name that they were exported by; none for the configuration's.
-        final_scn: of an offline source, where it ends; None for the end of its logs.
+        dictionary: the final export of an offline source's dictionary: one file for each container,
+            or the one name under which they were exported; empty for the configuration's.
+        final_scn: the SCN at which an offline source ends; None for the end of its logs.
     """
     if isinstance(config.source, OfflineSource):
         return _Offline(config, config.source, dictionary, final_scn)
@@ -120,13 +121,13 @@ class _Offline:
         return found
 
     def _final_dictionary(self, containers: Sequence[str]) -> tuple[Snapshot, Sequence[Path]]:
-        """Load the dictionary exported at the end, and tell its files.
+        """Load the final export of the dictionary; return it with its files.
 
         Args:
-            containers: the source's, where they are several.
+            containers: the source's, if there are several.
 
         Raises:
-            OlrPgError: 3020, it is not of the same containers; 3xxx, it cannot be read.
+            OlrPgError: 3020, it has other containers; 3xxx, it cannot be read.
         """
         files = self._dictionary
         if len(files) == 1 and not files[0].exists():
@@ -154,7 +155,7 @@ class _Live:
         self._containers = containers
 
     def _read(self, doing: str, work: Any) -> Any:
-        """Read in the container that is asked for what belongs to the whole database."""
+        """Query the container that is used for the whole database."""
         with self._closing():
             return self._containers.first.read(doing, work)
 
@@ -197,7 +198,9 @@ class _Live:
         return found
 
     def _sequences_of_several(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
-        """Read the sequences as the tables are called: ``PDB.OWNER`` where that is needed."""
+        """Read the sequences under the owners' names with their container: ``PDB.OWNER`` where
+        needed.
+        """
         query = self._config.apply.table_query if self._config.apply else ""
         with self._closing():
             names = self._containers.run_table_list(query)

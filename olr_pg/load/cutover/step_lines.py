@@ -1,4 +1,4 @@
-"""The steps of a cut-over in words."""
+"""Describes the steps of a cut-over as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS: Final = ("inserted", "updated", "deleted", "conflicts")
 
 
 def step_lines(states: Sequence[StepState], steps: Sequence[CutOverStep]) -> Iterator[str]:
-    """Yield the steps so far, each with what it found below it."""
+    """Yield the recorded steps, each with its findings below it."""
     titles = {step.name: step.title for step in steps}
     width = max(map(len, titles), default=0)
     for state in states:
@@ -29,7 +29,7 @@ def step_lines(states: Sequence[StepState], steps: Sequence[CutOverStep]) -> Ite
 
 
 def grant_lines(states: Sequence[StepState]) -> list[str]:
-    """Return what is to be granted to the applications; empty before the last step."""
+    """Return the GRANT statements for the applications; empty before the last step."""
     return [line for state in states for line in state.detail.get("grants", ())]
 
 

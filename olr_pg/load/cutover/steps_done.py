@@ -1,4 +1,4 @@
-"""Keeps the steps of a cut-over in the target: they survive this machine, as the ledger does."""
+"""Stores the steps of a cut-over in the target, so that they survive the loss of this host."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ _BEGIN_AGAIN: Final = (
 )
 
 MIGRATION: Final = "migrate:"
-"""Begins the names of the steps that lead to a cut-over, which it does not forget."""
+"""Prefix of the names of steps before the cut-over; a new cut-over does not delete them."""
 
 
 TAKEN_BACK: Final = "taken back"
-"""The step that is left of a cut-over from which applications have returned to the source; `DONE`
-until a way back begins again."""
+"""The step that remains after applications have returned to the source; `DONE` until a fallback
+begins again.
+"""
 
 
 class StepState(NamedTuple):
-    """Holds how far one step is.
+    """The state of a step.
 
     Attributes:
-        state: `RUNNING` (or broken off), `DONE`, `FAILED` or `SKIPPED`.
-        detail: what it found, as JSON has it.
+        state: `RUNNING` (or interrupted), `DONE`, `FAILED` or `SKIPPED`.
+        detail: its findings, for JSON.
     """
 
     step: str
@@ -66,7 +67,7 @@ class StepState(NamedTuple):
 
 
 def read_steps(connection: Connection[Any], subscription: str) -> dict[str, StepState]:
-    """Read the steps that have begun, by name."""
+    """Read the recorded steps, by name."""
     rows = connection.execute(_READ, (subscription,)).fetchall()
     return {row[0]: StepState(*row) for row in rows}
 
@@ -81,10 +82,10 @@ def note_step(
 
 
 def begin_again(connection: Connection[Any], subscription: str) -> None:
-    """Note that applications use the target again, after they had returned to the source."""
+    """Record that applications use the target again after a return to the source."""
     connection.execute(_BEGIN_AGAIN, (subscription,))
 
 
 def forget_steps(connection: Connection[Any], subscription: str) -> None:
-    """Forget the cut-over."""
+    """Delete the record of the cut-over."""
     connection.execute(_FORGET, (subscription,))

@@ -1,8 +1,8 @@
 """Compares the keys, checks, indexes, triggers and sequences of the source with the target's.
 
-The source's schema says what there is to be (`schema.conversion`), and each statement knows how to
-look for its object in the target (`schema.presence`). What the target lacks is either made, by
-`olr-pg schema apply` or by hand, or somebody accepts by name that it is missing.
+The converted schema (`schema.conversion`) lists the required objects, and each statement has a
+query for its object in the target (`schema.presence`). A missing object must be created, by `olr-pg
+schema apply` or by hand, or accepted by name.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _KINDS: Final = ("unique key", "check", "index", "foreign key", "sequence", "tri
 
 
 class Lacking(NamedTuple):
-    """Names something of the source that the target lacks.
+    """An object of the source that is missing in the target.
 
     Attributes:
         name: its kind and its name in the source, ``foreign key SHOP.ORDERS.ORDERS_FK``.
-        reason: why `olr-pg schema apply` cannot make it; empty where it can.
+        reason: why `olr-pg schema apply` cannot create it; empty if it can.
     """
 
     name: str
@@ -53,16 +53,17 @@ class Lacking(NamedTuple):
 def lacking_structure(
     connection: Connection[Any], config: Config, target: str, dictionary: Sequence[Path] = ()
 ) -> list[Lacking]:
-    """Return what the target lacks of the structure of the replicated tables.
+    """Return which objects of the replicated tables' structure are missing in the target.
 
-    What is disabled or unusable in the source is not asked for.
+    Objects that are disabled or unusable in the source are not required.
 
     Args:
         target: connection string.
-        dictionary: of an offline source, exported at the end, with the inventory beside it.
+        dictionary: the final export of an offline source's dictionary, with the inventory beside
+            it.
 
     Raises:
-        OlrPgError: 3260, there is no inventory beside the dictionary of an offline source.
+        OlrPgError: 3260, the inventory beside the dictionary is missing.
     """
     found = dict[str, Lacking]()
     for schemas in read_schemas(_as_of_the_end(config, dictionary)):
@@ -84,10 +85,10 @@ def lacking_structure(
 
 
 def accepted(lacking: Sequence[Lacking], patterns: Sequence[str]) -> list[Lacking]:
-    """Return what somebody accepts to be missing.
+    """Return the missing objects that are accepted.
 
     Args:
-        patterns: names as `Lacking.name` has them, with ``*`` and ``?``.
+        patterns: names as in `Lacking.name`, with ``*`` and ``?``.
     """
     return [one for one in lacking if any(fnmatchcase(one.name, each) for each in patterns)]
 
@@ -103,7 +104,7 @@ def _as_of_the_end(config: Config, dictionary: Sequence[Path]) -> Config:
 
 
 def _wanted(inventory: Inventory, replicated: frozenset[str]) -> Inventory:
-    """Leave out what is of other tables, or is not in force in the source."""
+    """Remove objects of other tables, and those that are not in effect in the source."""
     return inventory.model_copy(
         update={
             "constraints": tuple(
@@ -126,7 +127,7 @@ def _wanted(inventory: Inventory, replicated: frozenset[str]) -> Inventory:
 
 
 def _primary_keys(config: Config, schemas: SourceSchemas, target: str) -> Iterator[Statement]:
-    """Yield the primary keys, which else are part of their tables' statements."""
+    """Yield the primary keys, which are otherwise part of CREATE TABLE."""
     settings = schemas.settings(config, target)
     relations = Relations(schemas.inventory, settings)
     for one in schemas.inventory.constraints:

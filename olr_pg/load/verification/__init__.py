@@ -1,1 +1,1 @@
-"""Source and target compared by digests and row by row, and repaired."""
+"""Compares source and target by digests and row by row, and repairs rows."""

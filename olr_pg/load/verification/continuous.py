@@ -1,15 +1,16 @@
-"""Continuous verification: every table in turn, again and again, beside a running replication.
+"""Continuous verification: compares every table in turn, repeatedly, while replication runs.
 
-The table that was compared longest ago is next. Between two tables there is a pause, so that
-comparing takes no more than a share of the time; so what it reads of the source is bounded, too.
+The table with the oldest comparison is next. A pause between two tables limits the comparisons to a
+share of the time, and so also the load on the source.
 
-What differs is compared once more, as of a later SCN. Only what differs both times is told. LOB
-values that the target is known to lack (``olr_pg.incomplete``) are counted by themselves:
-`fetch-lobs` brings them. A table that is stopped or paused is told as not compared.
+Rows that differ are compared once more, as of a later SCN. Only rows that differ both times are
+reported. LOB values that the target is known to lack (``olr_pg.incomplete``) are counted
+separately: `fetch-lobs` fetches them. A stopped or paused table is reported as not compared.
 
-Where that is wanted, what differs both times is mended, as `repair` does it: a row that has changed
-since in the target is left alone. Rows that differ have a cause, which mending does not take away:
-past so many rows in an hour nothing more is mended, and somebody has to look.
+If configured, rows that differ both times are repaired, as by `repair`: a target row that has
+changed since is not touched. Repairing does not remove the cause of differences. So the number of
+rows repaired per hour is limited; when it is exceeded, repairs stop, and an operator must
+investigate.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
     from olr_pg.load.verification.verification import RowDifference, VerifiedTable
 
 PAUSE_SECONDS_MIN: Final = 1.0
-"""Between two tables, however little time they take."""
+"""Minimum pause between two tables."""
 
 LAG_SECONDS: Final = 5.0
-"""Between looks at a lag that nothing is compared with."""
+"""Interval at which the lag is checked while it is too high for comparisons."""
 
 _HOUR: Final = 3600.0
 
@@ -56,13 +57,13 @@ WHERE subscription = %s AND source_table = %s AND key IS NOT NULL
 
 
 class Mending:
-    """Bounds the rows that are mended.
+    """Limits the number of repaired rows.
 
     Args:
-        rows_max: in any hour.
+        rows_max: maximum rows in any hour.
 
     Attributes:
-        is_over: more differed than that; nothing is mended any more.
+        is_over: the limit was exceeded; nothing more is repaired.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -71,10 +72,11 @@ class Mending:
         self.is_over = False
 
     def may_mend(self, rows: int, now: float) -> bool:
-        """Tell whether so many rows more may be mended; if not, none is from now on.
+        """Tell whether this many more rows can be repaired; if not, no rows are repaired from now
+        on.
 
         Args:
-            now: seconds, of any beginning.
+            now: monotonic, in seconds.
         """
         while self._mended and self._mended[0][0] <= now - _HOUR:
             self._mended.popleft()
@@ -83,7 +85,7 @@ class Mending:
         return not self.is_over
 
     def note(self, rows: int, now: float) -> None:
-        """Note rows that were mended."""
+        """Count repaired rows."""
         self._mended.append((now, rows))
 
 
@@ -91,10 +93,10 @@ class ContinuousVerification:
     """Compares one table after the other.
 
     Args:
-        source: where the rows of the source are.
-        path: of the file that keeps what was found.
-        session: opens a Spark session where a table is too large for this process.
-        mending: bounds what is mended; None: nothing is, only told.
+        source: the rows of the source.
+        path: of the file with the results.
+        session: opens a Spark session, if a table is too large for this process.
+        mending: limits repairs; None to only report differences.
     """
 
     def __init__(
@@ -118,15 +120,15 @@ class ContinuousVerification:
         *,
         is_behind: Callable[[], bool] = lambda: False,
     ) -> Iterator[Proof]:
-        """Yield what is found of each table, without end.
+        """Compare the tables endlessly; yield the result of each.
 
         Args:
-            share: of the time that comparing may take, above 0 up to 1.
-            pause: waits for so many seconds.
-            is_behind: whether replication lags: nothing is compared meanwhile.
+            share: maximum share of the time for comparing, above 0 up to 1.
+            pause: waits for a number of seconds.
+            is_behind: tells whether replication is behind; nothing is compared meanwhile.
 
         Raises:
-            OSError: what was found cannot be written.
+            OSError: the result cannot be written.
         """
         while True:
             began = time.monotonic()
@@ -146,7 +148,7 @@ class ContinuousVerification:
         return self.proofs.get(table.full_name, Proof(table.full_name))
 
     def prove(self, table: Table) -> Proof:
-        """Compare one table; where rows differ, once more as of a later SCN."""
+        """Compare one table; if rows differ, compare them once more as of a later SCN."""
         now = time.time()
         try:
             (source,) = self._source.sources([table])
@@ -171,7 +173,7 @@ class ContinuousVerification:
         )
 
     def _mend(self, found: VerifiedTable, rows: Sequence[RowDifference]) -> int:
-        """Mend rows, all of a table or none; return how many were."""
+        """Repair the rows of a table, all or none; return the number of repaired rows."""
         assert self._mending is not None
         name, now = found.table.source.full_name, time.monotonic()
         was_over = self._mending.is_over
@@ -195,7 +197,9 @@ class ContinuousVerification:
         return found.tables[0]
 
     def _told(self, result: VerifiedTable) -> list[RowDifference]:
-        """Leave out rows that lack nothing but LOB values, as the target knows."""
+        """Return the differences without rows that lack only LOB values that the target knows to be
+        missing.
+        """
         of = self._settings.subscription, result.table.source.full_name
         with connect_with(self._settings, replica=False) as connection:
             known = {(_texts(key), column) for key, column in connection.execute(_KNOWN, of)}
@@ -225,7 +229,9 @@ def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDi
 def confirmed(
     first: Sequence[RowDifference], again: Sequence[RowDifference]
 ) -> tuple[RowDifference, ...]:
-    """Return what differs both times, by kind and key, as it was found the second time."""
+    """Return the differences that were found both times (by kind and key), as found the second
+    time.
+    """
     before = {(one.kind, one.key) for one in first}
     return tuple(one for one in again if (one.kind, one.key) in before)
 

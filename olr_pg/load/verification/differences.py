@@ -1,8 +1,8 @@
-"""The file of differences: JSON Lines, for people and for `olr-pg repair`.
+"""Reads and writes the file of differences: JSON Lines, for people and for `olr-pg repair`.
 
-The first line names the format; a line with ``"columns"`` begins a table; every other line is one
-row: its kind, key, the columns that differ, both rows as JSON, and their images in base 64, which
-is what repair goes by.
+The first line identifies the format. A line with ``"columns"`` begins a table. Every other line is
+one row: its kind, its key, the columns that differ, both rows as JSON, and both images in base 64,
+which `repair` uses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT: Final = "olr-pg-differences/2"
 
 
 class TableDifferences(NamedTuple):
-    """The differences of one table, as the file has them.
+    """The differences of one table in the file.
 
     Attributes:
         table: ``OWNER.NAME``.
@@ -100,7 +100,7 @@ _NAME_ANOTHER: Final = "name a file in a directory that this user may write to, 
 
 
 def check_writable(path: Path) -> None:
-    """Find out whether a file of differences can be written, before the work that leads to it.
+    """Check that a file of differences can be written, before the comparison begins.
 
     Raises:
         OlrPgError: 5112, it cannot be written.
@@ -136,10 +136,10 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
 
 
 def read_differences(path: Path, subscription: str) -> list[TableDifferences]:
-    """Read what the file holds.
+    """Read the file.
 
     Raises:
-        OlrPgError: 5112, it cannot be read, is no such file, or of another subscription.
+        OlrPgError: 5112, it cannot be read, has another format, or belongs to another subscription.
     """
     try:
         lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]

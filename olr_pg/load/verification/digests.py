@@ -1,8 +1,8 @@
-"""Digests of chunks of a table: what both sides are compared by before any row is fetched.
+"""Digests of chunks of a table: both sides are compared by them before any row is fetched.
 
-A chunk is the rows whose key has the same low bits of its digest; without a key, the whole row
-counts as one. Of a chunk the number of rows and the sum of their digests (modulo 2^64) are kept:
-neither depends on the order of the rows, and equal rows that come twice count twice.
+A chunk contains the rows whose key's digest has the same low bits; without a key, the digest of the
+whole row is used. For each chunk the number of rows and the sum of the rows' digests (modulo 2^64)
+are kept. Both do not depend on the order of the rows, and a duplicate row counts twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHUNKS_MAX = 1 << 20
 
 
 def chunk_count(rows: int) -> int:
-    """Choose the number of chunks for a table of so many rows: a power of two."""
+    """Return the number of chunks for a table with this many rows: a power of two."""
     wanted = max(rows // ROWS_PER_CHUNK, 1)
     return min(1 << (wanted - 1).bit_length(), CHUNKS_MAX)
 
@@ -46,8 +46,8 @@ class ComparedColumns(NamedTuple):
 
     Attributes:
         columns: in the order of the images.
-        key: places of the key's columns in `columns`; all of them where there is no key.
-        keyed: there is a key.
+        key: indexes of the key's columns in `columns`; all columns if there is no key.
+        keyed: whether there is a key.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -61,7 +61,7 @@ class ComparedColumns(NamedTuple):
 
 
 def in_target_order(columns: Sequence[LoadColumn]) -> list[LoadColumn]:
-    """Put the columns in the order of the images."""
+    """Return the columns in the order of the images."""
     return sorted(columns, key=lambda column: column.field)
 
 
@@ -78,11 +78,11 @@ class ChunkDigests(NamedTuple):
 
     @classmethod
     def none(cls, chunks: int) -> ChunkDigests:
-        """Make the digests of no rows."""
+        """Return the digests for no rows."""
         return cls(np.zeros(chunks, np.int64), np.zeros(chunks, np.uint64))
 
     def add(self, other: ChunkDigests) -> None:
-        """Add another part's."""
+        """Add the digests of another part."""
         np.add(self.rows, other.rows, out=self.rows)
         np.add(self.digest, other.digest, out=self.digest)
 
@@ -92,20 +92,20 @@ class ChunkDigests(NamedTuple):
         np.add.at(self.digest, chunk, digest.view(np.uint64))
 
     def add_sums(self, sums: Sequence[tuple[int, int, Any]]) -> None:
-        """Add what PostgreSQL computed: (chunk, rows, sum of digests) per chunk."""
+        """Add the sums that PostgreSQL has computed: (chunk, rows, sum of digests) per chunk."""
         chunk = np.array([one[0] for one in sums], np.int64)
         digest = np.array([int(one[2]) % (1 << 64) for one in sums], np.uint64)
         np.add.at(self.rows, chunk, np.array([one[1] for one in sums], np.int64))
         np.add.at(self.digest, chunk, digest)
 
     def differing(self, other: ChunkDigests) -> list[int]:
-        """Find the chunks in which two sides differ."""
+        """Return the chunks in which two sides differ."""
         differs = (self.rows != other.rows) | (self.digest != other.digest)
         return [int(chunk) for chunk in np.flatnonzero(differs)]
 
 
 class DigestedBatch(NamedTuple):
-    """Rows of the source.
+    """Digested rows of the source.
 
     Attributes:
         chunk: of each row.
@@ -120,10 +120,10 @@ class DigestedBatch(NamedTuple):
 
 
 class SourceDigester:
-    """Turns record batches of one table into digests.
+    """Computes digests of record batches of one table.
 
     Args:
-        losses: takes up what policies changed, by column.
+        losses: receives the counts of values that policies changed, by column.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class SourceDigester:
         return self._digested(images, values, encoded.rows)
 
     def _digest_large(self, row: LargeRow) -> DigestedBatch:
-        """Digest one row; the large values are none of the key's, where there is one."""
+        """Digest one row; its large values are not part of the key, if there is a key."""
         small = encode_batch(self._columns, row.batch, self._first_row).columns
         values = self._canonical(row.batch, small)
         images = self._spool.composite(row, self._types, self._first_row)

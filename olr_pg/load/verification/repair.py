@@ -1,9 +1,9 @@
-"""Repair: exactly the rows that a verification has named, each as the source had it.
+"""Repairs exactly the rows that a verification has listed, so that each equals the source's row.
 
-A table's rows are repaired in one transaction that holds the table's line of the ledger, so that
-replication waits for its end. Every row is looked at again first: one that is not any more as the
-verification saw it has been changed since, by replication or by somebody else, and is left alone.
-Of a table without a key, rows are left alone of which there are not as many copies as then.
+A table's rows are repaired in one transaction that locks the table's row of the ledger, so
+replication waits until it ends. Every row is first read again: if it differs from what the
+verification saw, replication or someone else has changed it, and it is not touched. In a table
+without a key, rows are not touched if the number of equal rows has changed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class RepairedTable(NamedTuple):
-    """Counts what was done to a table.
+    """The result for a table.
 
     Attributes:
-        inserted, updated, deleted: rows.
-        left: rows that have changed since the verification.
+        inserted, updated, deleted: numbers of rows.
+        left: number of rows not touched, because they have changed since the verification.
     """
 
     table: str
@@ -56,7 +56,7 @@ class _Found(NamedTuple):
     """A row of the target.
 
     Attributes:
-        table_oid, ctid: where it is.
+        table_oid, ctid: its location.
         image: in the canonical form.
     """
 
@@ -66,7 +66,7 @@ class _Found(NamedTuple):
 
     @property
     def place(self) -> sql.Composed:
-        """The condition that a row of ``t`` is this one."""
+        """The SQL condition that a row of ``t`` is this one."""
         return sql.SQL("t.tableoid = {} AND t.ctid = {}::tid").format(
             sql.Literal(self.table_oid), sql.Literal(self.ctid)
         )
@@ -75,15 +75,15 @@ class _Found(NamedTuple):
 def repair(
     settings: ApplierSettings, tables: Sequence[TableDifferences]
 ) -> Iterator[RepairedTable]:
-    """Repair the rows of the tables, one table with each step of the iteration.
+    """Repair the rows of the tables, one table per step of the iteration.
 
     Yields:
-        What was done to a table, as soon as it is committed.
+        The result of each table, when it is committed.
 
     Raises:
-        OlrPgError: 5003 no connection, 5042 the role may not see all rows, 5112 a table is not as
-            the file describes it, 5114 PostgreSQL refuses a row; the table is unchanged then, those
-            before it are repaired.
+        OlrPgError: 5003 no connection, 5042 the role cannot see all rows, 5112 a table differs from
+            the file's description, 5114 PostgreSQL refuses a row; that table is then unchanged, and
+            those before it are repaired.
     """
     try:
         with connect_with(settings) as connection:
@@ -130,10 +130,10 @@ def _repair(
 
 
 def _columns(target: TargetTable | None, found: TableDifferences) -> list[TargetColumn]:
-    """Return the compared columns.
+    """Return the columns that were compared.
 
     Raises:
-        OlrPgError: 5112, the table is not as it was.
+        OlrPgError: 5112, the table has changed.
     """
     here = {} if target is None else {column.name: column for column in target.columns}
     for name, kind in zip(found.columns, found.types, strict=True):
@@ -148,11 +148,11 @@ def _columns(target: TargetTable | None, found: TableDifferences) -> list[Target
 
 
 class _Table:
-    """The statements on one table.
+    """The statements for one table.
 
     Args:
         source: ``OWNER.NAME``.
-        key: the key's columns, none where there is no key.
+        key: the key's columns; empty without a key.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class _Table:
         self._copies = dict[bytes, int]()
 
     def repair(self, connection: Connection[Any], difference: RowDifference) -> str:
-        """Repair one row; what was done."""
+        """Repair one row; return what was done."""
         if not self._key and self._copies_before(connection, difference) != difference.copies:
             return "left"
         found = self._find(connection, difference)
@@ -197,14 +197,14 @@ class _Table:
         return "updated"
 
     def finish(self, connection: Connection[Any]) -> None:
-        """Put rows back that had to go away first."""
+        """Insert rows that had to be deleted first."""
         for fields in self._crossed:
             self._insert(connection, fields)
 
     def clear_incomplete(
         self, connection: Connection[Any], table: tuple[str, str], difference: RowDifference
     ) -> None:
-        """Take a repaired row out of the list of incomplete ones."""
+        """Remove a repaired row from the list of incomplete rows."""
         image = difference.source or difference.target
         assert image is not None
         fields = [field for field in fields_of(image, self._columns) if field.column in self._key]
@@ -223,9 +223,9 @@ class _Table:
         connection.execute(query, [*table, names, *parameters])
 
     def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
-        """Count the rows like that before any of them was repaired.
+        """Count the rows equal to this one, before any of them was repaired.
 
-        Without a key, nothing else tells whether the difference is still there.
+        Without a key, only this number shows whether the difference still exists.
         """
         image = difference.source or difference.target
         assert image is not None
@@ -238,7 +238,7 @@ class _Table:
         return self._copies[image]
 
     def _find(self, connection: Connection[Any], difference: RowDifference) -> _Found | None:
-        """Find the row and lock it; None where there is none."""
+        """Find and lock the row; None if it does not exist."""
         if self._key:
             wanted = difference.source or difference.target
             assert wanted is not None
@@ -281,7 +281,9 @@ class _Table:
         connection.execute(query, [field.parameter for field in setting])
 
     def _check_identity(self, wanted: ImageField, there: ImageField) -> None:
-        """Refuse a row that differs in such a column: it would stay so, and count as updated."""
+        """Refuse a row that differs in an identity column: an update would not change it, but would
+        count as done.
+        """
         if wanted.value != there.value:
             column = sql.Identifier(wanted.column.name)
             mend = sql.SQL("ALTER TABLE {} ALTER {} SET GENERATED BY DEFAULT").format(

@@ -1,8 +1,9 @@
-"""Waits until a live source can be read as of what the target has.
+"""Waits until a live source can be read as of the target's SCN.
 
-Another instance of a cluster, or a standby, may come to an SCN a moment later than its redo does. A
-source that does not come to it is another one than the target was filled from, or was put back; of
-a standby that says nothing: it may lag behind its primary for as long as it likes.
+Another instance of a cluster, or a standby, can reach an SCN slightly later than its redo. If a
+primary never reaches it, it is a different database than the one the target was filled from, or it
+was restored to an earlier point. A standby can be behind its primary for any time, so its lag
+proves nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _ASK_SECONDS: Final = 0.5
 
 
 class SourceArrival:
-    """The SCN that a source has come to, asked for where it has to be further than known.
+    """The SCN that a source has reached; it is queried again only if a higher one is needed.
 
     Args:
-        patience: seconds that it is waited for, for all tables together.
-        refusal: what a source that does not come to it is told as, but for a standby.
+        patience: seconds to wait, for all tables together.
+        refusal: the error for a source, other than a standby, that does not reach the SCN.
     """
 
     def __init__(
@@ -39,8 +40,8 @@ class SourceArrival:
         """Wait until a table can be read as of `scn`.
 
         Raises:
-            OlrPgError: 7100 or `refusal`, the source does not come to it; 7110, it is a standby
-                that has not applied it; 7001 to 7009.
+            OlrPgError: 7100 or `refusal`, the source does not reach it; 7110, it is a standby that
+                has not applied it; 7001 to 7009.
         """
         ask = source.data.reached
         if scn <= max(source.scn, self._reached) or ask is None:

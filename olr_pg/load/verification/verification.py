@@ -1,8 +1,8 @@
-"""Verification: both sides compared by digests of chunks, and row by row where these differ.
+"""Verification: compares both sides by digests of chunks, and row by row where digests differ.
 
-The target is read in one snapshot, and the ledger with it: so it is known up to which commit a
-table has been applied, while replication goes on. TRUNCATE does not keep to snapshots: a table
-whose rows were given another file meanwhile is compared again.
+The target and its ledger are read in one snapshot. So it is known up to which commit a table was
+applied, although replication continues. TRUNCATE does not respect snapshots: a table whose file was
+replaced meanwhile is compared again.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 ROWS_FETCHED_MAX: Final = 200_000
-"""Rows per table that are fetched from each side where chunks differ."""
+"""Maximum number of rows that are fetched per table and side if chunks differ."""
 
 TARGET_PARTS: Final = 4
 
 TRIES: Final = 4
-"""How often tables are compared that are rewritten meanwhile."""
+"""Maximum number of attempts for tables that are rewritten meanwhile."""
 
 _APPLIED: Final = """
 SELECT commit_scn, xids, stopped, paused FROM olr_pg.ledger
@@ -81,12 +81,12 @@ DIFFERENT: Final = "different"
 
 
 class RowDifference(NamedTuple):
-    """A row that is not the same on both sides.
+    """A row that differs between the sides.
 
     Attributes:
         kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
-        source, target: its images; None where a side has none.
-        copies: how many such rows the target had; None in a table with a key.
+        source, target: its images; None if a side lacks the row.
+        copies: the number of such rows in the target; None for a table with a key.
     """
 
     kind: str
@@ -97,16 +97,18 @@ class RowDifference(NamedTuple):
 
 
 class VerifiedTable(NamedTuple):
-    """Holds what the verification of a table found.
+    """The result of verifying a table.
 
     Attributes:
-        table: the table, and what it was compared by.
-        scn: as of which the source's rows are; 0 not known.
+        table: the table, and the compared columns.
+        scn: the SCN of the source's rows; 0 if unknown.
         applied_scn, applied_xids: the ledger's position of the target.
-        source_rows, target_rows: in all.
-        chunks, differing: chunks compared, and those that differ.
-        skipped: differing chunks whose rows were not fetched, for their number.
-        losses: what the type mapping does not keep, by column: equal on both sides.
+        source_rows, target_rows: total numbers.
+        chunks, differing: numbers of compared chunks, and of those that differ.
+        skipped: number of differing chunks whose rows were not fetched, because there were too
+            many.
+        losses: counts of values that the type mapping does not preserve, by column; they are equal
+            on both sides.
     """
 
     table: VerifyTable
@@ -124,16 +126,16 @@ class VerifiedTable(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Tell whether nothing differs in what was compared."""
+        """Tell whether no difference was found."""
         return self.differing == 0
 
 
 class Verification(NamedTuple):
-    """Holds what a verification found.
+    """The result of a verification.
 
     Attributes:
-        tables: those that were compared.
-        failures: why others could not be compared; each names its table.
+        tables: the compared tables.
+        failures: the errors of the other tables; each names its table.
     """
 
     tables: tuple[VerifiedTable, ...]
@@ -146,7 +148,7 @@ class Verification(NamedTuple):
 
 
 class _Side:
-    """Holds what the tasks of one side of a table found."""
+    """The results of the tasks of one side of a table."""
 
     def __init__(self, chunks: int) -> None:
         self.digests = ChunkDigests.none(chunks)
@@ -155,7 +157,7 @@ class _Side:
 
 
 class _Work:
-    """Holds one table while it is verified."""
+    """One table while it is verified."""
 
     def __init__(
         self,
@@ -188,16 +190,16 @@ def verify(
     at_position: bool = False,
     progress: Callable[[str, int], None] = lambda _table, _rows: None,
 ) -> Verification:
-    """Compare the tables; one that cannot be compared does not keep the others from it.
+    """Compare the tables; if one cannot be compared, the others still are.
 
     Args:
-        at_position: read a live source as of the SCN that the target has everything up to, or of a
-            table's own position where that is higher, instead of the SCN that it is given with.
-        sample: share of the chunks that are compared, above 0 up to 1.
+        at_position: read a live source as of the SCN up to which the target has everything, or as
+            of a table's own position if that is higher, instead of the given SCN.
+        sample: share of the chunks to compare, above 0 up to 1.
         progress: called with (table, rows of a part that has been read).
 
     Raises:
-        OlrPgError: 5003, 5004, 5026, and what reading the table data raises.
+        OlrPgError: 5003, 5004, 5026, and errors of reading the table data.
     """
     check_names(settings, [source.table for source in sources])
     found: dict[str, VerifiedTable] = {}
@@ -252,11 +254,11 @@ def _compare(
     session: Callable[[], SparkSession],
     progress: Callable[[str, int], None],
 ) -> tuple[list[_Work], list[str]]:
-    """Compare tables in one snapshot; and the names of those that were rewritten meanwhile.
+    """Compare tables in one snapshot; also return the names of tables that were rewritten
+    meanwhile.
 
-    Whoever truncates or rewrites a table makes old snapshots see it empty (PostgreSQL
-    documentation, "Caveats" of concurrency control), so what was read of it says nothing. The
-    table's file tells.
+    A truncated or rewritten table looks empty in old snapshots (PostgreSQL documentation, "Caveats"
+    of concurrency control), so its result is invalid. A change of the table's file shows this.
     """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -283,7 +285,7 @@ def _planned(
     plan: Callable[[SourceTable], _Work],
     failures: dict[str, OlrPgError],
 ) -> Iterator[_Work]:
-    """Yield the tables that can be compared; why others cannot is added to `failures`."""
+    """Yield the tables that can be compared; add the errors of the others to `failures`."""
     for source in sources:
         try:
             yield plan(source)
@@ -341,7 +343,7 @@ def _plan(
 def _position(
     connection: Connection[Any], settings: ApplierSettings, table: str
 ) -> tuple[int, list[str]]:
-    """Return up to which commit SCN a table is applied, and the transactions there.
+    """Return the commit SCN up to which a table is applied, and the transactions at that SCN.
 
     Raises:
         OlrPgError: 5111 it is stopped, or paused.
@@ -365,13 +367,13 @@ def _position(
 
 
 def _consistent_scn(connection: Connection[Any], settings: ApplierSettings) -> int:
-    """Up to which SCN the target has everything; 0 not known."""
+    """Return the SCN up to which the target has everything; 0 if unknown."""
     row = connection.execute(_CONSISTENT, (settings.subscription,)).fetchone()
     return int(row[0] or 0) if row else 0
 
 
 def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
-    """Return how many rows PostgreSQL thinks that the table has."""
+    """Return PostgreSQL's estimate of the number of rows."""
     row = connection.execute(_ESTIMATE, (target.oid,)).fetchone()
     return max(int(row[0]), 0) if row else 0
 
@@ -379,7 +381,7 @@ def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
 def _tasks(
     connection: Connection[Any], works: Sequence[_Work], wanted: bool
 ) -> list[tuple[int, VerifyTask]]:
-    """Return (side, task): source 0, target 1."""
+    """Return (side, task); the side is 0 for the source, 1 for the target."""
     tasks = []
     for number, work in enumerate(works):
         chunks = np.array(work.fetched, np.int64) if wanted else None
@@ -429,7 +431,7 @@ def _digest(
 
 
 def _choose(work: _Work) -> None:
-    """Choose the differing chunks that are looked into."""
+    """Select the differing chunks whose rows are fetched."""
     source, target = (side.digests for side in work.sides)
     work.differing = source.differing(target)
     rows = 0
@@ -474,7 +476,7 @@ def _result(work: _Work) -> VerifiedTable:
 def _differences(
     source: Counter[CanonicalRow], target: Counter[CanonicalRow], *, keyed: bool
 ) -> Iterable[RowDifference]:
-    """Yield what one side has and the other has not, by key."""
+    """Yield the rows that differ between the sides, matched by key."""
     only_source = sorted((source - target).elements())
     only_target = sorted((target - source).elements())
     here = {row.key: row for row in only_target}

@@ -1,7 +1,8 @@
-"""Spark tasks of verification: digests of a part of a table, on either side; rows of some chunks.
+"""Spark tasks of verification: compute digests of a part of a table on either side, or fetch the
+rows of some chunks.
 
-The target's parts are ranges of its blocks, read in the snapshot that the driver exports, so that
-all of them see the same moment.
+The target's parts are ranges of its blocks. They are read in a snapshot that the driver exports, so
+that all tasks see the same state.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
 
 class VerifyTable(NamedTuple):
-    """Describes one table of a verification.
+    """A table of a verification.
 
     Attributes:
-        source, target: as the dictionary and as the catalogue have them.
-        chunks: how many there are, a power of two.
-        sampled: how many of them are compared, from 0 on.
+        source, target: as in the dictionary and in the catalogue.
+        chunks: their number, a power of two.
+        sampled: the number of compared chunks, from chunk 0 on.
     """
 
     source: Table
@@ -54,7 +55,7 @@ class VerifyTable(NamedTuple):
 
 
 class VerifyJob(NamedTuple):
-    """Holds what every task needs; `snapshot` is PostgreSQL's name of the exported one."""
+    """What every task needs; `snapshot` is PostgreSQL's name of the exported snapshot."""
 
     settings: ApplierSettings
     snapshot: str
@@ -65,8 +66,8 @@ class Blocks(NamedTuple):
     """Blocks ``first … end − 1`` of a target table.
 
     Attributes:
-        end: None is the rest.
-        size: about how many bytes they are; `RANGE_BYTES` where it is not known.
+        end: None for all remaining blocks.
+        size: approximate bytes; `RANGE_BYTES` if unknown.
     """
 
     first: int
@@ -79,8 +80,8 @@ class VerifyTask(NamedTuple):
 
     Attributes:
         table: number in `VerifyJob.tables`.
-        part: of the source a partition, of the target blocks.
-        wanted: chunks whose rows are asked for; None asks for digests.
+        part: a partition of the source, or blocks of the target.
+        wanted: chunks whose rows are requested; None to request digests.
     """
 
     table: int
@@ -92,8 +93,8 @@ class PartDigests(NamedTuple):
     """The digests of a part.
 
     Attributes:
-        rows: of the part, compared or not.
-        losses: what policies changed on the way, by column.
+        rows: number of rows in the part, compared or not.
+        losses: counts of values that policies changed, by column.
     """
 
     digests: ChunkDigests
@@ -109,12 +110,13 @@ class CanonicalRow(NamedTuple):
 
 
 def verify_task(payload: bytes, job: bytes) -> bytes:
-    """Digest or list one partition, in a Spark task.
+    """Digest one partition or list its rows, in a Spark task.
 
-    That is the `OlrPgError` of a value, or 5116: it concerns its table, not the others.
+    It returns an `OlrPgError` about a value, or 5116, instead of raising it, because it concerns
+    only its table.
 
     Raises:
-        OlrPgError: what reading and connecting raise.
+        OlrPgError: errors of reading and connecting.
     """
     task: VerifyTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -179,9 +181,9 @@ def _do(
 
 
 def compared_by(plan: TablePlan, source: Table) -> ComparedColumns:
-    """Choose the compared columns, from the dictionary alone.
+    """Choose the compared columns from the dictionary alone.
 
-    The source's partitions come to the same: they have every delivered column.
+    The source's partitions lead to the same result, because they contain every delivered column.
     """
     fields = sorted(
         field
@@ -224,14 +226,14 @@ class _SourceReader:
         return PartDigests(found, rows, losses)
 
     def rows(self, wanted: npt.NDArray[np.int64]) -> Iterator[CanonicalRow]:
-        """Yield the rows of the partition that are in these chunks."""
+        """Yield the rows of the partition in these chunks."""
         for batch in self._batches({}):
             for row in np.flatnonzero(np.isin(batch.chunk, wanted)).tolist():
                 yield CanonicalRow(batch.keys.image(row), batch.images.image(row))
 
 
 def _within(blocks: Blocks) -> sql.Composable:
-    """Make the condition that a row of ``t`` is in these blocks."""
+    """Return the SQL condition that a row of ``t`` is in these blocks."""
     first = sql.SQL("t.ctid >= {}::tid").format(sql.Literal(f"({blocks.first},0)"))
     if blocks.end is None:
         return first
@@ -278,10 +280,10 @@ def _target_rows(
 
 
 def target_parts(connection: Connection[Any], target: TargetTable, parts: int) -> Sequence[Blocks]:
-    """Cut a table into about so many parts of blocks; into one where it is partitioned.
+    """Divide a table into about this many ranges of blocks; a partitioned table is one part.
 
     Raises:
-        OlrPgError: 5005, the table is not there any more.
+        OlrPgError: 5005, the table no longer exists.
     """
     row = connection.execute(
         "SELECT relkind::text, pg_relation_size(oid), current_setting('block_size')::int8"
