@@ -50,6 +50,7 @@ ALLOWED: Final = {
     ("cli/simulate.py", "wait", "simulate"): OPERATOR,
     ("cli/simulate.py", "wait", "_serve"): OPERATOR,
     ("datasource/survey.py", "result", "_read_split"): DECODING,
+    ("fallback/fallback_run.py", "result", "run_all"): "it is done",
     ("load/lob_fetching.py", "join", "fetching_lobs"): "source.query-timeout; " + SIGNALS,
     ("load/prefetching.py", "result", "prefetched"): OPERATOR,
     ("load/row_progress.py", "join", "row_progress"): OVER,

@@ -24,7 +24,7 @@ from olr_pg.bench.clusters import running
 from olr_pg.bench.measure import Result, compared, cpu_of_process_tree, measured, peak_mib
 from olr_pg.config.reading import load_config
 from olr_pg.fallback.fallback_run import prepare, run
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def fallback(options: Options) -> Iterator[Result]:
             connection.execute(_POSTGRES)
             ensure_ledger(connection)
         config = _config(options.folder, document, target)
-        with open_way_back(load_config(config)) as way:
+        with open_ways_back(load_config(config)) as (way,):
             prepare(way)
             yield _throughput(way, cluster, target, dsn, rows, options.runs)
         yield _latency(config, target, dsn)

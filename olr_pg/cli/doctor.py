@@ -59,6 +59,7 @@ def _way_back(config: Config) -> list[Finding]:
     from olr_pg.errors import OlrPgError
     from olr_pg.fallback.way_back_checks import SLOTS, check_ledger_known, check_way_back
     from olr_pg.load import sources
+    from olr_pg.load.fallback_way import ways_back
     from olr_pg.observability.findings import coded
 
     if config.fallback is None or config.apply is None:
@@ -68,11 +69,9 @@ def _way_back(config: Config) -> list[Finding]:
             opened_target(config, ledger=False) as (connection, target),
             sources.open_tables(config) as source,
         ):
-            settings = sources.target_settings(config, source.snapshot, target)
-            tables, account = source.choose(()), config.fallback_source
             return [
                 *check_ledger_known(source.snapshot, config.fallback),
-                *check_way_back(connection, tables, settings, config.fallback, account),
+                *check_way_back(connection, ways_back(config, source, target), config.fallback),
             ]
     except OlrPgError as problem:
         return [coded(SLOTS, problem)]

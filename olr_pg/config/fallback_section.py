@@ -15,6 +15,7 @@ LEDGER: Final = "OLR_PG_FALLBACK"
 the fallback changes it, which distinguishes these transactions in Oracle's redo.
 """
 
+_NAME_MAX: Final = 63
 _SLOT: Final = re.compile(r"[a-z0-9_]{1,63}")
 _REPLACED: Final = re.compile(r"[^a-z0-9_]")
 
@@ -93,7 +94,8 @@ class Fallback(Section):
     slot: Annotated[str, AfterValidator(_slot_name)] | None = Field(
         default=None,
         description="the replication slot in the target; null: olr_pg_fallback_ and"
-        " `apply.subscription`",
+        " `apply.subscription`. If `source.containers` lists several PDBs, each PDB has a slot, and"
+        " the name of the PDB is appended",
     )
     publication: str | None = Field(
         default=None,
@@ -131,12 +133,27 @@ class Fallback(Section):
         """``OWNER.NAME`` of the ledger, as in Oracle's dictionary."""
         return f"{self.owner}.{LEDGER}"
 
-    def slot_of(self, subscription: str) -> str:
-        """Return the name of a subscription's slot."""
-        if self.slot is not None:
-            return self.slot
-        return f"olr_pg_fallback_{_REPLACED.sub('_', subscription.lower())}"[:63]
+    def slot_of(self, subscription: str, container: str = "") -> str:
+        """Return the name of a subscription's slot.
 
-    def publication_of(self, subscription: str) -> str:
-        """Return the name of a subscription's publication."""
-        return self.publication or self.slot_of(subscription)
+        Args:
+            container: the PDB, if the source has several.
+        """
+        name = self.slot or f"olr_pg_fallback_{_plain(subscription)}"
+        return _with_container(name, container)
+
+    def publication_of(self, subscription: str, container: str = "") -> str:
+        """Return the name of a subscription's publication; the arguments are those of `slot_of`."""
+        if self.publication is None:
+            return self.slot_of(subscription, container)
+        return _with_container(self.publication, container)
+
+
+def _plain(name: str) -> str:
+    return _REPLACED.sub("_", name.lower())
+
+
+def _with_container(name: str, container: str) -> str:
+    """Append the name of a PDB; cut the name to the length that PostgreSQL allows."""
+    end = f"_{_plain(container)}" if container else ""
+    return f"{name[: _NAME_MAX - len(end)]}{end}"

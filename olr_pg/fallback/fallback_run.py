@@ -17,7 +17,10 @@ again from where that table stopped; for the other tables it skips what they alr
 from __future__ import annotations
 
 import time
+from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
@@ -25,7 +28,7 @@ import psycopg
 import structlog
 
 from olr_pg.applier.target.connection import connect
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import (
     LedgerState,
@@ -99,6 +102,8 @@ class Status(NamedTuple):
         lag_bytes: bytes of WAL that Oracle does not have yet.
         set_aside: statements that enable what is disabled in Oracle.
         records: differences that policies caused, with their counts.
+        container: the PDB, if the source has several; else empty.
+        containers: the status of each PDB, if this is the joined status of several.
     """
 
     begun: str | None
@@ -107,6 +112,8 @@ class Status(NamedTuple):
     lag_bytes: int | None
     set_aside: list[str]
     records: dict[Record, int] = {}  # noqa: RUF012 - of a tuple; nobody writes to it
+    container: str = ""
+    containers: tuple[Status, ...] = ()
 
 
 def prepare(way: WayBack) -> Prepared:
@@ -115,7 +122,7 @@ def prepare(way: WayBack) -> Prepared:
     Raises:
         OlrPgError: see `preparation.begin`.
     """
-    with _coded(), ExitStack() as stack:
+    with _coded(way), ExitStack() as stack:
         target = _open_target(way, stack)
         stream = _open_stream(way, stack)
         ledger = OracleLedger(_open_oracle(way, stack), way.subscription)
@@ -124,7 +131,7 @@ def prepare(way: WayBack) -> Prepared:
 
 def status(way: WayBack) -> Status:
     """Return the progress of the fallback."""
-    with _coded(), ExitStack() as stack:
+    with _coded(way), ExitStack() as stack:
         target = _open_target(way, stack)
         connection = _open_oracle(way, stack)
         oracle_ledger = OracleLedger(connection, way.subscription)
@@ -144,7 +151,52 @@ def status(way: WayBack) -> Status:
             lag_bytes=lag,
             set_aside=[one.enabling for one in aside],
             records=oracle_ledger.records(),
+            container=way.container,
         )
+
+
+def status_of_all(ways: Sequence[WayBack]) -> Status:
+    """Return the joined progress of the fallbacks to all PDBs."""
+    return joined([status(way) for way in ways])
+
+
+def joined(found: Sequence[Status]) -> Status:
+    """Join the status of all PDBs.
+
+    Position and slot are those of the PDB that is furthest behind. If the slot or the ledger of one
+    PDB is missing, it is missing in the result. `containers` contains the status of each PDB.
+    """
+    if len(found) == 1:
+        return found[0]
+    slots = [one.slot for one in found if one.slot is not None]
+    ledgers = [one.ledger for one in found if one.ledger is not None]
+    lags = [one.lag_bytes for one in found if one.lag_bytes is not None]
+    begun = [one.begun for one in found if one.begun is not None]
+    return Status(
+        begun="; ".join(begun) if len(begun) == len(found) else None,
+        slot=_furthest_behind(slots) if len(slots) == len(found) else None,
+        ledger=_ledger_of_all(ledgers) if len(ledgers) == len(found) else None,
+        lag_bytes=max(lags) if len(lags) == len(found) else None,
+        set_aside=[statement for one in found for statement in one.set_aside],
+        records={record: count for one in found for record, count in one.records.items()},
+        containers=tuple(found),
+    )
+
+
+def _furthest_behind(slots: Sequence[Slot]) -> Slot:
+    lost = [one for one in slots if one.wal_bytes is None or one.wal_status == "lost"]
+    most = max(slots, key=lambda one: one.wal_bytes or 0)
+    return (lost[0] if lost else most)._replace(
+        lsn=min(one.lsn for one in slots), is_active=all(one.is_active for one in slots)
+    )
+
+
+def _ledger_of_all(ledgers: Sequence[LedgerState]) -> LedgerState:
+    behind = min(ledgers, key=lambda one: one.lsn)
+    return behind._replace(
+        transactions=sum(one.transactions for one in ledgers),
+        stops={name: stop for one in ledgers for name, stop in one.stops.items()},
+    )
 
 
 def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
@@ -153,7 +205,7 @@ def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
     Args:
         skip: skip the table's changes in the transaction that stopped it.
     """
-    with _coded(), ExitStack() as stack:
+    with _coded(way), ExitStack() as stack:
         connection = _open_oracle(way, stack)
         ledger = OracleLedger(connection, way.subscription)
         resumed = ledger.resume_table(table, skip=skip)
@@ -169,7 +221,7 @@ def end(way: WayBack) -> None:
     Raises:
         OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable something.
     """
-    with _coded(), ExitStack() as stack:
+    with _coded(way), ExitStack() as stack:
         connection = _open_oracle(way, stack)
         target = _open_target(way, stack)
         wait_until_free(target, way.slot)
@@ -180,8 +232,43 @@ def end(way: WayBack) -> None:
         OracleLedger(connection, way.subscription).remove()
 
 
+def run_all(
+    ways: Sequence[WayBack],
+    *,
+    once: bool = False,
+    progress: Callable[[WayBack, LedgerState], None] = lambda _way, _state: None,
+) -> None:
+    """Run the fallbacks to all PDBs at the same time, each in a thread.
+
+    With `once`, all of them finish before an error is raised. Otherwise the first error stops them
+    all, so that a service that cannot continue is noticed.
+
+    Raises:
+        OlrPgError: as `run`.
+    """
+    if len(ways) == 1:
+        run(ways[0], once=once, progress=partial(progress, ways[0]))
+        return
+    stopping = Event()
+    with ThreadPoolExecutor(max(1, len(ways)), "olr-way-back") as threads:
+        runs = [
+            threads.submit(run, way, once=once, progress=partial(progress, way), stopping=stopping)
+            for way in ways
+        ]
+        try:
+            wait(runs, return_when=ALL_COMPLETED if once else FIRST_EXCEPTION)
+        finally:
+            stopping.set()
+    for one in runs:
+        one.result()
+
+
 def run(
-    way: WayBack, *, once: bool = False, progress: Callable[[LedgerState], None] = lambda _: None
+    way: WayBack,
+    *,
+    once: bool = False,
+    progress: Callable[[LedgerState], None] = lambda _: None,
+    stopping: Event | None = None,
 ) -> None:
     """Apply what commits in PostgreSQL until the process ends.
 
@@ -190,15 +277,23 @@ def run(
     Args:
         once: end when Oracle has everything that had committed at the start.
         progress: called after each commit in Oracle.
+        stopping: the run ends when it is set.
 
     Raises:
         OlrPgError: 7301 to 7305 it cannot continue, 7307 tables are stopped (with `once`).
     """
-    wait, mark, was_connected = FIRST_WAIT_SECONDS, None, False
-    while True:
+    with _of_container(way):
+        _run(way, progress, stopping or Event(), once=once)
+
+
+def _run(
+    way: WayBack, progress: Callable[[LedgerState], None], stopping: Event, *, once: bool
+) -> None:
+    pause, mark, was_connected = FIRST_WAIT_SECONDS, None, False
+    while not stopping.is_set():
         try:
             with ExitStack() as stack:
-                session = _Session(way, stack, progress)
+                session = _Session(way, stack, progress, stopping)
                 was_connected = True
                 if once and mark is None:
                     mark = session.mark()
@@ -207,18 +302,18 @@ def run(
                         continue
                 finally:
                     if session.has_progress:
-                        wait = FIRST_WAIT_SECONDS
+                        pause = FIRST_WAIT_SECONDS
                 _raise_stopped(session.state)
                 return
         except OlrPgError as error:
             if error.code != Code.FALLBACK_SLOT_IN_USE or not was_connected:
                 raise
             # PostgreSQL still believes in the connection that this process has lost.
-            _log.warning("the way back tries again", reason=str(error), seconds=wait)
+            _log.warning("the way back tries again", reason=str(error), seconds=pause)
         except _PassingError as error:
-            _log.warning("the way back tries again", reason=str(error), seconds=wait)
-        time.sleep(wait)
-        wait = min(2 * wait, LAST_WAIT_SECONDS)
+            _log.warning("the way back tries again", reason=str(error), seconds=pause)
+        stopping.wait(pause)
+        pause = min(2 * pause, LAST_WAIT_SECONDS)
 
 
 class _PassingError(Exception):
@@ -241,9 +336,14 @@ class _Session:
     """
 
     def __init__(
-        self, way: WayBack, stack: ExitStack, progress: Callable[[LedgerState], None]
+        self,
+        way: WayBack,
+        stack: ExitStack,
+        progress: Callable[[LedgerState], None],
+        stopping: Event,
     ) -> None:
         self._way = way
+        self._stopping = stopping
         self._progress = progress
         with _passing():
             self._target = _open_target(way, stack)
@@ -278,10 +378,13 @@ class _Session:
         Oracle.
 
         Returns:
-            True if so; False if a table was resumed, so that the caller must start a new session.
+            True if so; False if a table was resumed, so that the caller must start a new session,
+            or if the run is to stop.
         """
         batch: list[Transaction] = []
         while mark is None or self.state.lsn < mark:
+            if self._stopping.is_set():
+                return False
             with _passing():
                 data = self._stream.next_message(0 if batch else POLL_SECONDS)
             ended = None if data is None else self._reader.feed(data)
@@ -587,14 +690,26 @@ def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:
 
 
 @contextmanager
-def _coded() -> Iterator[None]:
+def _coded(way: WayBack) -> Iterator[None]:
     """Convert errors of either side to errors with a code."""
+    with _of_container(way):
+        try:
+            yield
+        except oracledb.Error as error:
+            raise oracle_error(error, "working in Oracle") from error
+        except psycopg.Error as error:
+            raise target_error(error) from error
+
+
+@contextmanager
+def _of_container(way: WayBack) -> Iterator[None]:
+    """Add the PDB to errors, if the source has several."""
     try:
         yield
-    except oracledb.Error as error:
-        raise oracle_error(error, "working in Oracle") from error
-    except psycopg.Error as error:
-        raise target_error(error) from error
+    except OlrPgError as error:
+        if not way.container:
+            raise
+        raise located(error, container=way.container) from error
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class Identity(NamedTuple):
 
     Attributes:
         generation: as it is declared: ALWAYS, BY DEFAULT, BY DEFAULT ON NULL.
-        sequence: ``OWNER.NAME``.
+        sequence: the name of the sequence, which is in the same schema.
         following: the next value that is not in the sequence's cache.
     """
 
@@ -97,7 +97,7 @@ def _identity(
     generation = f"{how} ON NULL" if on_null == "YES" and how != _ALWAYS else how
     return Identity(
         owner=owner, table=table, column=column, generation=generation,
-        sequence=f"{owner}.{sequence}", increment=increment, following=following,
+        sequence=sequence, increment=increment, following=following,
     )  # fmt: skip
 
 

@@ -76,11 +76,21 @@ class Slot(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The position at which a fallback begins."""
+    """The position at which a fallback begins; `container` is the PDB, if there are several."""
 
     slot: str
     publication: str
     lsn: int
+    container: str = ""
+
+
+def begun_record(begun: Sequence[Prepared]) -> dict[str, Any]:
+    """Return for JSON the positions at which fallbacks begin, by PDB if there are several."""
+    records = {
+        one.container: {"slot": one.slot, "publication": one.publication, "lsn": lsn_text(one.lsn)}
+        for one in begun
+    }
+    return records.get("", {"containers": records})
 
 
 def read_slot(connection: Connection[Any], name: str) -> Slot | None:
@@ -150,7 +160,7 @@ def begin(
         prepare_target(way, connection)
         if not has_begun:
             _note_beginning(connection, way, known.lsn)
-        return Prepared(way.slot, way.publication, known.lsn)
+        return Prepared(way.slot, way.publication, known.lsn, way.container)
     if has_begun:
         raise OlrPgError(
             Code.FALLBACK_LEDGER_LOST, "its row for this subscription is missing", slot=way.slot
@@ -159,7 +169,7 @@ def begin(
     lsn = prepare_target(way, connection)
     ledger.begin(way.slot, system, lsn)
     _note_beginning(connection, way, lsn)
-    return Prepared(way.slot, way.publication, lsn)
+    return Prepared(way.slot, way.publication, lsn, way.container)
 
 
 def read_beginning(connection: Connection[Any], way: WayBack) -> str | None:

@@ -63,7 +63,7 @@ class ValueColumn(Protocol):
 
 
 class WayBack(NamedTuple):
-    """The parts of one fallback.
+    """The parts of one fallback, to one PDB.
 
     Attributes:
         source: Oracle, with the account that writes.
@@ -77,6 +77,7 @@ class WayBack(NamedTuple):
         batch_changes: number of row changes after which a batch is committed in Oracle.
         conflict: how to resolve a change whose row is missing, or an insert whose row already
             exists.
+        container: the name of the PDB, if the source has several; else empty.
     """
 
     source: OracleSource
@@ -90,3 +91,4 @@ class WayBack(NamedTuple):
     directory: Path | None = None
     batch_changes: int = 2_000
     conflict: ConflictPolicy = ConflictPolicy.ERROR
+    container: str = ""

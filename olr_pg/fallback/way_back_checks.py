@@ -8,6 +8,7 @@ that affect no row; it can disable the tables' triggers and enable them again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.fallback.way_back import WayBack
     from olr_pg.observability.findings import Finding
 
 WAL: Final = "fallback.wal-level"
@@ -127,51 +128,52 @@ def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
     It recognises them by the ledger table, which must be in its dictionary, or whose CREATE TABLE
     must be in redo that it reads.
     """
-    has_ledger = any(way.ledger in table.names for table in snapshot.tables)
-    if has_ledger or all(one.sys_rows is not None for one in snapshot.containers):
-        return []
     return [
         error(
             LEDGERS,
-            f"the dictionary has no {way.ledger} and cannot follow DDL: what the way back brings"
-            " into Oracle would come round again",
+            f"{_of_container(one, snapshot)} has no {way.ledger} and cannot follow DDL: what the"
+            " way back brings into Oracle would come round again",
             "export the dictionary with olr-pg dictionary export: that one follows DDL",
         )
+        for one in snapshot.containers
+        if one.sys_rows is None and not any(way.ledger in table.names for table in one.tables)
     ]
 
 
+def _of_container(one: Snapshot, snapshot: Snapshot) -> str:
+    return f"the dictionary of {one.database.con_name}" if snapshot.members else "the dictionary"
+
+
 def check_way_back(
-    connection: Connection[Any],
-    tables: Sequence[Table],
-    settings: ApplierSettings,
-    way: Fallback,
-    source: OracleSource,
+    connection: Connection[Any], ways: Sequence[WayBack], section: Fallback
 ) -> list[Finding]:
     """Return findings about what the fallback lacks.
 
     Args:
         connection: to PostgreSQL.
-        tables: the tables to replicate.
-        settings: the applier's settings, with the names in PostgreSQL.
-        source: Oracle, with the fallback's account.
+        ways: the fallback to each PDB.
     """
-    found = list(_check_server(connection, way, settings.subscription))
-    for table in tables:
-        target = read_table(connection, *target_name(settings, table.owner, table.name))
-        if target is not None:
-            found += _check_table(connection, target)
-    return [*found, *_check_account(source, tables)]
+    found = list(_check_server(connection, section, [way.slot for way in ways]))
+    for way in ways:
+        for table in way.tables:
+            target = read_table(connection, *target_name(way.settings, table.owner, table.name))
+            if target is not None:
+                found += _check_table(connection, target)
+        of = f"{way.container}: " if way.container else ""
+        own = _check_account(way.source, way.tables)
+        found += [replace(one, what=f"{of}{one.what}") for one in own]
+    return found
 
 
 # --- PostgreSQL ----------------------------------------------------------------------------------
 
 
 def _check_server(
-    connection: Connection[Any], way: Fallback, subscription: str
+    connection: Connection[Any], way: Fallback, slots: Sequence[str]
 ) -> Iterator[Finding]:
     row = connection.execute(_FACTS).fetchone()
     assert row is not None
-    facts, name = _Facts(*row), way.slot_of(subscription)
+    facts = _Facts(*row)
     if facts.is_standby:
         yield error(SLOTS, "the target is a standby: the way back reads the primary")
         return
@@ -183,11 +185,11 @@ def _check_server(
             "managed services: rds.logical_replication = 1 (Amazon RDS, Aurora),"
             " cloudsql.logical_decoding = on (Cloud SQL), wal_level = logical (Azure)",
         )
-    slot = slot_state(connection, name)
-    if slot is None:
-        yield from _check_room(facts)
-    else:
-        yield from _check_slot(slot, name, way)
+    states = {name: slot_state(connection, name) for name in slots}
+    yield from _check_room(facts, sum(one is None for one in states.values()))
+    for name, slot in states.items():
+        if slot is not None:
+            yield from _check_slot(slot, name, way)
     yield from _check_role(connection, facts)
     if facts.kept_mb is not None and 0 <= facts.kept_mb < way.max_wal_mb:
         yield warning(
@@ -198,16 +200,17 @@ def _check_server(
         )
 
 
-def _check_room(facts: _Facts) -> Iterator[Finding]:
+def _check_room(facts: _Facts, wanted: int) -> Iterator[Finding]:
     for setting, used, most in (
         ("max_replication_slots", facts.slots, facts.slots_max),
         ("max_wal_senders", facts.senders, facts.senders_max),
     ):
-        if used >= most:
+        if used + wanted > most:
+            more = "one" if wanted == 1 else str(wanted)
             yield error(
                 SLOTS,
-                f"{setting} is {most}, and {used} are in use: the way back needs one more",
-                f"ALTER SYSTEM SET {setting} = {used + 4}; -- then restart PostgreSQL",
+                f"{setting} is {most}, and {used} are in use: the way back needs {more} more",
+                f"ALTER SYSTEM SET {setting} = {used + wanted + 3}; -- then restart PostgreSQL",
             )
 
 

@@ -29,7 +29,7 @@ from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.postgres.sqlstates import target_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.config.model import Config
     from olr_pg.fallback.fallback_run import Status
@@ -92,11 +92,12 @@ class WayBackWatch:
 
 
 @contextmanager
-def way_back_page(config: Config, way: WayBack) -> Iterator[StatusService]:
+def way_back_page(config: Config, ways: Sequence[WayBack]) -> Iterator[StatusService]:
     """Serve the page and `/metrics` at `fallback.metrics-address` while the context is active.
 
     Args:
         config: the configuration of this fallback's target only.
+        ways: the fallback to each PDB.
 
     Raises:
         OlrPgError: 4009, 4010 or 4030 the page cannot be served.
@@ -105,13 +106,13 @@ def way_back_page(config: Config, way: WayBack) -> Iterator[StatusService]:
 
     section, settings = config.way_back, config.status
     watched = Watched(
-        identity=_identity(config, way),
-        tables=[table.full_name for table in way.tables],
+        identity=_identity(config, ways[0]),
+        tables=[table.full_name for way in ways for table in way.tables],
         max_wal_mb=section.max_wal_mb,
         target=config.name,
         started_at=steady_time(),
     )
-    watch = WayBackWatch(watched, lambda: fallback_run.status(way))
+    watch = WayBackWatch(watched, lambda: fallback_run.status_of_all(ways))
     watch.look()
     registry = CollectorRegistry()
     registry.register(WayBackCollector(watch.found, section.max_wal_mb))

@@ -244,9 +244,14 @@ def is_lost(slot: Slot | None) -> bool:
 
 
 def status_record(found: Status) -> dict[str, Any]:
-    """Return the status for JSON."""
+    """Return the status for JSON, with the status of each PDB if there are several."""
     slot, ledger = found.slot, found.ledger
-    return {
+    more = (
+        {"containers": {one.container: status_record(one) for one in found.containers}}
+        if found.containers
+        else {}
+    )
+    return more | {
         "begun": found.begun,
         "slot": None if slot is None else {**slot._asdict(), "lsn": lsn_text(slot.lsn)},
         "lag_bytes": found.lag_bytes,

@@ -4,6 +4,9 @@
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @fallback.sql OLR_PG_FALLBACK "a password" SHOP
 --
+-- Several PDBs (`source.containers`): create a common user with user_common.sql in the root first, then run this
+-- script for it in each PDB.
+--
 -- The account may read and change the rows of that schema's tables, set their triggers and foreign keys aside,
 -- and let their sequences go on. In its own schema it keeps one table, OLR_PG_FALLBACK: which transactions of
 -- PostgreSQL have arrived. Grant it nothing else there, and let nobody else use the account: the forward way drops

@@ -36,7 +36,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import status
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.load.cutover.steps_done import DONE, note_step
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 from tests.fallback.kills import logical_postgres
 from tests.fallback.made_way import MadeWay
 from tests.proving.served import served_source
@@ -311,7 +311,7 @@ class Ways:
 
     def _after(self, command: str) -> str:
         """Say what is not as it has to be."""
-        with open_way_back(load_config(self._config)) as way:
+        with open_ways_back(load_config(self._config)) as (way,):
             found = status(way)
         states = self._trigger_states()
         if command == "end":

@@ -28,7 +28,7 @@ import psycopg
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import prepare, run
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.fallback.made_way import MadeWay
 from tests.proving.served import served_source
@@ -165,7 +165,7 @@ def campaign(folder: Path, count: int, seed: int, victims: Sequence[str] = VICTI
         made = MadeWay(served, cluster.connect_string, "killed")
         config = made.config_file(folder)
         appliance = _Appliance(config)
-        with open_way_back(load_config(config)) as way:
+        with open_ways_back(load_config(config)) as (way,):
             prepare(way)
         try:
             with _Writer(made.database, made.name, seed) as writer:
@@ -184,7 +184,7 @@ def campaign(folder: Path, count: int, seed: int, victims: Sequence[str] = VICTI
             appliance.kill()
         wrong = ""
         try:
-            with open_way_back(load_config(config)) as way:
+            with open_ways_back(load_config(config)) as (way,):
                 run(way, once=True)
         except OlrPgError as error:
             wrong = str(error)

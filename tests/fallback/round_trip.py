@@ -28,7 +28,7 @@ from olr_pg.config.reading import parse_config
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, run, status
 from olr_pg.load import sources
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification.verification import verify
 from olr_pg.proving.whole_way import SmallPartition
@@ -220,7 +220,7 @@ class RoundTrip:
         try:
             self._load(here, self._first)
             self._load(there, self._second)
-            with open_way_back(here) as way:
+            with open_ways_back(here) as (way,):
                 prepare(way)
                 for statements in Writes(rng, table).transactions(25):
                     self._write(statements)

@@ -22,7 +22,7 @@ from olr_pg.fallback.fallback_run import run, status
 from olr_pg.files.sealed import current_key
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover.steps_done import DONE, note_step
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 from tests.fallback.made_way import way_document, write_document
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def test_a_cut_over_with_a_way_back(
         connection.execute("INSERT INTO app.sold VALUES (2, 'two', '2024-02-02')")
         connection.execute("UPDATE app.sold SET name = 'ONE' WHERE id = 1")
     loaded = load_config(config)
-    with open_way_back(loaded) as way:
+    with open_ways_back(loaded) as (way,):
         run(way, once=True)
     assert rows_in_oracle(served) == [(1, "ONE"), (2, "two")]
 
@@ -124,7 +124,7 @@ def test_a_cut_over_with_a_way_back(
     assert rows == [(1, "ONE!"), (2, "two"), (3, "three")]
 
     # Nor does the way back return to Oracle what the forward way wrote, which would be one, too.
-    with open_way_back(loaded) as way:
+    with open_ways_back(loaded) as (way,):
         run(way, once=True)
         assert status(way).ledger is not None
     assert rows_in_oracle(served) == [*rows]
@@ -149,7 +149,7 @@ def test_large_transactions_are_encrypted_as_those_of_a_run_are(
     document = json.loads(config.read_text())
     document["context"]["encryption-key"] = key
     config.write_text(json.dumps(document))
-    with open_way_back(load_config(config)):
+    with open_ways_back(load_config(config)):
         assert current_key() is not None
     assert current_key() is None
 

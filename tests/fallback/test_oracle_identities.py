@@ -56,7 +56,7 @@ def test_an_identity_takes_values_and_is_as_before_in_the_end(
     with psycopg.connect(made.database, autocommit=True) as connection:
         ensure_ledger(connection)
         connection.execute("CREATE SEQUENCE app.numbers START WITH 901")
-        pair = {"sequence": before.sequence, "target": ["app", "numbers"]}
+        pair = {"sequence": f"APP.{before.sequence}", "target": ["app", "numbers"]}
         for pairs, following in (([], 51), ([pair], 901), ([pair], 901)):
             note_step(connection, "olr_pg", "sequences", DONE, {"advanced": pairs})
             (move,) = advance_oracle_sequences(config)

@@ -21,6 +21,7 @@ from olr_pg.fallback.oracle_values import ValueSettings
 from olr_pg.fallback.value_report import TableReport, Unfit, report_lines, report_values
 from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, slot_state
 from olr_pg.load import sources
+from olr_pg.load.fallback_way import ways_back
 from olr_pg.observability.findings import Finding, Severity
 from tests.fallback.made_way import way_document, write_document
 from tests.proving.served import Served, served_source
@@ -161,8 +162,8 @@ def checked(path: Path, *, user: str = "app", password: str = "olr") -> list[Fin
         psycopg.connect(string, autocommit=True) as connection,
         sources.open_tables(config) as source,
     ):
-        settings = sources.target_settings(config, source.snapshot, string)
-        return check_way_back(connection, source.choose(()), settings, config.fallback, account)
+        ways = [one._replace(source=account) for one in ways_back(config, source, string)]
+        return check_way_back(connection, ways, config.fallback)
 
 
 def names(findings: list[Finding]) -> set[str]:
@@ -225,11 +226,9 @@ def test_an_account_without_rights_gets_its_grants(served: Served, target: str) 
     config = load_config(path)
     assert config.fallback is not None
     with psycopg.connect(target) as connection, sources.open_tables(config) as source:
-        settings = sources.target_settings(config, source.snapshot, target)
-        tables = source.choose(())
+        ways = ways_back(config, source, target)
         served.execute("DROP TABLE gone")
-        account = config.fallback_source
-        found = check_way_back(connection, tables, settings, config.fallback, account)
+        found = check_way_back(connection, ways, config.fallback)
     (rights,) = [one for one in found if one.check == "fallback.privileges"]
     assert rights.what == "app may not SELECT, INSERT, UPDATE, DELETE APP.GONE"
     assert rights.mend[0] == 'GRANT SELECT, INSERT, UPDATE, DELETE ON "APP"."GONE" TO app;'
@@ -254,6 +253,9 @@ def test_no_slot_is_no_state(postgres: str) -> None:
         assert slot_state(connection, way.slot_of("olr_pg")) is None
     assert way.slot_of("A-b") == "olr_pg_fallback_a_b"
     assert way.publication_of("A-b") == "olr_pg_fallback_a_b"
+    assert way.slot_of("A-b", "SHOP1") == "olr_pg_fallback_a_b_shop1"
+    long = [way.slot_of("x" * 60, one) for one in ("SHOP1", "SHOP$2")]
+    assert [(len(one), one[-7:]) for one in long] == [(63, "x_shop1"), (63, "_shop_2")]
 
 
 def test_the_account_s_statements_change_nothing(served: Served, target: str) -> None:

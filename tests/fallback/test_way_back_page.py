@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from olr_pg.config.address import Address
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback import way_back_page
-from olr_pg.fallback.fallback_run import Status
+from olr_pg.fallback.fallback_run import Status, joined
 from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, LedgerState, Record, TableStop
 from olr_pg.fallback.preparation import Slot
 from olr_pg.fallback.way_back_metrics import WayBackCollector
@@ -227,3 +227,22 @@ def test_a_state_is_as_old_as_its_first_look(monkeypatch: pytest.MonkeyPatch) ->
     answers.found = QUIET._replace(slot=None)
     watch.look()
     assert told() == ("STOPPED", 4610.0, 4610.0)
+
+
+def test_several_containers_are_one_status_with_the_worst_of_each() -> None:
+    behind = LEDGER._replace(lsn=5, stops={"PDB2.SHOP.ORDERS": STOP})
+    full = SLOT._replace(wal_bytes=90 * MIB, is_active=False)
+    one = QUIET._replace(container="PDB1", lag_bytes=10)
+    other = QUIET._replace(container="PDB2", slot=full, ledger=behind, lag_bytes=9000)
+    found = joined([one, other])
+    assert found.slot == full
+    assert found.ledger is not None
+    assert (found.ledger.lsn, found.ledger.transactions, found.lag_bytes) == (5, 14, 9000)
+    record = status_of(found).as_record()
+    assert record["way_back"]["containers"]["PDB2"]["slot"]["wal_bytes"] == 90 * MIB
+    assert [table["state"] for table in record["tables"] if table["name"][0] == "P"] == ["stopped"]
+    lost = SLOT._replace(wal_status="lost")
+    assert status_of(joined([one._replace(slot=lost), other])).state.name == "STOPPED"
+    for lacking in (one._replace(slot=None), one._replace(ledger=None)):
+        assert status_of(joined([lacking, other])).state.name == "STOPPED"
+    assert joined([one]) is one

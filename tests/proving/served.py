@@ -10,7 +10,7 @@ import oracledb
 
 from olr_pg.config.reading import load_config, parse_config
 from olr_pg.config.source_section import OracleSource, Prove
-from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.database_shape import DatabaseShape, demo_shape
 from olr_pg.simulator.oracle_net.sql_serving import SqlServer
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ def document_of(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def served_source(folder: Path, seed: int = 4) -> Iterator[Served]:
+def served_source(
+    folder: Path, seed: int = 4, shape: DatabaseShape | None = None
+) -> Iterator[Served]:
     """A stand-in on a free port."""
-    with SqlServer(seed, folder, demo_shape(), switch_seconds=0.2) as server:
+    with SqlServer(seed, folder, shape or demo_shape(), switch_seconds=0.2) as server:
         document = document_of(folder)
         document["apply"] = {"connect-string": "embedded", "tables": ["APP.NONE"]}
         config = parse_config(document, folder)

@@ -87,17 +87,19 @@ def begin_command(
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.fallback.fallback_run import prepare
     from olr_pg.fallback.pgoutput import lsn_text
+    from olr_pg.fallback.preparation import begun_record
     from olr_pg.load.cutover.steps_done import begin_again
-    from olr_pg.load.fallback_way import open_way_back
+    from olr_pg.load.fallback_way import open_ways_back
 
     loaded = read_config(config, target_name)
-    with open_way_back(loaded) as way, opened_target(loaded) as target:
-        found = prepare(way)
-        begin_again(target.connection, way.subscription)
+    with open_ways_back(loaded) as ways, opened_target(loaded) as target:
+        found = [prepare(way) for way in ways]
+        begin_again(target.connection, ways[0].subscription)
     if as_json:
-        print_json({**found._asdict(), "lsn": lsn_text(found.lsn)})
+        print_json(begun_record(found))
         return
-    print_line(f"The way back begins at {lsn_text(found.lsn)}, with the slot {found.slot}.")
+    for one in found:
+        print_line(f"The way back begins at {lsn_text(one.lsn)}, with the slot {one.slot}.")
 
 
 @app.command("run")
@@ -116,35 +118,37 @@ def run_command(
     serves its status page at `fallback.metrics-address`, except with --once. With --once, exit code
     1 means that tables are stopped.
     """
-    from olr_pg.fallback.fallback_run import run
+    from olr_pg.fallback.fallback_run import run_all
     from olr_pg.fallback.pgoutput import lsn_text
     from olr_pg.fallback.way_back_page import way_back_page
     from olr_pg.load.cutover.cut_back import check_not_taken_back
-    from olr_pg.load.fallback_way import open_way_back
+    from olr_pg.load.fallback_way import open_ways_back
 
     loaded = read_config(config, target_name)
     check_not_taken_back(loaded)
-    last: list[LedgerState] = []
+    last: dict[str, LedgerState] = {}
 
-    def follow(state: LedgerState) -> None:
-        last[:] = [state]
+    def follow(way: WayBack, state: LedgerState) -> None:
+        last[way.container] = state
 
-    with open_way_back(loaded) as way, ExitStack() as stack:
+    with open_ways_back(loaded) as ways, ExitStack() as stack:
         if not once and loaded.way_back.metrics_address is not None:
-            page = stack.enter_context(way_back_page(loaded, way))
+            page = stack.enter_context(way_back_page(loaded, ways))
             if not as_json:
                 print_line(f"Status page: {page.url}", at_once=True)
         if not as_json:
-            print_line(f"From {way.slot} to Oracle …", at_once=True)
+            slots = ", ".join(way.slot for way in ways)
+            print_line(f"From {slots} to Oracle …", at_once=True)
         try:
-            run(way, once=once, progress=follow)
+            run_all(ways, once=once, progress=follow)
         finally:
-            for state in last:
+            for container, state in last.items():
                 lsn = lsn_text(state.lsn)
                 if as_json:
-                    print_json({"lsn": lsn, "transactions": state.transactions})
+                    name = {"container": container} if container else {}
+                    print_json({**name, "lsn": lsn, "transactions": state.transactions})
                 else:
-                    print_line(f"Oracle has what committed by {lsn}.")
+                    print_line(f"{container or 'Oracle'} has what committed by {lsn}.")
 
 
 @app.command("status")
@@ -152,15 +156,18 @@ def status_command(
     config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the progress of the fallback, and the WAL that PostgreSQL keeps for it."""
-    from olr_pg.fallback.fallback_run import status
+    from olr_pg.fallback.fallback_run import status_of_all
     from olr_pg.fallback.way_back_status import status_record
 
-    with _way(config, target_name) as way:
-        found = status(way)
+    with _ways(config, target_name) as ways:
+        found = status_of_all(ways)
     if as_json:
         print_json(status_record(found))
-    else:
-        for line in _status_lines(found):
+        return
+    for one in found.containers or (found,):
+        if one.container:
+            print_line(f"{one.container}:")
+        for line in _status_lines(one):
             print_line(line)
 
 
@@ -190,9 +197,9 @@ def skip_command(
 def _resume(config: Path, target_name: str | None, tables: list[str], *, skip: bool) -> None:
     from olr_pg.fallback.fallback_run import resume_table
 
-    with _way(config, target_name) as way:
+    with _ways(config, target_name) as ways:
         for name in tables:
-            resumed = resume_table(way, name, skip=skip)
+            resumed = any(resume_table(way, name, skip=skip) for way in ways)
             print_line(f"{name}: {'catches up' if resumed else 'has not stopped'}")
 
 
@@ -277,17 +284,18 @@ def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> No
     """
     from olr_pg.fallback.fallback_run import end
 
-    with _way(config, target_name) as way:
-        end(way)
+    with _ways(config, target_name) as ways:
+        for way in ways:
+            end(way)
     print_line("The way back has ended.")
 
 
 @contextmanager
-def _way(config: Path, target_name: str | None) -> Iterator[WayBack]:
-    from olr_pg.load.fallback_way import open_way_back
+def _ways(config: Path, target_name: str | None) -> Iterator[tuple[WayBack, ...]]:
+    from olr_pg.load.fallback_way import open_ways_back
 
-    with open_way_back(read_config(config, target_name)) as way:
-        yield way
+    with open_ways_back(read_config(config, target_name)) as ways:
+        yield ways
 
 
 def _status_lines(found: Status) -> Iterator[str]:

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback.fallback_run import run
+from olr_pg.fallback.fallback_run import run_all
 from olr_pg.fallback.oracle_identities import (
     SEQUENCE_PREFIX,
     advance_identity,
@@ -25,6 +25,7 @@ from olr_pg.fallback.oracle_identities import (
 )
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
+from olr_pg.fallback.relation_plans import quoted
 from olr_pg.load import sources
 from olr_pg.load.cutover.steps_done import (
     DONE,
@@ -33,18 +34,19 @@ from olr_pg.load.cutover.steps_done import (
     note_step,
     read_steps,
 )
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
 from olr_pg.oracle.driver.driver_failures import oracle_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from psycopg import Connection
     from pyspark.sql import SparkSession
 
     from olr_pg.config.model import Config
+    from olr_pg.fallback.way_back import WayBack
 
 STEPS: Final = {
     "quiet": "nobody writes to PostgreSQL",
@@ -103,8 +105,8 @@ def cut_back(
             check_nobody_writes(config)
             found[step] = {}
         elif step == "drained":
-            with open_way_back(config) as way:
-                run(way, once=True)
+            with open_ways_back(config) as ways:
+                run_all(ways, once=True)
             check_nobody_writes(config)
             found[step] = {}
         elif step == "verified":
@@ -191,9 +193,13 @@ def put_back(config: Config) -> list[str]:
     Raises:
         OlrPgError: 7316, Oracle refuses some of them.
     """
-    with open_way_back(config) as way, closing(open_account(way.source)) as connection:
-        aside = OracleSetAside(connection, way.subscription, way.tables)
-        return [one.enabling for one in aside.put_back()]
+    done = list[str]()
+    with open_ways_back(config) as ways:
+        for way in ways:
+            with closing(open_account(way.source)) as connection:
+                aside = OracleSetAside(connection, way.subscription, way.tables)
+                done += [one.enabling for one in aside.put_back()]
+    return done
 
 
 # --- sequences -----------------------------------------------------------------------------------
@@ -212,34 +218,66 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     with opened_target(config) as target:
         pairs = list(_pairs(target.connection, sources.apply_section(config).subscription))
         wanted = {name: _next_value(target.connection, place) for name, place in pairs}
-    with (
-        open_way_back(config) as way,
-        closing(open_account(way.source)) as connection,
-        connection.cursor() as cursor,
-    ):
+    with open_ways_back(config) as ways:
+        for way in ways:
+            names = _owners(way)
+            # Without containers, also sequences whose schema has no table any more.
+            own = {
+                name: following
+                for name, following in wanted.items()
+                if not way.container or name.rpartition(".")[0] in names
+            }
+            wanted = {name: one for name, one in wanted.items() if name not in own}
+            _advance_in(way, own, moves, failed)
+    failed += [f"{name}: its schema has no replicated table any more" for name in sorted(wanted)]
+    if failed:
+        raise OlrPgError(Code.SEQUENCES_NOT_ADVANCED, "; ".join(failed))
+    return moves
+
+
+def _owners(way: WayBack) -> dict[str, str]:
+    """Return the schemas of the tables: their names in Oracle by their names in the project."""
+    return {table.owner: table.source_owner for table in way.tables}
+
+
+def _advance_in(
+    way: WayBack,
+    wanted: Mapping[str, tuple[int, int]],
+    moves: list[SequenceMove],
+    failed: list[str],
+) -> None:
+    """Advance the sequences and identity columns of one PDB.
+
+    Args:
+        wanted: the next value in the target and the increment, by the sequence's name.
+        moves, failed: the results are appended to them.
+    """
+    owners = _owners(way)
+    called = {source: name for name, source in owners.items()}
+    with closing(open_account(way.source)) as connection, connection.cursor() as cursor:
         try:
             identities = list(read_identities(connection, way.tables))
         except oracledb.Error as error:
             raise oracle_error(error, "reading the identity columns of the tables") from error
         for name, following in sorted(wanted.items()):
-            if name.partition(".")[2].startswith(SEQUENCE_PREFIX):
+            owner, _, sequence = name.rpartition(".")
+            if sequence.startswith(SEQUENCE_PREFIX):
                 continue
+            place = f"{quoted(owners.get(owner, owner))}.{quoted(sequence)}"
             try:
-                moves.append(_advance(cursor, name, *following))
+                moves.append(SequenceMove(name, *_advance(cursor, place, *following)))
             except oracledb.DatabaseError as error:
                 failed.append(f"{name}: {oracle_error(error, 'setting a sequence').detail}")
         for one in identities:
-            paired = wanted.get(one.sequence)
-            name = f"{one.owner}.{one.table}.{one.column}"
+            owner = called[one.owner]
+            paired = wanted.get(f"{owner}.{one.sequence}")
+            name = f"{owner}.{one.table}.{one.column}"
             try:
                 before, after = advance_identity(cursor, one, paired and paired[0])
             except oracledb.DatabaseError as error:
                 failed.append(f"{name}: {oracle_error(error, 'setting an identity').detail}")
             else:
                 moves.append(SequenceMove(name, before, after))
-    if failed:
-        raise OlrPgError(Code.SEQUENCES_NOT_ADVANCED, "; ".join(failed))
-    return moves
 
 
 def _pairs(connection: Connection[Any], subscription: str) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -265,18 +303,16 @@ def _next_value(connection: Connection[Any], place: tuple[str, str]) -> tuple[in
 
 
 def _advance(
-    cursor: oracledb.Cursor, sequence: str, following: int, increment: int
-) -> SequenceMove:
-    owner, _, name = sequence.rpartition(".")
-    quoted = f'"{owner}"."{name}"'
-    cursor.execute(f"SELECT {quoted}.NEXTVAL FROM DUAL")  # noqa: S608 - of the dictionary
+    cursor: oracledb.Cursor, place: str, following: int, increment: int
+) -> tuple[int, int]:
+    cursor.execute(f"SELECT {place}.NEXTVAL FROM DUAL")  # noqa: S608 - of the dictionary
     row = cursor.fetchone()
     assert row is not None
     before = int(row[0]) + increment
     after = max(before, following) if increment > 0 else min(before, following)
     if after != before:
-        cursor.execute(f"ALTER SEQUENCE {quoted} RESTART START WITH {after}")
-    return SequenceMove(sequence, before, after)
+        cursor.execute(f"ALTER SEQUENCE {place} RESTART START WITH {after}")
+    return before, after
 
 
 def cut_back_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import prepare
-from olr_pg.fallback.pgoutput import lsn_text
+from olr_pg.fallback.preparation import begun_record
 from olr_pg.load import sources
 from olr_pg.load.cutover.application_grants import application_grants
 from olr_pg.load.cutover.constraints import check_constraints
@@ -38,7 +38,7 @@ from olr_pg.load.cutover.steps_done import (
     read_steps,
 )
 from olr_pg.load.cutover.structure_check import accepted, lacking_structure
-from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verification.verification import verify
 from olr_pg.postgres.sqlstates import target_error
@@ -421,14 +421,10 @@ class _Cutover:
             raise OlrPgError(
                 Code.WAY_BACK_TOO_LATE, f"the cut-over ended at {report.finished_at:%Y-%m-%d %H:%M}"
             )
-        with open_way_back(self._config) as way, opened_target(self._config) as target:
-            begun = prepare(way)
-            begin_again(target.connection, way.subscription)
-        return DONE, {
-            "slot": begun.slot,
-            "publication": begun.publication,
-            "lsn": lsn_text(begun.lsn),
-        }
+        with open_ways_back(self._config) as ways, opened_target(self._config) as target:
+            begun = [prepare(way) for way in ways]
+            begin_again(target.connection, self._apply.subscription)
+        return DONE, begun_record(begun)
 
     def _report(self) -> tuple[str, dict[str, Any]]:
         found = self._ledger()

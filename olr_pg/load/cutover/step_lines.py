@@ -77,7 +77,9 @@ def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _way_back(detail: Mapping[str, Any]) -> Iterator[str]:
-    yield f"from {detail['lsn']}, with the slot {detail['slot']}"
+    for name, one in detail.get("containers", {"": detail}).items():
+        where = f"{name}: " if name else ""
+        yield f"{where}from {one['lsn']}, with the slot {one['slot']}"
 
 
 def _report(detail: Mapping[str, Any]) -> Iterator[str]:

@@ -97,6 +97,7 @@ class SessionHost:
         lob_read_max: bytes of the largest piece of a LOB that was sent.
         heard: the last statements, and whether each came in a read-only transaction.
         sql: the database whose owner may log on, and do all that SQL can; None for none.
+        sql_beside: the same of further PDBs, by name.
     """
 
     def __init__(self, state: OracleState) -> None:
@@ -106,6 +107,7 @@ class SessionHost:
         self.user, self.password, self.service = USER, PASSWORD, SERVICE
         self.stopping = False
         self.sql: SqlDatabase | None = None
+        self.sql_beside: dict[str, SqlDatabase] = {}
         self.lob_read_max = 0
         self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
 
@@ -339,7 +341,8 @@ class ClientSession:
     ) -> None:
         self._server.heard.append((cursor.sql, self._reads_only))
         self._strike("execute", cursor.sql)
-        if self._sql is not None:
+        entered = _SET_CONTAINER.match(cursor.sql)
+        if self._sql is not None and not entered:
             self._run_sql(self._sql, number, cursor, rows, binds, out, commits=commits)
             return
         if not is_query(cursor.sql):
@@ -347,7 +350,7 @@ class ClientSession:
                 self._reads_only = True
             elif self._reads_only and not cursor.sql.upper().startswith(_ALLOWED_READ_ONLY):
                 raise OraError(1456, _NO_CHANGE)
-            if entered := _SET_CONTAINER.match(cursor.sql):
+            if entered:
                 self._enter(entered[1])
             else:
                 self._state().command(cursor.sql)
@@ -399,6 +402,9 @@ class ClientSession:
         if container not in self._server.containers:
             raise OraError(65011, f'Pluggable database "{container}" does not exist.')
         self._entered = container
+        if self._sql is not None:
+            self._sql.close()
+            self._sql = SqlClient(self._server.sql_beside[container])
 
     def _state(self) -> OracleState:
         """Return what the container knows that the session is in.

@@ -1,5 +1,8 @@
 """``olr-pg simulate --serve --sql``: a database that takes SQL, as an Oracle on a port.
 
+A shape with a neighbour is two PDBs, each with a schema of its own. The owner of both enters the
+second one with ALTER SESSION SET CONTAINER.
+
 Its owner logs on and works in SQL; the replication's user finds the dictionary, the archived logs,
 and the rows at every SCN, as of every other simulated database.
 """
@@ -67,20 +70,26 @@ class SqlServer:
         switch_seconds: float = SWITCH_SECONDS,
     ) -> None:
         self._directory = prepare_directory(directory)
-        self.database = SqlDatabase(seed, shape, self._archive)
-        database = self.database
-        start = database.snapshot(database.current_scn())
-        self._state = OracleState(start, dbid=database.instance.identity.dbid)
-        self._state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
-        self._rows = RowVersions(self._state.catalogue, ())
         self._truth = (directory / "truth.jsonl").open("w", encoding="utf-8")
-        database.changed, database.committed = self._redefine, self._follow
-        self.server = StandIn(self._state, port=port)
-        self.server.sql = database
+        self.database = SqlDatabase(seed, shape, self._archive)
+        databases = [self.database]
+        if shape.neighbour:
+            databases.append(SqlDatabase(seed, shape, self._archive, first=self.database))
+        self._served = [_Served(one, self) for one in databases]
+        for one in self._served:
+            one.state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
+        self.server = StandIn(self._served[0].state, port=port)
+        self.server.sql = self.database
+        if len(databases) > 1:
+            self.server.sql_beside = {str(one.container.name): one for one in databases}
+            self.server.containers = {
+                str(one.database.container.name): one.state for one in self._served
+            }
         self._seconds, self._stopping = switch_seconds, threading.Event()
         self._switching = threading.Thread(target=self._switch, daemon=True)
         self._switching.start()
-        self._redefine()
+        for one in self._served:
+            one.redefine()
 
     def __enter__(self) -> Self:
         return self
@@ -111,9 +120,40 @@ class SqlServer:
         part = folder / f".{log.name}.part"
         part.write_bytes(log.close(next_scn, time))
         part.rename(folder / log.name)
-        self._state.archived(log.name, read_header(folder / log.name), moves_scn=False)
+        for one in self._served:
+            one.state.archived(log.name, read_header(folder / log.name), moves_scn=False)
 
-    def _redefine(self) -> None:
+    def defined(self) -> None:
+        """Write the configuration that replicates the tables that there are now."""
+        scn = self.database.current_scn()
+        snapshots = [one.database.snapshot(scn) for one in self._served]
+        write_config(snapshots, self._directory, self.server)
+
+    def told(self, lines: Sequence[str]) -> None:
+        """Write what has committed; the containers have one SCN."""
+        self._truth.writelines(line + "\n" for line in lines)
+        self._truth.flush()
+        scn = self.database.current_scn()
+        for one in self._served:
+            one.state.scn = scn
+
+
+class _Served:
+    """A container: its database, and what the replication's user finds of it.
+
+    Args:
+        server: is told what has committed, and what is defined.
+    """
+
+    def __init__(self, database: SqlDatabase, server: SqlServer) -> None:
+        self.database = database
+        start = database.snapshot(database.current_scn())
+        self.state = OracleState(start, dbid=database.instance.identity.dbid)
+        self._server = server
+        self._rows = RowVersions(self.state.catalogue, ())
+        database.changed, database.committed = self.redefine, self._follow
+
+    def redefine(self) -> None:
         """Let the dictionary show the tables that there are now."""
         database = self.database
         snapshot = database.snapshot(database.current_scn())
@@ -126,9 +166,9 @@ class SqlServer:
             if (default := effect.table.columns[effect.column].default) is not None
         }
         levels = {one.sim.full_name: one.sim.logging for one in database.tables.values()}
-        with self._state.catalogue.alone():
+        with self.state.catalogue.alone():
             since = min((one.commit_scn for one in committed if one.ddl), default=snapshot.scn)
-            self._state.redefine(snapshot, levels, since)
+            self.state.redefine(snapshot, levels, since)
             texts = {key: text.strip('"') for key, text in added.items()}
             # What committed with the DDL knows columns by their old names.
             is_renamed = any(one.operation in RENAMING for t in committed for one in t.ddl)
@@ -137,15 +177,15 @@ class SqlServer:
             self._rows.follow(own_tables(snapshot), texts)
             if not is_renamed:
                 self._tell(committed)
-        write_config((snapshot,), self._directory, self.server)
+        self._server.defined()
 
     def _follow(self) -> None:
         """Let flashback queries show what has committed."""
-        with self._state.catalogue.alone():
+        with self.state.catalogue.alone():
             if self._rows.knows(one.sim.full_name for one in self.database.tables.values()):
                 self._tell(self.database.take_committed())
                 return
-        self._redefine()  # a table is made by the statement that commits
+        self.redefine()  # a table is made by the statement that commits
 
     def _tell(self, committed: Sequence[Transaction]) -> None:
         known = {one.sim.full_name for one in self.database.tables.values()}
@@ -155,7 +195,5 @@ class SqlServer:
         ]  # fmt: skip
         lines = list(truth_lines(told))
         self._rows.read_truth(lines, ddl_lines(told))
-        self._truth.writelines(line + "\n" for line in lines)
-        self._truth.flush()
         self._rows.unfinished = self.database.open_begins()
-        self._state.scn = self.database.current_scn()
+        self._server.told(lines)

@@ -53,6 +53,7 @@ class SqlDatabase:
         seed: decides how its redo is written.
         archive: takes each log that ends.
         owner: the schema.
+        first: the container beside which this one is: both are of one instance. None for one alone.
 
     Attributes:
         lock: whoever has it may look and change; waited with for others.
@@ -64,20 +65,30 @@ class SqlDatabase:
     """
 
     def __init__(
-        self, seed: int, shape: DatabaseShape, archive: LogSink, *, owner: str = OWNER
+        self,
+        seed: int,
+        shape: DatabaseShape,
+        archive: LogSink,
+        *,
+        owner: str = OWNER,
+        first: SqlDatabase | None = None,
     ) -> None:
-        rng = Random(seed)  # noqa: S311 - reproducible, not secret
         self.seed, self.shape, self.owner = seed, shape, owner
         self.logging: Logging = shape.logging[0]
-        self.instance = start_instance(seed, rng, shape, archive)
-        self.container = start_containers(self.instance, shape)[0]
+        if first is None:
+            rng = Random(seed)  # noqa: S311 - reproducible, not secret
+            self.instance = start_instance(seed, rng, shape, archive)
+            self.container, *self._beside = start_containers(self.instance, shape)
+            self.lock = threading.Condition(threading.RLock())
+        else:
+            self.instance, self.lock = first.instance, first.lock
+            self.container, *self._beside = first._beside
         self.dictionary = SysDictionary(owner, shape.start_scn)
         self.tables: dict[str, SqlTable] = {}
         self.sequences: dict[str, SqlSequence] = {}
         self.indexes: dict[str, tuple[SqlTable, int]] = {}
         self.tables_made = 0
         self.sessions_made = 0
-        self.lock = threading.Condition(threading.RLock())
         self.planner = Planner(self)
         self.undo_scn = 0
         self.definitions = 0
@@ -233,10 +244,11 @@ class SqlDatabase:
             return self.start
 
     def take_committed(self) -> list[Transaction]:
-        """Return the transactions that have committed since the last call, in commit order."""
+        """Return what has committed in the container since the last call, in commit order."""
         with self.lock:
-            taken, self.instance.committed = self.instance.committed, []
-            return taken
+            committed, own = self.instance.committed, self.container.con_id
+            self.instance.committed = [one for one in committed if one.con_id != own]
+            return [one for one in committed if one.con_id == own]
 
     # --- waiting ---
 
