@@ -1487,6 +1487,12 @@ class Code(IntEnum):
         "a CLOB of the source cannot be read as text",
         "its characters are not UTF-16 at the offset above: correct the value in the source",
     )
+    TARGET_NAME_TAKEN = _Entry(
+        5147,
+        "the new name of a renamed table is taken in the target",
+        "rename or drop the table that has the name in the target (the source has another one under"
+        " it), then resume: `olr-pg errors retry`",
+    )
     SAVED_SCN_AHEAD = _Entry(
         5150,
         "the server has saved an SCN that is ahead of the target's ledger",

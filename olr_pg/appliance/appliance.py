@@ -405,7 +405,7 @@ class _Following:
 
     def known(self, snapshot: Snapshot) -> DictionaryFollower:
         """Return a follower of a dictionary that has processed all changes read so far."""
-        follower = DictionaryFollower(snapshot, filters=self._filters)
+        follower = DictionaryFollower(snapshot, filters=self._filters, take=self.take)
         follower.apply(tuple(self._history_of(snapshot).transactions))
         return follower
 

@@ -7,6 +7,9 @@ appliers of the targets restart with the table in their list. The target's ledge
 table that was loaded without rows as of that commit. The handover of loads then delivers every
 change to it once; the other tables skip what they already have.
 
+The new name of a renamed table is recorded in the same way. Its target is the table of the old name,
+which the applier renames at its place among the changes (`applier.stopped.renaming`).
+
 The table is not in the dictionary snapshot. Its definition is rebuilt from the stored dictionary
 changes (`dictionary.change_history`).
 """
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.decoding.dictionary_follower import DictionaryFollower
     from olr_pg.decoding.filters import Filters
+    from olr_pg.decoding.new_tables import Begin
     from olr_pg.dictionary.model import Snapshot, Table
 
 FILE_NAME: Final = "created-tables.json"
@@ -67,7 +71,7 @@ class CreatedTables:
         with self._lock:
             return self._known.copy()
 
-    def take(self, table: Table, scn: int) -> bool:
+    def take(self, table: Table, begin: Begin) -> bool:
         """Record a table durably and restart the appliers; see `decoding.new_tables.Take`.
 
         Raises:
@@ -80,14 +84,18 @@ class CreatedTables:
                 return before.obj == table.object_key
             # What commits behind the statement was delivered to nobody yet.
             start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
-            known = self._known | {name: Created(scn, start_scn, table.object_key)}
+            # The renaming, which is an event of its commit, is the first that the new name has.
+            scn = begin.scn - begin.is_renamed
+            noted = Created(scn, start_scn, table.object_key, begin.is_renamed)
+            known = self._known | {name: noted}
             document = {key: one._asdict() for key, one in known.items()}
             try:
                 replace_file(self._path, orjson.dumps(document))
             except OSError as error:
                 raise _unusable(self._path, error) from error
             self._known = known
-        _log.info("a new table is replicated from its beginning on", table=name, scn=scn)
+        what = "renamed" if begin.is_renamed else "new"
+        _log.info(f"a {what} table is replicated from its beginning on", table=name, scn=begin.scn)
         for target in self.targets:
             target.renew(target.config)
         return True

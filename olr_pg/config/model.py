@@ -225,6 +225,11 @@ class DdlSection(Section):
         " again, the target table gets its columns and key; ignore: the target keeps"
         " the rows",
     )
+    rename_table: Literal["follow", "stop"] = Field(
+        default="follow",
+        description="another name of a table: the target table gets it, if `apply.tables` has the"
+        " new name, too",
+    )
     new_table: Literal["follow", "ignore"] = Field(
         default="follow",
         description="a new table that matches a pattern of `apply.tables`: it is replicated from"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.decoding.new_tables import NewTables, Take, is_made_without_rows
+from olr_pg.decoding.new_tables import (
+    NUMBERS,
+    NewTables,
+    Take,
+    is_made_without_rows,
+    number_of_name,
+    with_number,
+)
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
@@ -14,6 +21,7 @@ from olr_pg.dictionary.evolution import (
     is_dropped,
     judge,
     judge_again,
+    renamed,
     unknown_ddl,
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
@@ -22,7 +30,7 @@ from olr_pg.dictionary.sys_tables import carry_over
 from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement
@@ -33,8 +41,8 @@ class Version(NamedTuple):
     """A table's definition from an SCN on; None = the table is gone.
 
     Attributes:
-        root: OBJ# of the first table of its name in the snapshot, where that was dropped and this
-            one was created in its place; else None.
+        root: the number of its name: OBJ# of the first table that had it, where this one was
+            created in the place of that, or renamed; else None.
     """
 
     since: int
@@ -75,8 +83,11 @@ class ContainerFollower:
         versions: of tables that changed, by OBJ#.
         done: the commit of the last transaction that was taken.
 
-    A table that is created under the name of a subscribed one that was dropped takes its place,
-    where `take` says that new tables are followed: to clients and targets it is the same table.
+    Clients and targets know tables by name. A name is known here by the number of its first table
+    (`_roots` has that of each later one), or by one of its own, where a table got it that had
+    another one before (`new_tables.number_of_name`). Where `take` says that new tables are
+    followed, a table that is created under the name of one that was dropped or renamed takes the
+    place of that, and a table that is renamed leaves the history of one name for that of another.
     """
 
     def __init__(
@@ -100,16 +111,25 @@ class ContainerFollower:
         )
         self._first = {table.obj: table for table in snapshot.tables}
         self._names = ContainerNames.of(snapshot)
-        self._current: dict[int, Table | None] = dict(self._first)
+        self._current: dict[int, Table | None] = {
+            obj: table for obj, table in self._first.items() if obj < NUMBERS
+        }
         self._joined: dict[int, Table | None] = {}
-        self._gone: dict[str, tuple[int, Table]] = {}
+        self._gone: dict[str, tuple[int, Table | None]] = {}
         self._roots: dict[int, int] = {}
+        self._named = {table.full_name: obj for obj, table in self._first.items()}
+        self._by_name: dict[int, Table] = {}
         self._replaces = take is not None
         self._places: _Places | None = None
         self._used: set[Statement] = set()
         self.versions: dict[int, list[Version]] = {}
         self.done = (snapshot.scn, (1 << 16, 0, 0, 0))
         self._new_tables = NewTables(take)
+
+    @property
+    def taken(self) -> Set[str]:
+        """The names of the later tables that `take` took."""
+        return self._new_tables.taken
 
     def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
         """Report new tables from now on; see `decoding.new_tables.NewTables.watch_for`."""
@@ -118,7 +138,7 @@ class ContainerFollower:
         def is_wanted(owner: str, name: str) -> bool:
             assert wanted is not None
             own = owner.removeprefix(f"{names.container}.") if names.con_id else owner
-            if self._filters.is_of_way_back(f"{own}.{name}"):
+            if not self._filters.wants_named((f"{owner}.{name}", f"{own}.{name}")):
                 return False
             spellings = (own,) if is_oracle_schema(own) else names.spellings(own)
             return any(wanted(one, name) for one in spellings)
@@ -197,6 +217,10 @@ class ContainerFollower:
             if self._replaces and after.full_name in self._gone:
                 return self._replace(after, transaction, said)
             said = () if self._is_name_known(after) else said
+            if is_made_without_rows(after, said):
+                self._named.setdefault(after.full_name, obj)
+        if before is not None and after is not None and self._is_renamed(before, after):
+            return self._rename(before, after, transaction, statements)
         self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
             if after is None or is_dropped(after):
@@ -228,7 +252,7 @@ class ContainerFollower:
     def _replace(
         self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]
     ) -> Version:
-        """Let a table that was created take the place of the dropped one of its name."""
+        """Let a table that was created take the place of the last one that had its name."""
         root, old = self._gone.pop(table.full_name)
         self._roots[table.obj] = root
         is_empty = is_made_without_rows(table, said)
@@ -236,6 +260,45 @@ class ContainerFollower:
         self._tell(table.obj, transaction, evolution, table)
         alive = table.obstacle is None
         return Version(transaction.commit_scn, table if alive else None)
+
+    def _is_renamed(self, before: Table, after: Table) -> bool:
+        """Tell whether a table has another name now, and names are followed."""
+        in_bin = is_dropped(before) or is_dropped(after)
+        return self._replaces and not in_bin and before.full_name != after.full_name
+
+    def _rename(
+        self,
+        before: Table,
+        after: Table,
+        transaction: DictionaryTransaction,
+        statements: Sequence[Statement],
+    ) -> Version:
+        """Let a table leave the history of one name, and come into that of another."""
+        obj, scn = after.obj, transaction.commit_scn
+        self._used.update(statements)
+        old = self._current.get(obj)
+        table = after if old is None else carry_over(old, before, after)
+        leaving, coming = renamed(before, after)
+        version = Version(scn, None if table.refusal is not None else table)
+        root = self._roots.get(obj, obj)
+        is_known = self._named.get(before.full_name) == root
+        if is_known:
+            self._tell(obj, transaction, leaving, table)
+            self._gone[before.full_name] = root, None
+        number = self._named.get(after.full_name)
+        if number is None and is_known:
+            number = number_of_name(after.full_name)
+            self._named[after.full_name] = number
+            self._by_name[number] = with_number(table, number)
+        if number is None:
+            self._new_tables.see(obj, before, after, scn)
+            return version
+        self._roots[obj] = number
+        self._gone.pop(after.full_name, None)
+        if number in self._by_name and number not in self._first:
+            self._new_tables.see_renamed(before, self._by_name[number], scn)
+        self._tell(obj, transaction, coming, table)
+        return version
 
     def _come_back(
         self,
@@ -269,7 +332,11 @@ class ContainerFollower:
                 yield from later.statements
 
     def created(self) -> Iterator[Table]:
-        """Yield the tables that came to be since the snapshot, each as it was made."""
+        """Yield the tables that came to be since the snapshot, each as it was made.
+
+        Those that had another name in the snapshot, by the number of the new one.
+        """
+        yield from (one for number, one in self._by_name.items() if number not in self._first)
         for obj, versions in self.versions.items():
             is_new = obj not in self._first and obj not in self._roots
             if is_new and versions[0].table is not None:

@@ -85,6 +85,9 @@ class SubscribedTables:
         ledgers: of the way back: clients do not get them, nor a transaction that changes one.
         views: what is encoded of them; they agree in the form of binary XML.
         filters: which columns and operations are left out.
+
+    Attributes:
+        names: `Table.object_key` by which the names that clients subscribed to are known.
     """
 
     def __init__(
@@ -108,11 +111,12 @@ class SubscribedTables:
         self._tables: list[Table] = []
         self._spans: list[Span] = []
         self._newest: dict[int, int] = {}
-        self._roots: dict[int, int] = {}
+        self._known_by: list[int] = []
         self._ledgers = set[int]()
         internal = {table.object_key for table in followed}
         for table in tables:
             self._append(table, Span(followed=table.object_key in internal))
+        self.names = self.objects
         for table in followed:
             if table.object_key not in self._newest:
                 self._append(as_followed(table), Span(delivered=False, followed=True))
@@ -142,7 +146,7 @@ class SubscribedTables:
         table = version.table
         return (
             key in self.objects
-            or (version.root is not None and (key & _CONTAINER | version.root) in self.objects)
+            or (version.root is not None and (key & _CONTAINER | version.root) in self.names)
             or key in self._ledgers
             or (table is not None and self._filters.is_ledger(table))
         )
@@ -153,13 +157,12 @@ class SubscribedTables:
         Args:
             key: its `Table.object_key`.
         """
-        if version.root is not None:
-            self._roots[key] = key & _CONTAINER | version.root
         number = self._newest.pop(key, None)
         if number is not None:
             self._spans[number] = self._spans[number]._replace(until=version.since)
-        if version.table is not None:
-            self._append(version.table, Span(since=version.since))
+        name = None if version.root is None else key & _CONTAINER | version.root
+        if version.table is not None and (name is None or name in self.names):
+            self._append(version.table, Span(since=version.since), name)
 
     def subscription(self) -> Subscription:
         """Return the subscription with all versions so far.
@@ -173,13 +176,14 @@ class SubscribedTables:
             xml_tokens=self._xml_tokens,
             spans=self._spans,
             dropped=self._filters.dropped(self._tables),
-            views=[view.of(self._tables, self._charsets, self._roots) for view in self._views],
+            views=[view.of(self._tables, self._charsets, self._known_by) for view in self._views],
             conditions=self._filters.conditions(self._tables, self._charsets),
             ledgers=self._filters.ledgers(self._tables),
         )
 
-    def _append(self, table: Table, span: Span) -> None:
+    def _append(self, table: Table, span: Span, name: int | None = None) -> None:
         self._newest[table.object_key] = len(self._tables)
+        self._known_by.append(table.object_key if name is None else name)
         if self._filters.is_ledger(table):
             self._ledgers.add(table.object_key)
         if span.delivered:
@@ -292,8 +296,16 @@ class DictionaryFollower:
     def names(self) -> frozenset[str]:
         """``OWNER.NAME`` of the tables of the subscription."""
         assert self._subscribed is not None
-        found = (self._first.get(key) for key in self._subscribed.objects)
+        found = (self._first.get(key) for key in self._subscribed.names)
         return frozenset(table.full_name for table in found if table is not None)
+
+    @property
+    def replicated(self) -> frozenset[str]:
+        """``OWNER.NAME`` of the tables of the subscription, and of those of a longer one to come.
+
+        There is a longer one as soon as its maker has begun anew (`decoding.new_tables.Take`).
+        """
+        return self.names.union(*(one.taken for one in self._containers.values()))
 
     def versions(self) -> Iterator[tuple[int, Table]]:
         """Yield the definitions of the subscription's tables, each with the SCN it is from."""
@@ -342,7 +354,7 @@ class DictionaryFollower:
         return container.con_id << 32 | obj if self.snapshot.members else obj
 
     def _is_subscribed(self, key: int) -> bool:
-        return self._subscribed is not None and key in self._subscribed.objects
+        return self._subscribed is not None and key in self._subscribed.names
 
     def _told(self, table: Table, event: SchemaEvent, ends: bool) -> None:
         """Take note of what happened to a table.

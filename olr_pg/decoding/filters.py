@@ -40,7 +40,7 @@ from olr_pg.transactions.lobs.lost_values import KINDS
 from olr_pg.transactions.row_conditions import Conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.source_database import SourceDatabase
@@ -97,11 +97,15 @@ class Filters:
 
     def wants(self, table: Table) -> bool:
         """Tell whether a table is not left out."""
+        return self.wants_named(table.names)
+
+    def wants_named(self, names: Collection[str]) -> bool:
+        """Tell whether a table is not left out, by all that it is called (`Table.names`)."""
         lists = (self.include, self.include_too)
         return (
-            not any(map(self.is_of_way_back, table.names))
-            and all(not one or _fits_table(table, one) for one in lists)
-            and not _fits_table(table, self.exclude)
+            not any(map(self.is_of_way_back, names))
+            and all(not one or _fit(names, one) for one in lists)
+            and not _fit(names, self.exclude)
         )
 
     def chosen(
@@ -326,8 +330,12 @@ def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
 
 def _fits_table(table: Table, patterns: Iterable[str]) -> bool:
     """Tell whether a table fits, by its name with its container or without it."""
+    return _fit(table.names, patterns)
+
+
+def _fit(names: Iterable[str], patterns: Iterable[str]) -> bool:
     patterns = tuple(patterns)
-    return any(_fits(name, patterns) for name in table.names)
+    return any(_fits(name, patterns) for name in names)
 
 
 def _fitting(tables: Iterable[Table], pattern: str) -> list[Table]:

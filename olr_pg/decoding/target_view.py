@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +13,7 @@ from olr_pg.decoding.split import View
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from olr_pg.dictionary.model import Table
 
@@ -44,16 +43,17 @@ class TargetView:
         self,
         tables: Sequence[Table],
         charsets: Charsets = DEFAULT_CHARSETS,
-        roots: Mapping[int, int] = MappingProxyType({}),
+        names: Sequence[int] | None = None,
     ) -> View:
         """Return the view of a subscription to `tables`; of each it may hold several versions.
 
         Args:
-            roots: in whose place tables stand that were created again, by `Table.object_key`.
+            names: for each the `Table.object_key` of the table that its name is known by
+                (`container_follower`); None: its own.
         """
         dropped = self.filters.dropped(tables)
         if self.objects is not None:
-            keys = (roots.get(table.object_key, table.object_key) for table in tables)
+            keys = names if names is not None else [table.object_key for table in tables]
             others = np.array([key not in self.objects for key in keys], np.bool_)
             if dropped is None:
                 dropped = np.zeros((len(tables), 3), np.bool_)

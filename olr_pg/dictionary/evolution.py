@@ -28,10 +28,14 @@ DROP PARTITION                                         DROP_PARTITION
 EXCHANGE PARTITION                                     stop: rows came and went unlogged
 a segment replaced, no statement logged                stop
 DROP TABLE, also into the recycle bin                  DROP_TABLE
+RENAME TO                                              RENAME_TABLE of the old name and TAKE_NAME
+                                                       of the new one, if both are replicated and
+                                                       new tables are taken in; else stop
 CREATE TABLE under the name of a dropped one           the column steps between both definitions,
                                                        and CREATE_AGAIN; made with rows: stop
+CREATE TABLE under the name that a table had before    CREATE_AGAIN; made with rows: stop
 FLASHBACK TABLE … TO BEFORE DROP                       stop: its rows are there again unlogged
-RENAME TO, becoming unsupported                        stop
+becoming unsupported                                   stop
 =====================================================  ==========================================
 """
 
@@ -81,7 +85,8 @@ _TIMESTAMP: Final = 180
 class DdlKind(Enum):
     """What a copy can go along with; the values are the keys of `apply.ddl`.
 
-    CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with.
+    CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with. Nor has
+    TAKE_NAME: it is the other half of a RENAME_TABLE, in the history of the new name.
     """
 
     ADD_COLUMN = "add-column"
@@ -94,6 +99,12 @@ class DdlKind(Enum):
     DROP_PARTITION = "drop-partition"
     DROP_TABLE = "drop-table"
     CREATE_AGAIN = "create-again"
+    RENAME_TABLE = "rename-table"
+    TAKE_NAME = "take-name"
+
+
+RENAMES: Final = frozenset((DdlKind.RENAME_TABLE, DdlKind.TAKE_NAME))
+"""The steps that concern two tables of the target: the old name's and the new one's."""
 
 
 class Step(NamedTuple):
@@ -103,12 +114,14 @@ class Step(NamedTuple):
         before: the column as it was; None where there was none.
         after: the column as it is; None where there is none.
         partition: the name of the partition that it is of; empty where nobody tells it.
+        table: ``OWNER.NAME`` of the other half of a rename: the new name, or the old one.
     """
 
     kind: DdlKind
     before: Column | None = None
     after: Column | None = None
     partition: str = ""
+    table: str = ""
 
     def __str__(self) -> str:
         """Say what was done in the source."""
@@ -136,6 +149,10 @@ class Step(NamedTuple):
                 return "it was dropped"
             case DdlKind.CREATE_AGAIN:
                 return "it was created again under the name that it had before it was dropped"
+            case DdlKind.RENAME_TABLE:
+                return f"it was renamed to {self.table}"
+            case DdlKind.TAKE_NAME:
+                return f"{self.table} was renamed to it"
 
 
 class Evolution(NamedTuple):
@@ -153,6 +170,11 @@ class Evolution(NamedTuple):
     def stops(self) -> bool:
         """Tell whether the table stops."""
         return self.error is not None
+
+    @property
+    def is_rename(self) -> bool:
+        """Whether it is one half of a rename of a table."""
+        return any(step.kind in RENAMES for step in self.steps)
 
     def __str__(self) -> str:
         """Say what was done in the source."""
@@ -206,20 +228,23 @@ def is_dropped(table: Table | None) -> bool:
 
 
 def judge_again(
-    old: Table, new: Table, statements: Sequence[Statement], *, empty: bool
+    old: Table | None, new: Table, statements: Sequence[Statement], *, empty: bool
 ) -> Evolution:
     """Judge what it means that a table is made under the name of one that was dropped.
 
     Args:
-        old: the last definition of the one that was dropped, of which a copy has no row any more.
+        old: the last definition of the one that was dropped, of which a copy has no row any more;
+            None where the name's last table has another name now: the copy has no table.
         statements: that made the new one.
         empty: it was made without rows.
     """
     if new.obstacle is not None:
-        return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", old, statements)
+        return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", new, statements)
     if not empty:
         reason = "it was created again with rows that redo does not tell: load the table again"
-        return _stop(Code.TABLE_GONE, reason, old, statements)
+        return _stop(Code.TABLE_GONE, reason, new, statements)
+    if old is None:
+        return Evolution((Step(DdlKind.CREATE_AGAIN),))
     before = {column.name: column for column in old.delivered}
     after = {column.name: column for column in new.delivered}
     kept = {
@@ -232,6 +257,38 @@ def judge_again(
     may = [Step(DdlKind.NOT_NULL, *pair) for pair in both if pair[0].nullable != pair[1].nullable]
     came = [Step(DdlKind.ADD_COLUMN, None, one) for name, one in after.items() if name not in kept]
     return Evolution((*gone, *may, *came, Step(DdlKind.CREATE_AGAIN)))
+
+
+def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
+    """Return what a rename means: in the history of the old name, and in that of the new one."""
+    return (
+        Evolution((Step(DdlKind.RENAME_TABLE, table=new.full_name),)),
+        Evolution((Step(DdlKind.TAKE_NAME, table=old.full_name),)),
+    )
+
+
+def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
+    """Return why a rename stops a table: nobody replicates the other name, or knows its rows.
+
+    Args:
+        table: ``OWNER.NAME`` of the table that stops.
+    """
+    words = f" ({statement[:500]})" if statement else ""
+    if step.kind is DdlKind.RENAME_TABLE:
+        return OlrPgError(
+            Code.TABLE_GONE,
+            f"{step}, which is not replicated{words}",
+            action=f"take {table} out of `apply.tables`; to replicate it on, `olr-pg tables add"
+            f" {step.table}`, which loads it under its new name",
+            table=table,
+        )
+    return OlrPgError(
+        Code.TABLE_GONE,
+        f"{step}, whose rows are not replicated{words}",
+        action=f"load it anew: `olr-pg initial-load --anew --table {table}`, while no appliance"
+        " runs",
+        table=table,
+    )
 
 
 def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:

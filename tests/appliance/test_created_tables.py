@@ -10,6 +10,7 @@ import pytest
 from olr_pg.appliance.created_tables import FILE_NAME, CreatedTables, GrownDatabase
 from olr_pg.applier.session.handover import Created
 from olr_pg.decoding.filters import NO_FILTERS
+from olr_pg.decoding.new_tables import Begin
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.errors import OlrPgError
 
@@ -62,17 +63,24 @@ def grown(source: Source, created: CreatedTables) -> GrownDatabase:
 def test_a_table_is_noted_over_restarts_and_every_target_begins_anew(tmp_path: Path) -> None:
     created, targets = CreatedTables(tmp_path / FILE_NAME), [Target(70), Target(60)]
     created.targets = cast("Any", targets)
-    assert created.take(NEW, 100)
-    assert created.take(NEW, 100)  # the redo is read again
+    assert created.take(NEW, Begin(100))
+    assert created.take(NEW, Begin(100))  # the redo is read again
     assert [one.renewed for one in targets] == [[70], [60]]
     again = CreatedTables(tmp_path / FILE_NAME)
     assert again.known == {"APP.NEW": Created(100, 60, NEW.object_key)}
 
 
+def test_a_new_name_of_a_table_begins_before_the_rename(tmp_path: Path) -> None:
+    created = CreatedTables(tmp_path / FILE_NAME)
+    assert created.take(NEW, Begin(100, is_renamed=True))
+    again = CreatedTables(tmp_path / FILE_NAME)
+    assert again.known == {"APP.NEW": Created(99, 0, NEW.object_key, is_renamed=True)}
+
+
 def test_a_second_table_of_the_same_name_is_not_taken(tmp_path: Path) -> None:
     created = CreatedTables(tmp_path / FILE_NAME)
-    assert created.take(NEW, 100)
-    assert not created.take(replace(NEW, obj=11), 200)
+    assert created.take(NEW, Begin(100))
+    assert not created.take(replace(NEW, obj=11), Begin(200))
 
 
 def test_the_dictionary_grows_by_what_was_noted(tmp_path: Path) -> None:
@@ -80,7 +88,7 @@ def test_the_dictionary_grows_by_what_was_noted(tmp_path: Path) -> None:
     database = grown(source, created)
     assert database.resolve(PATTERN) == (source.snapshot, (OLD,))
     assert source.followed == 0
-    created.take(NEW, 100)
+    created.take(NEW, Begin(100))
     snapshot, tables = database.resolve(PATTERN)
     assert tables == (OLD, NEW)
     assert snapshot.tables == (OLD, NEW)
@@ -91,7 +99,7 @@ def test_the_dictionary_grows_by_what_was_noted(tmp_path: Path) -> None:
 
 def test_a_newer_dictionary_has_the_table_itself(tmp_path: Path) -> None:
     source, created = Source(), CreatedTables(tmp_path / FILE_NAME)
-    created.take(NEW, 100)
+    created.take(NEW, Begin(100))
     source.snapshot = replace(source.snapshot, scn=150, tables=(OLD, NEW))
     assert grown(source, created).resolve(PATTERN) == (source.snapshot, (OLD, NEW))
 

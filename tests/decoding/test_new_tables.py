@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.decoding.new_tables import CREATE_TABLE, NewTables, is_made_without_rows
+from olr_pg.decoding.new_tables import CREATE_TABLE, Begin, NewTables, is_made_without_rows
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.model import Column, Table
 
@@ -102,11 +102,11 @@ def test_without_its_statement_nobody_knows_what_it_holds() -> None:
 
 
 def test_a_table_that_is_taken_is_not_reported() -> None:
-    taken = list[tuple[str, int]]()
+    taken = list[tuple[str, int, bool]]()
 
-    def take(made: Table, scn: int) -> bool:
-        taken.append((made.name, scn))
-        return made.name == "T"
+    def take(made: Table, begin: Begin) -> bool:
+        taken.append((made.name, *begin))
+        return made.name != "FILLED"
 
     tables = NewTables(take)
     tables.watch_for(lambda owner, _: owner == "APP")
@@ -114,5 +114,8 @@ def test_a_table_that_is_taken_is_not_reported() -> None:
         tables.see(7, None, table("T"), 100, [made_by("CREATE TABLE t (id NUMBER)")])
         tables.see(7, table("T"), table("RENAMED"), 101)
         tables.see(8, None, table("FILLED"), 102, [made_by("CREATE TABLE filled AS SELECT 1")])
-    assert taken == [("T", 100)]
-    assert [entry["table"] for entry in logs] == ["APP.RENAMED", "APP.FILLED"]
+        tables.see_renamed(table("T"), table("U"), 103)
+        tables.see_renamed(Table("HR", "T", 7, 7, COLUMNS), table("V"), 104)
+    assert taken == [("T", 100, False), ("U", 103, True)]
+    assert tables.taken == {"APP.T", "APP.U"}
+    assert [entry["table"] for entry in logs] == ["APP.RENAMED", "APP.FILLED", "APP.V"]

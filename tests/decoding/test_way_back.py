@@ -26,6 +26,7 @@ from tests.simulator.sql.databases import Recorded
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.decoding.new_tables import Begin
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.transactions.waiting_storage import Storage
@@ -148,7 +149,7 @@ def test_its_tables_are_no_new_ones_to_replicate(redo: Redo) -> None:
     def made(filters: Filters) -> set[str]:
         taken = set[str]()
 
-        def take(table: Table, _: int) -> bool:
+        def take(table: Table, _: Begin) -> bool:
             taken.add(table.name)
             return False
 

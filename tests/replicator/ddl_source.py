@@ -14,7 +14,7 @@ from olr_pg.simulator.fields.vector_fields import DatabaseSession
 from olr_pg.simulator.model.column_types import number_type, varchar
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, SimSegment, SimTable
-from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE
+from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE, CREATE_TABLE
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.sessions.sys_dictionary import OWNER_NUMBER, SysDictionary, sys_cell
 from olr_pg.simulator.writer.instance import Container, Instance, Pace, RedoThread
@@ -248,6 +248,18 @@ class DdlSource:
         table = self.tables[name]
         self._begin(table).update(self.session.rows, "OBJ$", (table.obj,), flags=0)
         self.session.ddl.end(table, ALTER_TABLE, f"ALTER TABLE {name} CACHE")
+
+    def rename(self, name: str, new: str) -> None:
+        """ALTER TABLE … RENAME TO."""
+        table = self.tables.pop(name)
+        assert self.session.ddl.rename_table(table, new)
+        self.tables[new] = table
+
+    def make(self, name: str, columns: Mapping[str, ColumnType]) -> None:
+        """CREATE TABLE, without rows, as a statement of its own."""
+        self.create(name, columns)
+        self.statement(name, CREATE_TABLE, f"CREATE TABLE {name} (…)")
+        self.session.commit()
 
     def truncate(self, name: str, *, logged: bool = True) -> None:
         """TRUNCATE TABLE."""

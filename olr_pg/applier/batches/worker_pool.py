@@ -4,7 +4,7 @@ concern all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import threading
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.errors import OlrPgError
 
+_LOOK_SECONDS: Final = 0.1
+
 
 class Workers:
     """The workers; a table is assigned to one of them at its first change.
@@ -25,14 +27,20 @@ class Workers:
         workers: not started yet.
         room: the shared limit on waiting changes.
         stop: set when nothing more should be applied.
+        progress: set by the workers when a change becomes durable or an error occurs.
     """
 
     def __init__(
-        self, workers: Sequence[Worker], room: UnappliedBound, stop: threading.Event
+        self,
+        workers: Sequence[Worker],
+        room: UnappliedBound,
+        stop: threading.Event,
+        progress: threading.Event,
     ) -> None:
         self._workers = workers
         self._room = room
         self._stop = stop
+        self._progress = progress
         self._assigned: dict[str, Worker] = {}
 
     def start(self) -> None:
@@ -76,6 +84,20 @@ class Workers:
         """
         for worker in self._workers:
             worker.apply_waiting(unless_ready=unless_ready)
+
+    def finish(self) -> bool:
+        """Apply all that was delivered, and wait for it; False where nothing is applied any more.
+
+        A table that somebody locks waits for no longer than until its changes are held.
+        """
+        self.apply_waiting()
+        while not self.are_drained():
+            self.check()
+            if self.has_stopped():
+                return False
+            self._progress.wait(_LOOK_SECONDS)
+            self._progress.clear()
+        return True
 
     def are_drained(self) -> bool:
         """Tell whether everything that was delivered is durable."""

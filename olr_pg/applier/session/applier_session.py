@@ -27,6 +27,7 @@ from olr_pg.applier.statements.target_plan import check_names, named_target, pla
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
+from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.blockers import Blocked
@@ -130,7 +131,7 @@ class Applier:
             replica=settings.is_replica,
             watch=self._watch,
         )
-        self._workers = Workers((), self._room, self._stop)
+        self._workers = Workers((), self._room, self._stop, self._progress)
         self._stopped: dict[str, OlrPgError] = {}
         self._locked: dict[str, Blocked] = {}
         self._held = HeldTables(settings.subscription)
@@ -356,7 +357,7 @@ class Applier:
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
-        made = Workers(workers, self._room, self._stop)
+        made = Workers(workers, self._room, self._stop, self._progress)
         for blocked in self._locked.values():
             made.of(blocked.table).replay_unlocked(blocked)
         return made
@@ -412,8 +413,11 @@ class Applier:
         )
         stop_unfit(connection, self._settings, self._tables)
         if self._settings.create_tables:
-            for table in self._tables.values():
-                self._create(connection, table)
+            renamed = {name for name, one in self._created.items() if one.is_renamed}
+            renamed |= vacant_names(connection, subscription)
+            for name, table in self._tables.items():
+                if name not in renamed:
+                    self._create(connection, table)
         self._begin_created(connection)
         for stopped in stopped_tables(connection, subscription):
             # Somebody may have mended what it stopped for.

@@ -54,8 +54,13 @@ class Distribution:
             return
         if event.lobs:
             self._lost.append(event)
-        else:
+        elif not event.evolution.is_rename or event.past or self._finish():
             self._announce(event)
+
+    def _finish(self) -> bool:
+        """Let all be applied that was delivered: a rename concerns two tables of two workers."""
+        self.release()
+        return self._workers.finish()
 
     def deliver(self, table: str, selection: Selection) -> None:
         """Give changes of a table to its worker, with the missing LOB values that belong to

@@ -45,17 +45,20 @@ ON CONFLICT (subscription, source_table) DO UPDATE SET commit_scn = excluded.com
 
 
 class Created(NamedTuple):
-    """A table that was created empty in the target while its CREATE TABLE was read from redo.
+    """A table that was created empty, or renamed, while its redo was read.
 
     Attributes:
-        scn: the commit SCN of the statement.
+        scn: the table has no changes up to this SCN: the commit of the statement, or the SCN before
+            the commit of a rename.
         start_scn: no transaction that was open then began before it; 0 for the oldest log.
         obj: `Table.object_key`.
+        is_renamed: it had another name before; its target is that one's, until it is renamed.
     """
 
     scn: int
     start_scn: int
     obj: int
+    is_renamed: bool = False
 
 
 class Handover(NamedTuple):

@@ -22,8 +22,10 @@ from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
+from olr_pg.applier.stopped.renaming import Renaming
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
+from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient, target_error
 from olr_pg.scalars import format_xid
@@ -138,6 +140,10 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
     if not steps:
         return
     assert event.definition is not None
+    if event.evolution.is_rename:
+        for step in steps:
+            Renaming(connection, settings, event).carry_out(step)
+        return
     target = _target(connection, settings, event)
     ledger = event_ledger(settings, event.table)
     StepWriter(connection, settings, target, ledger, event.definition).write(steps)
@@ -170,7 +176,10 @@ def _target(
     schema, name = named_target(settings, event.table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables and event.definition is not None:
-        target = plan_table(connection, settings, event.definition, event.definition).target
+        # Its name is that of a table that was renamed: what that had is elsewhere.
+        begins = any(step.kind is DdlKind.CREATE_AGAIN for step in event.evolution.steps)
+        definition = event.definition
+        target = plan_table(connection, settings, definition, definition, begins=begins).target
     if target is None:
         raise missing_table(connection, schema, name, event.table)
     return target

@@ -19,6 +19,7 @@ from psycopg import sql
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
+from olr_pg.applier.stopped.renaming import take_name
 from olr_pg.applier.target.catalogue import empty_table, find_partition
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
@@ -57,8 +58,14 @@ _CODES: Final = {
     DdlKind.TRUNCATE_PARTITION: Code.ROWS_CHANGED_BY_DDL,
     DdlKind.DROP_PARTITION: Code.PARTITION_DROPPED,
     DdlKind.DROP_TABLE: Code.TABLE_GONE,
+    DdlKind.RENAME_TABLE: Code.TABLE_GONE,
 }
 """The error with which a table stops for a step; for columns: that they changed."""
+
+_RENAME_YOURSELF: Final = (
+    "rename the target table yourself, and `olr-pg errors skip`; or set `apply.ddl` `rename-table`"
+    " to follow, restart, and `olr-pg errors retry`"
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -88,7 +95,8 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
 def _stopped(event: SchemaEvent, step: Step) -> OlrPgError:
     code = _CODES.get(step.kind, Code.COLUMNS_CHANGED)
     text = f" ({event.statement[:500]})" if event.statement else ""
-    return OlrPgError(code, f"{step}{text}", table=event.table)
+    action = _RENAME_YOURSELF if step.kind is DdlKind.RENAME_TABLE else None
+    return OlrPgError(code, f"{step}{text}", action=action, table=event.table)
 
 
 def _is_same_in_target(settings: ApplierSettings, event: SchemaEvent, step: Step) -> bool:
@@ -168,6 +176,7 @@ class StepWriter:
 
     def _take_key(self, _: Step) -> None:
         """Give the table the primary key of the table that was created in its place."""
+        take_name(self._connection, self._ledger.key)
         definition = self._definition
         numbers = {column.intcol: column.name for column in definition.delivered}
         is_primary = definition.key_kind is KeyKind.PRIMARY

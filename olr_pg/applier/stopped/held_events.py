@@ -43,7 +43,8 @@ def _step_document(step: Step, event: SchemaEvent, facts: DatabaseFacts) -> list
         table = replace(event.definition, columns=(only,), key=(), key_kind=KeyKind.NONE)
         return [column.segcol, source_document(table, facts, event.commit_scn)]
 
-    return [step.kind.value, written(step.before), written(step.after), step.partition]
+    columns = written(step.before), written(step.after)
+    return [step.kind.value, *columns, step.partition, step.table]
 
 
 def _read_step(document: list[Any]) -> Step:
@@ -53,8 +54,8 @@ def _read_step(document: list[Any]) -> Step:
             return None
         return replace(table.columns[0], segcol=written[0])
 
-    kind, before, after, partition = document
-    return Step(DdlKind(kind), read(before), read(after), partition)
+    kind, before, after, *names = document  # an older release wrote one name
+    return Step(DdlKind(kind), read(before), read(after), *names)
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:

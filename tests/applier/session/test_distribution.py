@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.applier.session.distribution import Distribution
-from olr_pg.dictionary.evolution import Evolution
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -24,6 +24,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.handed: list[Any] = []
+        self.goes_on = True
 
     def deliver(self, table: str, selection: Selection) -> None:
         lost = [one.column for marks in selection.marked().values() for one in marks.after]
@@ -32,6 +33,10 @@ class Workers:
     def of(self, table: str) -> Workers:
         del table
         return self
+
+    def finish(self) -> bool:
+        self.handed.append("finished")
+        return self.goes_on
 
     def deliver_event(self, event: SchemaEvent) -> None:
         self.handed.append((event.table, event.commit_scn, "event"))
@@ -44,6 +49,17 @@ def ddl(scn: int, table: str = "S.T") -> SchemaEvent:
 def lost(scn: int, xid: int, table: str = "S.T") -> SchemaEvent:
     value = LostLob("BODY", 2072, "", DmlKind.INSERT, True, (0, 0, 0), ())
     return ddl(scn, table)._replace(xid=xid, lobs=(value,))
+
+
+def test_a_rename_is_told_once_all_before_it_is_applied() -> None:
+    workers = Workers()
+    given = distribution(workers)
+    renames = Evolution((Step(DdlKind.RENAME_TABLE, table="S.U"),))
+    given.tell(ddl(10)._replace(evolution=renames))
+    given.tell(ddl(20)._replace(evolution=renames, past=True))
+    workers.goes_on = False  # the server delivers it again
+    given.tell(ddl(30)._replace(evolution=renames))
+    assert workers.handed == ["finished", ("S.T", 10, "event"), ("S.T", 20, "event"), "finished"]
 
 
 @pytest.fixture

@@ -1,0 +1,212 @@
+"""Rename a target table as its source table was renamed.
+
+A rename concerns two names. Each name has a history of its own: a line in the ledger, changes, and
+events. The history of the old name has an event that renames the target table. The history of the
+new name has an event that waits for the first one. So each name gets every change once, whichever
+table it named at that time. Names may be swapped.
+
+Before each of these events the workers apply everything that they have (`session.distribution`). So
+the first event is applied, or held because its table has stopped, before the second one is tried.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.statements.target_plan import named_target
+from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table
+from olr_pg.applier.target.ledger import TableLedger
+from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.evolution import Step
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_IN_THE_WAY: Final = "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL"
+_PARTS: Final = """
+SELECT n.nspname, c.relname
+FROM pg_partition_tree(to_regclass(format('%%I.%%I', %s::text, %s::text))) AS t
+    JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE t.level > 0 AND starts_with(c.relname, %s || '_') ORDER BY c.relname
+"""
+_MOVE_INCOMPLETE: Final = """
+UPDATE olr_pg.incomplete SET source_table = %s, target_table = %s
+WHERE subscription = %s AND source_table = %s
+"""
+_FORGET_UNLOGGED: Final = """
+DELETE FROM olr_pg.unlogged WHERE subscription = %s AND source_table = %s
+"""
+_MOVE_UNLOGGED: Final = """
+UPDATE olr_pg.unlogged SET source_table = %s WHERE subscription = %s AND source_table = %s
+"""
+_MOVE_SET_ASIDE: Final = """
+UPDATE olr_pg.set_aside SET schema_name = %s, table_name = %s
+WHERE subscription = %s AND schema_name = %s AND table_name = %s
+"""
+_MOVE_REFERENCES: Final = """
+UPDATE olr_pg.set_aside SET definition = replace(definition,
+    ' REFERENCES ' || format('%%I.%%I', %s::text, %s::text) || '(',
+    ' REFERENCES ' || format('%%I.%%I', %s::text, %s::text) || '(')
+WHERE subscription = %s AND kind = 'foreign key'
+"""
+_IS_HELD: Final = """
+SELECT FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND kind = 'ddl'
+"""
+_VACATE: Final = """
+INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
+    rows, bytes, finished_at, handed_over)
+VALUES (%s, %s, %s, %s, %s, 'renamed', 0, 0, 0, now(), true)
+ON CONFLICT (subscription, source_table) DO UPDATE
+    SET source = excluded.source, scn = excluded.scn, start_scn = excluded.start_scn, rows = 0,
+        bytes = 0
+"""
+_TAKE: Final = """
+UPDATE olr_pg.load SET source = 'created'
+WHERE subscription = %s AND source_table = %s AND source = 'renamed'
+"""
+_VACANT: Final = """
+SELECT source_table FROM olr_pg.load WHERE subscription = %s AND source = 'renamed'
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+def vacant_names(connection: Connection[Any], subscription: str) -> frozenset[str]:
+    """Return the names that no table of the source has: theirs has another one now."""
+    return frozenset(name for (name,) in connection.execute(_VACANT, (subscription,)))
+
+
+def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:
+    """Note that a table of the source has the name again, if none had it.
+
+    Args:
+        key: subscription and source table.
+    """
+    connection.execute(_TAKE, key)
+
+
+class Renaming:
+    """Carries one half of a rename out, in the target transaction that is open."""
+
+    def __init__(
+        self, connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
+    ) -> None:
+        self._connection, self._settings, self._event = connection, settings, event
+
+    def carry_out(self, step: Step) -> None:
+        """Rename the target table; or see, for the new name, that it is renamed.
+
+        Raises:
+            OlrPgError: 3071 the target is not renamed yet, 5005 it is missing, 5147 the new name is
+                taken.
+            psycopg.Error: PostgreSQL refuses.
+        """
+        if step.kind is DdlKind.RENAME_TABLE:
+            self._rename(step.table)
+            _log.info("DDL is followed", table=self._event.table, what=str(step))
+        else:
+            self._see_renamed(step.table)
+            take_name(self._connection, (self._settings.subscription, self._event.table))
+
+    # --- the old name's half ---
+
+    def _rename(self, new: str) -> None:
+        old_target = named_target(self._settings, self._event.table)
+        new_target = named_target(self._settings, new)
+        is_taken = self._connection.execute(_IN_THE_WAY, new_target).fetchone() == (True,)
+        if read_table(self._connection, *old_target) is not None:
+            if is_taken:
+                self._make_room(new, new_target)
+            self._alter(old_target, new_target)
+        elif not is_taken:  # else somebody has renamed it beforehand
+            raise missing_table(self._connection, *old_target, self._event.table)
+        self._move_notes(new, old_target, new_target)
+
+    def _make_room(self, new: str, target: tuple[str, str]) -> None:
+        """Drop what a dropped table of the new name has left: an empty table, kept for the next.
+
+        Raises:
+            OlrPgError: 5147, it is something else, or nobody allowed it.
+        """
+        identifier = sql.Identifier(*target)
+        allowed = self._settings.ddl.get(DdlKind.DROP_TABLE) is DdlPolicy.FOLLOW
+        state = self._ledger(new).lock(self._connection)
+        there = read_table(self._connection, *target)
+        was_ours = state.position.commit_scn > 0 and not state.stopped and there is not None
+        if allowed and was_ours and not has_rows(self._connection, identifier):
+            self._connection.execute(sql.SQL("DROP TABLE {}").format(identifier))
+            return
+        raise OlrPgError(
+            Code.TARGET_NAME_TAKEN,
+            f"{self._event.table} was renamed to {new}, and {'.'.join(target)} exists already",
+            table=self._event.table,
+        )
+
+    def _alter(self, old: tuple[str, str], new: tuple[str, str]) -> None:
+        parts = self._connection.execute(_PARTS, (*old, old[1])).fetchall()
+        for names in (*parts, old):
+            schema, name = names[0], names[1]
+            now = new[1] + name.removeprefix(old[1])
+            words = sql.SQL("ALTER TABLE {} RENAME TO {}")
+            if now != name:
+                self._connection.execute(
+                    words.format(sql.Identifier(schema, name), sql.Identifier(now))
+                )
+            if new[0] != old[0]:
+                words = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
+                self._connection.execute(
+                    words.format(sql.Identifier(schema, now), sql.Identifier(new[0]))
+                )
+
+    def _move_notes(self, new: str, old_target: tuple[str, str], target: tuple[str, str]) -> None:
+        """Let what is noted by the table's name be that of the new one."""
+        run, subscription, old = self._connection, self._settings.subscription, self._event.table
+        values = (new, ".".join(target), subscription, old)
+        if run.execute(_MOVE_INCOMPLETE, values).rowcount:
+            self._ledger(new).lock(run)  # it has a line, to be counted in
+            for name in (old, new):
+                self._ledger(name).count_incomplete(run)
+        run.execute(_FORGET_UNLOGGED, (subscription, new))
+        run.execute(_MOVE_UNLOGGED, (new, subscription, old))
+        run.execute(_MOVE_SET_ASIDE, (*target, subscription, *old_target))
+        run.execute(_MOVE_REFERENCES, (*old_target, *target, subscription))
+        scns = self._event.commit_scn, self._event.begin_scn
+        run.execute(_VACATE, (subscription, old, ".".join(old_target), *scns))
+
+    # --- the new name's half ---
+
+    def _see_renamed(self, old: str) -> None:
+        """See that the old name's half is in.
+
+        Raises:
+            OlrPgError: 3071, it is held.
+        """
+        event, subscription = self._event, self._settings.subscription
+        identity = event.commit_scn, format_xid(event.xid)
+        held = self._connection.execute(_IS_HELD, (subscription, old, *identity)).fetchone()
+        position = self._ledger(old).lock(self._connection).position
+        if held is None and position.has(event.commit_scn, event.xid):
+            return
+        raise OlrPgError(
+            Code.TABLE_GONE,
+            f"{old} was renamed to it, and is stopped or paused before that",
+            action=f"let {old} go on first (`olr-pg errors list`, `olr-pg resume`), then `olr-pg"
+            " errors retry`",
+            table=event.table,
+        )
+
+    def _ledger(self, table: str) -> TableLedger:
+        target = ".".join(named_target(self._settings, table))
+        return TableLedger(self._settings.subscription, table, target, self._settings.dbid)

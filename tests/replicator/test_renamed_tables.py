@@ -1,0 +1,209 @@
+"""Tables of the source that are renamed, through the whole appliance into PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.simulator.model.column_types import varchar
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.test_ddl_pipeline import rows_of, run_once
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("one_session")
+
+COLUMNS = {"ID": NUMBER, "NAME": TEXT}
+
+
+def tables_of(connection: psycopg.Connection[Any]) -> list[str]:
+    found = connection.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'r'"
+        " ORDER BY 1"
+    )
+    return [name for (name,) in found]
+
+
+def stopped_of(connection: psycopg.Connection[Any]) -> list[str]:
+    found = connection.execute("SELECT source_table FROM olr_pg.ledger WHERE stopped ORDER BY 1")
+    return [name for (name,) in found]
+
+
+def check(source: DdlSource, database: str, *names: str, key: str = "id") -> None:
+    with psycopg.connect(database) as connection:
+        assert tables_of(connection) == sorted(name.lower() for name in names)
+        for name in names:
+            assert rows_of(connection, name, key) == source.rows(name)
+        assert stopped_of(connection) == []
+
+
+def test_a_rename_is_followed_between_the_changes(tmp_path: Path, postgres_database: str) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    source.create("A", COLUMNS)
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    row = source.insert("A", 1, "old")
+    source.insert("KEPT", 1)
+    source.rename("A", "B")
+    source.update(row, {1: "new"})
+    source.insert("B", 2, "two")
+    source.add_column("B", "MORE", TEXT)
+    source.insert("B", 3, "three", "x")
+    source.insert("KEPT", 2)
+    source.finish()
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"])
+        check(source, postgres_database, "B", "KEPT")
+
+
+def test_two_names_are_swapped_by_three_renames(tmp_path: Path, postgres_database: str) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", COLUMNS)
+    source.create("B", {"ID": NUMBER, "NAME": TEXT, "MORE": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1, "a")
+    source.insert("B", 1, "b", 5)
+    for number, (old, new) in enumerate((("A", "T"), ("B", "A"), ("T", "B")), 2):
+        source.rename(old, new)
+        source.insert(new, number, f"{old} to {new}", *([6] if old == "B" else []))
+    source.insert("A", 9, "a", 7)
+    source.insert("B", 9, "b")
+    source.finish()
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"])
+        check(source, postgres_database, "A", "B")
+
+
+def test_a_table_is_renamed_and_another_one_gets_its_name(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", COLUMNS)
+    source.take_snapshot()
+    source.insert("A", 1, "old")
+    source.rename("A", "A_OLD")
+    source.insert("A_OLD", 2, "older")
+    source.make("A", {"ID": NUMBER, "TITLE": varchar(5)})
+    source.insert("A", 1, "new")
+    source.drop("A_OLD")
+    source.rename("A", "A_OLD")  # what a dropped table has left is empty, and makes room
+    source.insert("A_OLD", 2, "newer")
+    source.finish()
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"], ddl={"drop-table": "follow"})
+        check(source, postgres_database, "A_OLD")
+
+
+def test_a_table_that_leaves_the_list_stops_and_so_does_the_name_that_a_stranger_takes(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    for name in ("A", "B", "X"):
+        source.create(name, COLUMNS)
+    source.take_snapshot()
+    for name in ("A", "B", "X"):
+        source.insert(name, 1, name)
+    source.rename("A", "OUT")
+    source.insert("OUT", 2, "a")
+    source.rename("B", "C")
+    source.insert("C", 2, "b")
+    source.rename("X", "B")
+    source.insert("B", 2, "x")
+    source.finish()
+    left_out = {"tables": {"exclude": ["*.OUT", "*.X"]}}
+    with pytest.raises(OlrPgError, match="3071"):
+        run_once(source, postgres_database, ["*"], left_out)
+    with psycopg.connect(postgres_database) as connection:
+        assert tables_of(connection) == ["a", "c"]
+        assert rows_of(connection, "A") == [{"ID": 1, "NAME": "A"}]
+        assert rows_of(connection, "C") == [{"ID": 1, "NAME": "B"}, {"ID": 2, "NAME": "b"}]
+        messages = connection.execute(
+            "SELECT source_table, split_part(message, ' (', 1) FROM olr_pg.error ORDER BY 1"
+        )
+        assert messages.fetchall() == [
+            ("SHOP.A", "it was renamed to SHOP.OUT, which is not replicated"),
+            ("SHOP.B", "SHOP.X was renamed to it, whose rows are not replicated"),
+        ]
+        assert stopped_of(connection) == ["SHOP.A", "SHOP.B"]
+
+
+def renamed_once(folder: Path) -> DdlSource:
+    source = DdlSource(folder / "s")
+    source.create("A", COLUMNS)
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    row = source.insert("A", 1, "old")
+    source.rename("A", "B")
+    source.update(row, {1: "new"})
+    source.insert("KEPT", 1)
+    source.finish()
+    return source
+
+
+def test_a_policy_stops_both_names_until_the_target_is_renamed_by_hand(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = renamed_once(tmp_path)
+    for _ in range(2):
+        with pytest.raises(OlrPgError, match="3071"):
+            run_once(source, postgres_database, ["*"], ddl={"rename-table": "stop"})
+        with psycopg.connect(postgres_database) as connection:
+            assert rows_of(connection, "A") == [{"ID": 1, "NAME": "old"}]
+            assert rows_of(connection, "KEPT") == source.rows("KEPT")
+            assert stopped_of(connection) == ["SHOP.A", "SHOP.B"]
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("ALTER TABLE shop.a RENAME TO b")
+        connection.execute(
+            "UPDATE olr_pg.error SET resolution = 'skipped' WHERE source_table = 'SHOP.A'"
+        )
+    run_once(source, postgres_database, ["*"], ddl={"rename-table": "stop"})
+    check(source, postgres_database, "B", "KEPT")
+
+
+@pytest.mark.parametrize("in_the_way", ["TABLE", "VIEW"])
+def test_what_has_the_new_name_in_the_target_stops_both_until_it_is_away(
+    tmp_path: Path, postgres_database: str, in_the_way: str
+) -> None:
+    source = renamed_once(tmp_path)
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute(f"CREATE {in_the_way} shop.b AS SELECT 5 AS id")
+    with pytest.raises(OlrPgError, match="5147"):
+        run_once(source, postgres_database, ["*"], ddl={"drop-table": "follow"})
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == [{"ID": 1, "NAME": "old"}]
+        connection.execute(f"DROP {in_the_way} shop.b")
+    run_once(source, postgres_database, ["*"])
+    check(source, postgres_database, "B", "KEPT")
+
+
+def test_what_is_noted_of_the_target_table_goes_with_it(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    table = source.create("A", {"ID": NUMBER}, partitions=2)
+    source.create("CHILD", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.insert("CHILD", 1)
+    source.rename("A", "B")
+    assert source.session.ddl.truncate_partition(table, 0)
+    source.insert("B", 2)
+    source.finish()
+    first = f"sys_p{table.segments[0].obj}"
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute("CREATE TABLE shop.a (id numeric PRIMARY KEY) PARTITION BY LIST (id)")
+        connection.execute(f"CREATE TABLE shop.a_{first} PARTITION OF shop.a DEFAULT")
+        connection.execute("CREATE TABLE shop.child (id numeric PRIMARY KEY REFERENCES shop.a)")
+        connection.execute("CREATE TABLE shop.other (id numeric PRIMARY KEY)")
+    run_once(source, postgres_database, ["*"], triggers="disable")
+    with psycopg.connect(postgres_database) as connection:
+        assert tables_of(connection) == [f"b_{first}", "child", "other"]
+        assert [row["ID"] for row in rows_of(connection, "B")] == [2]
+        noted = connection.execute("SELECT definition FROM olr_pg.set_aside").fetchall()
+        assert noted == [("FOREIGN KEY (id) REFERENCES shop.b(id)",)]
