@@ -7,8 +7,8 @@ appliers of the targets restart with the table in their list. The target's ledge
 table that was loaded without rows as of that commit. The handover of loads then delivers every
 change to it once; the other tables skip what they already have.
 
-The new name of a renamed table is recorded in the same way. Its target is the table of the old name,
-which the applier renames at its place among the changes (`applier.stopped.renaming`).
+The new name of a renamed table is recorded in the same way. Its target is the table of the old
+name, which the applier renames at its place among the changes (`applier.stopped.renaming`).
 
 The table is not in the dictionary snapshot. Its definition is rebuilt from the stored dictionary
 changes (`dictionary.change_history`).
