@@ -98,6 +98,16 @@ class WaitingRows:
                 self._put(view)
         return first
 
+    def flush(self) -> None:
+        """Write what was appended and waits for more: later failures do not reach it then.
+
+        Raises:
+            OlrPgError: `WaitingUse.unwritable`.
+        """
+        with self._lock:
+            if self._together:
+                self._flush()
+
     def _flush(self) -> None:
         together, self._together = self._together, bytearray()
         self._put(memoryview(together))
@@ -124,9 +134,7 @@ class WaitingRows:
             OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable`, at the first time.
         """
         assert first + len(out) <= self.size, "nobody asks for what was not appended"
-        with self._lock:
-            if self._together:
-                self._flush()
+        self.flush()
         at = 0
         while at < len(out):
             number = bisect_right(self._starts, first + at) - 1

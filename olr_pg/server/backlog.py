@@ -1,13 +1,16 @@
 """The backlog: ready transactions on disk that one target has not taken while others go on.
 
-Transactions are collected in memory until they make a segment, which then goes into a file of its
-own; a segment is read back when everything before it was taken. The files belong to one run of
-replication: a restart decodes again what they held, and removes them.
+Transactions are collected in memory until they make a segment, which then goes to disk
+(`files.waiting_rows`). A segment is read back when everything before it was taken. The segments
+belong to one run of replication: a restart decodes again what they held.
+
+Many segments share a file, whose room on disk is free once all of them are taken. A new file is
+begun at a sixteenth of what waits: so a long backlog takes some dozens of file descriptors, and
+little more room than its transactions need.
 """
 
 from __future__ import annotations
 
-import mmap
 import pickle
 import time
 from collections import deque
@@ -15,10 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.durable import removed_on_failure
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.owned import remove_plain
-from olr_pg.files.sealed import SealedReader, is_sealed, row_file
+from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
@@ -26,23 +28,40 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENT_BYTES: Final = 4 << 20
-"""Of a segment, about: large against a file's cost, small in memory."""
+"""Of a segment, about: large against what reading it costs, small in memory."""
 
-_MAPPED_BYTES: Final = 16 << 20
-"""From this size on a segment is one large transaction, which is mapped instead of read."""
+_LARGE_BYTES: Final = 16 << 20
+"""From this size on a segment is one large transaction, of which parts are read."""
+
+_FILE_BYTES_MIN: Final = 16 << 20
+_FILE_PART: Final = 16
+"""A new file is begun when the last one has this part of the bytes that wait."""
 
 AGAIN_SECONDS: Final = 1.0
 """How long a disk that has taken nothing is left alone."""
 
-_SIZE_BYTES: Final = 8
-_SUFFIX: Final = ".ready"
+_WAITING: Final = WaitingUse("ready-", Code.BACKLOG_UNWRITABLE, Code.BACKLOG_UNREADABLE)
+_EARLIER: Final = "*.ready"
+"""The files of earlier versions, which had names."""
 
 _log = structlog.get_logger(__name__)
 
 
 class _Segment(NamedTuple):
-    path: Path
-    size: int
+    """Transactions in a file: the pickled heads from `first` on, then their messages."""
+
+    rows: WaitingRows
+    first: int
+    heads: int
+    messages: int
+
+    def read(self) -> list[ReadyRun]:
+        heads = self.rows.read(self.first, self.heads)
+        columns, first, message_first, order, view = pickle.loads(heads)  # noqa: S301 - ours
+        at = self.first + self.heads
+        messages = _Messages(self.rows, at, self.messages)
+        blob = messages if self.messages >= _LARGE_BYTES else messages.read(0, self.messages)
+        return [whole(ReadyBatch(columns, first, message_first, blob, order, view))]
 
 
 class Backlog:
@@ -51,9 +70,9 @@ class Backlog:
     Not to be used from several threads at once: the queue has the lock.
 
     Args:
-        directory: of the files, for nothing else; made when first needed. What an earlier process
+        directory: of the files, for nothing else; made when first needed. What an earlier version
             left there is removed.
-        bytes_max: of all files.
+        bytes_max: of all transactions.
 
     Attributes:
         transactions: how many it holds.
@@ -66,11 +85,11 @@ class Backlog:
         self._segments: deque[_Segment] = deque()
         self._open: list[ReadyRun] = []
         self._open_bytes = 0
-        self._made = 0
+        self._file: WaitingRows | None = None
         self._again_at = 0.0
         self.transactions = 0
         self.size = 0
-        for left in directory.glob(f"*{_SUFFIX}"):
+        for left in directory.glob(_EARLIER):
             remove_plain(left)
 
     def has_room(self, size: int) -> bool:
@@ -107,91 +126,59 @@ class Backlog:
         if not self._segments:
             found, self._open, self._open_bytes = self._open, [], 0
         else:
-            found = _read(self._segments.popleft())
+            found = self._segments.popleft().read()
         self.transactions -= sum(map(len, found))
         self.size -= sum(run.cost for run in found)
         return found
 
     def clear(self) -> None:
         """Forget all of them."""
-        for segment in self._segments:
-            remove_plain(segment.path)
         self._segments.clear()
+        self._file = None
         self._open = []
         self._open_bytes = self.transactions = self.size = 0
 
     def _write(self) -> bool:
         """Put what is collected into a file; False where the disk does not take it."""
-        path = self._directory / f"{self._made}{_SUFFIX}"
         batch = joined(self._open).alone()
         heads = pickle.dumps(
             (batch.columns, batch.first, batch.message_first, batch.order, batch.view)
         )
+        size = int(batch.first[-1])
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with removed_on_failure(path), row_file(path) as file:
-                file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
-                file.write(heads)
-                size = int(batch.first[-1])
-                for at in range(0, size, SEGMENT_BYTES):
-                    file.write(batch.part(at, min(at + SEGMENT_BYTES, size)))
-        except OSError as error:
+            rows = self._file_with_room()
+            first = rows.append(heads)
+            for at in range(0, size, SEGMENT_BYTES):
+                rows.append(batch.part(at, min(at + SEGMENT_BYTES, size)))
+            rows.flush()
+        except OlrPgError as error:
+            self._file = None  # it may have a part of the segment
             if not self._again_at:
-                reason = OlrPgError(Code.BACKLOG_UNWRITABLE, system_reason(error), file=str(path))
-                _log.warning("ready transactions cannot be put on disk", error=reason)
+                _log.warning("ready transactions cannot be put on disk", error=error)
             self._again_at = time.monotonic() + AGAIN_SECONDS
             return False
         self._again_at = 0.0
-        self._made += 1
-        self._segments.append(_Segment(path, self._open_bytes))
+        self._segments.append(_Segment(rows, first, len(heads), size))
         self._open, self._open_bytes = [], 0
         return True
 
+    def _file_with_room(self) -> WaitingRows:
+        """Return the file that the next segment goes to.
 
-def _read(segment: _Segment) -> list[ReadyRun]:
-    try:
-        data = _bytes_of(segment)
-        segment.path.unlink()
-        start = _bytes(data, 0, _SIZE_BYTES)
-        at = _SIZE_BYTES + int.from_bytes(start, "little")
-        heads = pickle.loads(_bytes(data, _SIZE_BYTES, at))  # noqa: S301 - this process wrote it
-    except OSError as error:
-        raise _unreadable(segment.path, error) from error
-    columns, first, message_first, order, view = heads
-    blob = data[at:] if isinstance(data, memoryview) else _SealedMessages(segment.path, data, at)
-    return [whole(ReadyBatch(columns, first, message_first, blob, order, view))]
+        Raises:
+            OlrPgError: 4041, it cannot be made.
+        """
+        if self._file is None or self._file.size > max(_FILE_BYTES_MIN, self.size // _FILE_PART):
+            self._file = WaitingRows(_WAITING, self._directory)
+        return self._file
 
 
-def _bytes_of(segment: _Segment) -> memoryview | SealedReader:
-    """Return the bytes; those of one large transaction stay outside of memory."""
-    is_large = segment.size >= _MAPPED_BYTES
-    if is_sealed(segment.path):
-        sealed = SealedReader(segment.path)
-        return sealed if is_large else memoryview(sealed.read(0, sealed.size))
-    with segment.path.open("rb") as file:
-        if is_large:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return memoryview(file.read())
+class _Messages:
+    """The messages of a large segment, a `transactions.waiting_storage.StoredBytes`."""
 
-
-def _bytes(data: memoryview | SealedReader, first: int, end: int) -> memoryview | bytes:
-    return data[first:end] if isinstance(data, memoryview) else data.read(first, end - first)
-
-
-def _unreadable(path: Path, error: OSError) -> OlrPgError:
-    return OlrPgError(Code.BACKLOG_UNREADABLE, system_reason(error), file=str(path))
-
-
-class _SealedMessages:
-    """The messages of an encrypted segment, a `transactions.waiting_storage.StoredBytes`."""
-
-    def __init__(self, path: Path, sealed: SealedReader, first: int) -> None:
-        self._path, self._sealed, self._first = path, sealed, first
-
-    @property
-    def size(self) -> int:
-        """How many bytes they are."""
-        return self._sealed.size - self._first
+    def __init__(self, rows: WaitingRows, first: int, size: int) -> None:
+        self._rows, self._first = rows, first
+        self.size = size
 
     def read(self, first: int, size: int) -> memoryview:
         """Read some of them.
@@ -199,7 +186,4 @@ class _SealedMessages:
         Raises:
             OlrPgError: 4042, they are not what was written.
         """
-        try:
-            return memoryview(self._sealed.read(self._first + first, size))
-        except OSError as error:
-            raise _unreadable(self._path, error) from error
+        return self._rows.read(self._first + first, size)

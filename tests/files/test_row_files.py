@@ -25,7 +25,6 @@ ROWS: Final = {
     "files/waiting_rows.py": "a file without a name; each piece is encrypted",
     "oracle/vault.py": "copies of archived logs",
     "replicator/recovery/image_files.py": "what open transactions changed; the manifest has no row",
-    "server/backlog.py": "ready transactions",
 }
 """Through `files.sealed`."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import os
 import random
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +17,6 @@ from olr_pg.server.backlog import Backlog
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.server.test_queue import transaction, xids_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROOM = 4 * (TRANSACTION_BYTES + 200)
 
@@ -111,15 +111,71 @@ def test_a_disk_that_is_full_is_not_tried_all_the_time(
     assert list(dict.fromkeys(xids)) == list(range(200))
 
 
-def test_a_file_that_is_gone_ends_the_run_before_what_comes_behind(
+def test_a_damaged_file_ends_the_run_before_what_comes_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
-    queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 1 << 30))
+    backlog = Backlog(tmp_path, 1 << 30)
+    queue = ReadyQueue(1, 10**9, backlog)
     assert queue.offer(joined([transaction(xid, 50, 100 + xid) for xid in range(40)])) == 40
-    min(tmp_path.iterdir(), key=lambda path: int(path.stem)).unlink()
+    oldest = backlog._segments[0]
+    file = Path(f"/proc/self/fd/{oldest.rows._handle}")
+    with file.open("r+b") as stream:
+        stream.seek(oldest.first)
+        stream.write(bytes(oldest.heads))
     assert xids_of(queue.take(2).framed) == [0, 0]
     with pytest.raises(OlrPgError) as caught:
         queue.take(2)
     assert caught.value.code == 4042
     assert queue.closed
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3])
+def test_what_the_disk_has_taken_outlives_what_it_does_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
+    monkeypatch.setattr("olr_pg.server.backlog.AGAIN_SECONDS", 0.0)
+    write, refused = os.pwrite, 0
+    calls = itertools.count()
+
+    def pwrite(file: int, data: memoryview, at: int) -> int:
+        nonlocal refused
+        if room <= next(calls) < room + 2:
+            refused += 1
+            raise OSError(errno.ENOSPC, "no room")
+        return write(file, data, at)
+
+    monkeypatch.setattr("olr_pg.files.waiting_rows.os.pwrite", pwrite)
+    queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 1 << 30))
+    series = joined([transaction(xid, 50 + xid, 100 + xid) for xid in range(100)])
+    while series:
+        _, series = series.cut(queue.offer(series))
+    xids = []
+    while (messages := queue.take(1000)).messages:
+        xids += xids_of(messages.framed)
+    assert list(dict.fromkeys(xids)) == list(range(100))
+    assert refused == 2
+
+
+def test_a_file_is_free_once_all_of_it_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
+    monkeypatch.setattr("olr_pg.server.backlog._FILE_BYTES_MIN", 4 * ROOM)
+    before = _open_files(tmp_path)
+    backlog = Backlog(tmp_path, 1 << 30)
+    most = 0
+    for xid in range(400):
+        assert backlog.append(transaction(xid, 50, 100 + xid)) == 1
+        most = max(most, _open_files(tmp_path))
+    assert 4 < most - before < 40
+    while backlog.pop():
+        pass
+    assert _open_files(tmp_path) <= before + 1
+
+
+def _open_files(directory: Path) -> int:
+    """Count the files in a directory that this process has open, also those without a name."""
+    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return sum(str(link.readlink()).startswith(str(directory)) for link in links)
