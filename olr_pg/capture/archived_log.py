@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from olr_pg.errors import OlrPgError
     from olr_pg.redo.header import LogHeader
 
 
@@ -65,11 +66,16 @@ class ArchivedLog:
 
 
 class AbsentLog(NamedTuple):
-    """A log that the source has archived, but without a copy that can be read here."""
+    """A log that the source has archived, but without a copy that can be read here.
+
+    Attributes:
+        problem: why the listed copies cannot be read yet; None if no copy is listed.
+    """
 
     position: LogPosition
     first_scn: int
     next_scn: int
+    problem: OlrPgError | None = None
 
 
 class Reached(NamedTuple):

@@ -68,7 +68,10 @@ class LogStream:
 
     @property
     def readable(self) -> tuple[ArchivedLog, ...]:
-        """The logs of each thread before its first gap; later logs must wait for the gap."""
+        """The logs of each thread before its first gap; later logs must wait for the gap.
+
+        A growing log whose rest is missing is readable as far as it was read.
+        """
         first_missing: dict[int, tuple[int, int]] = {}
         for gap in self.gaps:
             first_missing.setdefault(gap.thread, (gap.resetlogs_id, gap.first_sequence))
@@ -76,7 +79,7 @@ class LogStream:
             log
             for log in self.logs
             if (missing := first_missing.get(log.position.thread)) is None
-            or (log.position.resetlogs_id, log.position.sequence) < missing
+            or (log.position.resetlogs_id, log.position.sequence, not log.grows) < (*missing, True)
         )
 
     def with_gaps(self, more: Iterable[Gap]) -> LogStream:

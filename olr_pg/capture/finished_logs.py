@@ -48,7 +48,18 @@ class DecodedLogs:
 
     def read_up_to(self, position: LogPosition, block: int) -> None:
         """Record that a growing log has been decoded up to an LWN group."""
+        self._turn_to(position)
         self._begun[position.thread] = position, block
+
+    def _turn_to(self, position: LogPosition) -> None:
+        """Record the begun log as decoded if its thread continues in a new incarnation.
+
+        The log was read up to the RESETLOGS; otherwise the new incarnation would still wait
+        (`capture.wanted_logs`).
+        """
+        begun, _ = self._begun.get(position.thread, (position, 0))
+        if begun.resetlogs_id < position.resetlogs_id:
+            self.add(begun)
 
     def expect(self, logs: Iterable[ArchivedLog]) -> None:
         """Record with which log decoding of each thread begins, if it is not known yet.
@@ -87,6 +98,7 @@ class DecodedLogs:
 
     def add(self, position: LogPosition) -> None:
         """Record that a log has been decoded."""
+        self._turn_to(position)
         if position == self._begun.get(position.thread, (None, 0))[0]:
             del self._begun[position.thread]
         before = position._replace(sequence=position.sequence - 1)

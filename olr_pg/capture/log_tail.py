@@ -57,6 +57,7 @@ class LogTail:
         end: the block after the last LWN group that was read.
         scn: later redo has this SCN or a higher one.
         is_lost: whether the file was reused before everything was read.
+        is_archived: whether an archived copy was found; it is read instead.
         problem: the error because of which the rest of a closed log cannot be read.
     """
 
@@ -65,6 +66,7 @@ class LogTail:
         self.end = FIRST_DATA_BLOCK
         self.scn = header.first_scn
         self.is_lost = False
+        self.is_archived = False
         self.problem: OlrPgError | None = None
         self._verify_seconds = verify_seconds
         self._unverified: _Unverified | None = None

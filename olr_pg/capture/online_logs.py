@@ -325,23 +325,29 @@ class OnlineLogs:
         """
         self._wanted = _Wanted(scn, frozenset(log.position for log in scan.logs))
         self.poll(all_headers=True)
+        for position in self._wanted.archived:
+            if position in self._tails:
+                self._tails[position].is_archived = True
         self._forget()
         self._note_lost()
         own = self._unarchived()
-        here = {log.position for log in own}
+        whole = {log.position for log in own if not log.grows}
+        # The archived copy of what was read online is late for nobody.
+        late = [one.problem for one in scan.absent if one.position in whole]
+        unusable = [problem for problem in scan.unusable if problem not in late]
         return replace(
             scan,
             logs=tuple(sorted([*scan.logs, *own], key=lambda log: log.position)),
-            unusable=(*scan.unusable, *self._problems()),
-            absent=tuple(one for one in scan.absent if one.position not in here),
+            unusable=(*unusable, *self._problems()),
+            absent=tuple(one for one in scan.absent if one.position not in whole),
         )
 
     def _unarchived(self) -> list[ArchivedLog]:
         found = []
         wanted = [
             tail
-            for position, tail in sorted(self._tails.items())
-            if position not in self._wanted.archived and not tail.is_lost
+            for _, tail in sorted(self._tails.items())
+            if not tail.is_archived and not tail.is_lost
         ]
         for thread, of_thread in groupby(wanted, key=lambda tail: tail.position[:2]):
             archived = [at for at in self._wanted.archived if at[:2] == thread]
@@ -359,8 +365,8 @@ class OnlineLogs:
             for group in self._groups
             if group.problem is not None and group.problem.code in _UNREAD
         ]
-        for position, tail in sorted(self._tails.items()):
-            if tail.problem is not None and position not in self._wanted.archived:
+        for _, tail in sorted(self._tails.items()):
+            if tail.problem is not None and not tail.is_archived:
                 problems.append(tail.problem)
         return problems
 
@@ -379,13 +385,14 @@ class OnlineLogs:
             if any(other > position and other[:2] == position[:2] for other in here):
                 tail.is_lost = True
         for position, tail in self._tails.items():
-            if tail.is_lost and position not in self._wanted.archived:
+            if tail.is_lost and not tail.is_archived:
                 _log.debug("the online log was used again", sequence=position.sequence)
 
     def _forget(self) -> None:
         """Delete the copies of logs that are no longer needed."""
         for position, tail in list(self._tails.items()):
-            over = tail.is_whole or tail.is_lost or position in self._wanted.archived
-            if over and tail.scn < self._wanted.scn:
+            over = tail.is_whole or tail.is_lost or tail.is_archived
+            # As long as its archived copy is listed: that may still be on its way.
+            if over and tail.log.next_scn <= self._wanted.scn:
                 tail.remove()
                 del self._tails[position]

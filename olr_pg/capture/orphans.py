@@ -74,11 +74,18 @@ def follow_resetlogs(
     return replace(scan, logs=tuple(without_orphans(scan.logs, ends)), absent=(*scan.absent, *lost))
 
 
+def extent(log: ArchivedLog) -> tuple[int, bool, int]:
+    """Return the sort key of a thread's logs by how far they reach; a whole log is last."""
+    return log.header.sequence, not log.grows, log.blocks
+
+
 def lost_ends(
     logs: Iterable[ArchivedLog], ends: Mapping[int, int], scn: int = 0
 ) -> list[AbsentLog]:
     """Return what is missing after a thread's last log, if its incarnation continues after that
     log.
+
+    If a log was still growing when its file was cleared or copied, its own rest is missing.
 
     The logs do not show whether the thread was closed, so it is assumed to be open.
 
@@ -91,11 +98,13 @@ def lost_ends(
         end = ends.get(log.header.resetlogs_id)
         if end is not None and scn < end and log.header.first_scn < end:
             key = log.header.resetlogs_id, log.header.thread
-            last[key] = max(last.get(key, log), log, key=lambda one: one.header.sequence)
+            last[key] = max(last.get(key, log), log, key=extent)
     lost = []
     for (resetlogs_id, _), log in sorted(last.items()):
         end = ends[resetlogs_id]
-        if log.next_scn + _QUIET_SCNS < end:
-            position = log.position._replace(sequence=log.header.sequence + 1)
+        # Behind what was read of a log there may be more at each SCN.
+        quiet, following = (0, 0) if log.grows else (_QUIET_SCNS, 1)
+        if log.next_scn + quiet < end:
+            position = log.position._replace(sequence=log.header.sequence + following)
             lost.append(AbsentLog(position, log.next_scn, end))
     return lost

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces, files_at
-from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
+from olr_pg.capture.orphans import extent, follow_resetlogs, incarnations_of
 from olr_pg.dictionary.table_list import query_tables
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class OfflineDatabase:
         for log in logs:
             key = log.header.resetlogs_id, log.header.thread
             known = self._newest.get(key)
-            if known is None or known.header.sequence < log.header.sequence:
+            if known is None or extent(known) < extent(log):
                 self._newest[key] = log
 
     def current_scn(self) -> None:

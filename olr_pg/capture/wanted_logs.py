@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.capture.continuity import Gap, LogStream, join_logs
+from olr_pg.capture.orphans import ends_of, incarnations_of
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import MAX_SCN
 
@@ -88,8 +89,34 @@ def wanted_stream(
     read.update((t, last) for t in threads if (last := decoded.newest(t)) is not None)
     ahead = [gap for gap in stream.gaps if not _is_passed(gap, stream.logs, scn, read)]
     return LogStream(stream.logs, tuple(ahead)).with_gaps(
-        [*_gaps_behind(read, stream.logs), *absent_gaps(scan, scn, reached, decoded)]
+        [
+            *_gaps_behind(read, stream.logs),
+            *absent_gaps(scan, scn, reached, decoded),
+            *_unfinished(stream.logs, scn, read),
+        ]
     )
+
+
+def _unfinished(
+    logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
+) -> list[Gap]:
+    """Return gaps for growing logs that were not read up to the RESETLOGS of their incarnation.
+
+    Their files have been cleared, so their rest comes from the archived copies.
+
+    Args:
+        scn: redo that ends at or before it is not needed.
+        read: the last log of each thread that was read to its end.
+    """
+    ends = ends_of(incarnations_of(logs))
+    gaps = []
+    for log in logs:
+        at, end = log.position, ends.get(log.header.resetlogs_id)
+        if not log.grows or end is None or end <= scn or log.next_scn >= end:
+            continue
+        if at.thread not in read or at > read[at.thread]:
+            gaps.append(Gap(at.resetlogs_id, at.thread, at.sequence, at.sequence, log.next_scn))
+    return gaps
 
 
 def _is_passed(
@@ -129,19 +156,20 @@ def absent_gaps(
 
     `check_beginning` handles logs before the oldest log of a thread. It also handles, for a thread
     without any log here, those that end before decoding starts: at `scn`, or at the oldest log of
-    all.
+    all. A log whose listed copy may still arrive is always a gap, because decoding may have to
+    start with it.
     """
     oldest: dict[int, LogPosition] = {}
     for log in scan.logs:
         oldest.setdefault(log.header.thread, log.position)
     start = scn or min((log.header.first_scn for log in scan.logs), default=MAX_SCN)
     gaps = []
-    for position, first_scn, next_scn in scan.absent:
+    for position, first_scn, next_scn, problem in scan.absent:
         thread = position.thread
         mark = reached.get(thread)
         read = decoded.newest(thread) or (None if mark is None else mark.log)
-        behind = read or oldest.get(thread)
-        if next_scn > start if behind is None else position > behind:
+        behind = read or (None if problem else oldest.get(thread))
+        if next_scn > (scn if problem else start) if behind is None else position > behind:
             sequence = position.sequence
             gaps.append(Gap(position.resetlogs_id, thread, sequence, sequence, first_scn))
     return gaps

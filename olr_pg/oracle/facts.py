@@ -50,6 +50,8 @@ class CurrentDatabase(NamedTuple):
 
 def read_facts(connection: Connection) -> CurrentDatabase:
     """Read the properties of the container that the connection is in."""
+    # Before all else: if a RESETLOGS intervenes, the next look at the incarnations shows it.
+    incarnations = read_incarnations(connection)
     is_cdb_release = (connection.dialect.server_version_info or ()) >= FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
     columns = [column for column in DATABASE.c if column.name not in left_out]
@@ -63,7 +65,6 @@ def read_facts(connection: Connection) -> CurrentDatabase:
     )
     values = {str(row[0]): str(row[1]) for row in connection.execute(settings)}
     con_id, con_name = read_container(connection) if row.get("CDB") == "YES" else (0, None)
-    incarnations = read_incarnations(connection)
     dbid = int(row["DBID"])
     database = Database(
         name=row["NAME"],

@@ -25,7 +25,7 @@ from olr_pg.oracle.online_groups import online_groups
 from olr_pg.oracle.source_containers import ContainerDatabases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -298,16 +298,16 @@ class LiveDatabase:
             for watch, chosen in zip(self._unlogged, self._chosen(), strict=True):
                 watch.look(chosen)
         self._take_from_vault(scn)
-        unusable = self._open(listing.copies)
+        problems = self._open(listing.copies)
         if self._vault is not None:
             self._vault.remove_confirmed()
         # A standby may call every thread closed.
         return LogScan(
             self._found(),
             (),
-            tuple(unusable),
+            tuple(problems.values()),
             listing.opened or None,
-            absent=self._absent(listing),
+            absent=self._absent(listing, problems),
         )
 
     def _chosen(self) -> list[tuple[Table, ...]]:
@@ -372,6 +372,17 @@ class LiveDatabase:
         return self._online is not None and self._online.poll()
 
     def _list(self, connection: Connection, scn: int) -> _Listing:
+        """List the threads, the incarnations and the logs; repeat if a RESETLOGS intervened.
+
+        Otherwise orphaned redo would be read as valid, or a log that RESETLOGS archived would be
+        missing from the list.
+        """
+        listing = self._list_once(connection, scn)
+        while read_incarnations(connection) != self._facts.incarnations:
+            listing = self._list_once(connection, scn)
+        return listing
+
+    def _list_once(self, connection: Connection, scn: int) -> _Listing:
         # First the threads: what is closed now has no log that the list does not have. The copies
         # behind the logs: what is archived meanwhile is not missing. At last the threads again:
         # one that opened meanwhile may have committed before the end of what is listed.
@@ -421,13 +432,15 @@ class LiveDatabase:
                 del self._logs[position]
                 self._keep(position, log)
 
-    def _open(self, listed: dict[tuple[int, int, int], list[ListedLog]]) -> list[OlrPgError]:
+    def _open(
+        self, listed: dict[tuple[int, int, int], list[ListedLog]]
+    ) -> dict[tuple[int, int, int], OlrPgError]:
         """Open listed logs that are not known or whose file has disappeared; return the errors of
         those that cannot be opened.
 
         If a log cannot be opened, later logs of the same thread are not opened either.
         """
-        unusable: list[OlrPgError] = []
+        problems: dict[tuple[int, int, int], OlrPgError] = {}
         self._blocked = {}
         asked = set[tuple[int, int, int]]()
         for position, copies in listed.items():
@@ -444,23 +457,31 @@ class LiveDatabase:
                 if known is not None:
                     # It was cleaned up since; who has not read it yet will say so.
                     continue
-                unusable.append(error)
+                problems[position] = error
                 self._blocked.setdefault(position[1], position)
                 continue
             self._keep(position, log)
         if self._vault is not None:
             self._vault.drop_unwanted(asked)
-        return unusable
+        return problems
 
-    def _absent(self, listing: _Listing) -> tuple[AbsentLog, ...]:
-        """Return the logs without any copy: neither listed, nor known, nor in the vault."""
+    def _absent(
+        self, listing: _Listing, problems: Mapping[tuple[int, int, int], OlrPgError]
+    ) -> tuple[AbsentLog, ...]:
+        """Return the logs without a usable copy: not known and not in the vault.
+
+        Args:
+            problems: the errors of listed copies that cannot be used.
+        """
         dbid = self._facts.dbid
         absent = []
         for position, (first_scn, next_scn) in sorted(listing.archived.items()):
             end = self._lineage.end_of(position[0])
-            is_here = position in listing.copies or position in self._logs
+            problem = problems.get(position)
+            is_here = problem is None and (position in listing.copies or position in self._logs)
             if not is_here and (end is None or first_scn < end):
-                absent.append(AbsentLog(LogPosition(*position, dbid), first_scn, next_scn))
+                place = LogPosition(*position, dbid)
+                absent.append(AbsentLog(place, first_scn, next_scn, problem))
         return tuple(absent)
 
     def _forget_below(self, scn: int) -> None:

@@ -286,7 +286,7 @@ def whole_stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
     ends = ends_of(incarnations_of(logs))
     lost = [
         Gap(place.resetlogs_id, place.thread, place.sequence, place.sequence, scn)
-        for place, scn, _ in lost_ends(logs, ends)
+        for place, scn, *_ in lost_ends(logs, ends)
     ]
     return join_logs(without_orphans(logs, ends), database).with_gaps(lost)
 

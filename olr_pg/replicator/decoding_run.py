@@ -291,7 +291,7 @@ class DecodingRun:
         logs = self._incarnations.readable(sorted(logs, key=lambda log: log.header.first_scn))
         missing = [*(gap.as_error() for gap in stream.gaps), *self._incarnations.reasons()]
         if not logs:
-            if missing and self._parts.once:
+            if missing and self._parts.once and not self._more_is_coming:
                 raise missing[0]
             self._note_waiting(scan, missing)
         elif str(self._held_up) not in map(

@@ -61,3 +61,15 @@ def test_a_log_before_the_resetlogs_is_missed(any_log: ArchivedLog) -> None:
 def test_nothing_is_missed_where_the_last_log_reaches_the_resetlogs(any_log: ArchivedLog) -> None:
     assert not lost_ends([log_of(any_log, OLD, 1, 100, 248)], {OLD: 250})
     assert not lost_ends([log_of(any_log, OLD, 1, 100, 200)], {OLD: 250}, scn=250)
+
+
+def test_the_rest_of_a_log_that_was_half_read_is_missed_whatever_its_scn(
+    any_log: ArchivedLog,
+) -> None:
+    half = replace(log_of(any_log, OLD, 1, 100, 249), grows=True)
+    whole = log_of(any_log, OLD, 1, 100, 249)
+    (lost,) = lost_ends([half], {OLD: 250})
+    assert (lost.position.sequence, lost.first_scn) == (1, 249)
+    assert not lost_ends([half, whole], {OLD: 250})
+    assert not lost_ends([whole, half], {OLD: 250})
+    assert not lost_ends([replace(half, header=replace(half.header, next_scn=250))], {OLD: 250})

@@ -269,6 +269,10 @@ class OracleState:
 
     def open_resetlogs(self, scn: int, resetlogs: int, activation: int) -> None:
         """Recover the database to `scn` and open it with RESETLOGS."""
+        with self.catalogue.alone():
+            self._open_resetlogs(scn, resetlogs, activation)
+
+    def _open_resetlogs(self, scn: int, resetlogs: int, activation: int) -> None:
         number = len(self.catalogue.rows('SELECT 1 FROM SYS."V$DATABASE_INCARNATION"')) + 1
         self.catalogue.update(
             'UPDATE SYS."V$DATABASE_INCARNATION" SET "STATUS" = \'PARENT\''

@@ -26,25 +26,13 @@ if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.server import StandIn
 
 
-LATE_BEHIND_RESETLOGS = (
-    "open defect: where the database is opened with RESETLOGS soon after the run began to read its"
-    " online logs over a transport, the run may end with OLR-02014 (docs/online-redo.md)"
-)
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "threads"),
     [
         pytest.param("bfile", SHORT, 1, id="bfile"),
         pytest.param("sftp", SHORT, 1, id="sftp"),
         pytest.param("command", SHORT, 1, id="command"),
-        pytest.param(
-            "bfile",
-            replace(SHORT, resetlogs_seconds=0.3),
-            1,
-            id="resetlogs",
-            marks=pytest.mark.xfail(reason=LATE_BEHIND_RESETLOGS, strict=False),
-        ),
+        pytest.param("bfile", replace(SHORT, resetlogs_seconds=0.3), 1, id="resetlogs"),
         pytest.param("sftp", SHORT, 2, id="threads"),
     ],
 )
