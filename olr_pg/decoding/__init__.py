@@ -1,1 +1,1 @@
-"""Decoding one split of a log: what a Spark task does, and what it needs to know."""
+"""Decodes splits of logs: the work of a Spark task, and the data that it needs."""

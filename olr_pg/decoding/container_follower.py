@@ -1,4 +1,4 @@
-"""The tables of one container as its dictionary moves on; see `decoding.dictionary_follower`."""
+"""Follows the dictionary changes of one container's tables; see `decoding.dictionary_follower`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Version(NamedTuple):
-    """A table's definition from an SCN on; None = the table is gone.
+    """A table's definition from an SCN on; None if the table no longer exists.
 
     Attributes:
         root: the number of its name: OBJ# of the first table that had it, where this one was
@@ -51,7 +51,9 @@ class Version(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Tables by what statements name them by: OBJ# of theirs or of a partition, owner and name."""
+    """Indexes of tables by the keys that statements use: their own OBJ#, that of a partition, or
+    owner and name.
+    """
 
     by_number: dict[int, int]
     by_name: dict[tuple[str, str], int]
@@ -66,22 +68,22 @@ class _Places(NamedTuple):
 
 
 class ContainerFollower:
-    """Keeps the versions of a container's tables, which it knows by OBJ#.
+    """Keeps the versions of a container's tables, by OBJ#.
 
     Args:
-        snapshot: the dictionary to begin with; of one container.
-        record: is given every transaction that changed something, before it takes effect: to make
-            it durable; None: nobody.
-        filters: which columns and operations are left out.
-        tell: is given what a table's change means, and whether the table ends with it without
-            anyone knowing how.
+        snapshot: the initial dictionary, of one container.
+        record: receives every transaction with changes before it takes effect, to make it durable;
+            or None.
+        filters: the filters of columns and operations.
+        tell: receives the meaning of a table's change, and whether the table ends because the
+            effect of the change is unknown.
         take: see `decoding.new_tables.Take`.
 
     Attributes:
-        snapshot_scn: of the dictionary that it began with.
-        followed: the SYS tables whose rows it wants.
+        snapshot_scn: of the initial dictionary.
+        followed: the SYS tables whose rows it needs.
         versions: of tables that changed, by OBJ#.
-        done: the commit of the last transaction that was taken.
+        done: the commit of the last processed transaction.
 
     Clients and targets know tables by name. A name is known here by the number of its first table
     (`_roots` has that of each later one), or by one of its own, where a table got it that had
@@ -148,16 +150,16 @@ class ContainerFollower:
     def take(
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> dict[int, Version]:
-        """Take a committed transaction of this container; none that was taken comes again.
+        """Process a committed transaction of this container; each transaction is passed only once.
 
         Args:
-            rest: the transactions that committed behind it, as far as they are known.
+            rest: the known transactions that committed after it.
 
         Returns:
             The new versions, by OBJ#.
 
         Raises:
-            OlrPgError: 3070, 3005, rows of SYS tables that cannot be.
+            OlrPgError: 3070, 3005, invalid rows of SYS tables.
         """
         if transaction.order <= self.done:
             return {}
@@ -307,13 +309,15 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         statements: Sequence[Statement],
     ) -> Version:
-        """Take a table out of the recycle bin, before another one has taken its place."""
+        """Restore a table from the recycle bin, before another table has replaced it."""
         del self._gone[table.full_name]
         self._tell(obj, transaction, flashed_back(table, statements), table)
         return Version(transaction.commit_scn, table)
 
     def _is_name_known(self, table: Table) -> bool:
-        """Tell whether another table had the name: its target and its ledger are that one's."""
+        """Tell whether another table had the name, so that its target and ledger belong to that
+        table.
+        """
         return any(
             other.obj != table.obj and other.full_name == table.full_name
             for other in self._first.values()
@@ -322,9 +326,10 @@ class ContainerFollower:
     def _of_new_table(
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[Statement]:
-        """Yield the statements that may have made a table that nobody knew: by name, not number.
+        """Yield the statements that may have created an unknown table, which identify it by name,
+        not number.
 
-        Its rows of SYS tables may be of a recursive transaction, which commits before.
+        Its rows of SYS tables can belong to a recursive transaction, which commits earlier.
         """
         yield from transaction.statements
         for later in rest:
@@ -345,7 +350,7 @@ class ContainerFollower:
     def _end(
         self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]
     ) -> Version | None:
-        """End the table with a DDL whose effect nobody tells."""
+        """End the table because of a DDL whose effect is unknown."""
         ending = [statement for statement in statements if statement.command in ROW_COMMANDS]
         if not ending:
             return None
@@ -379,7 +384,9 @@ class ContainerFollower:
         self._tell_all(first, event, ends)
 
     def _join(self, obj: int) -> Table | None:
-        """Build a table as it is now, under the name that it has among those of all containers."""
+        """Return the current definition of a table, under its name among the tables of all
+        containers.
+        """
         assert self._dictionary is not None
         table = self._dictionary.table(obj)
         return None if table is None else self._names.qualify(table)
@@ -396,7 +403,7 @@ class ContainerFollower:
     def _later_statements(
         self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> list[Statement]:
-        """Find the statement whose recursive transaction this one was: it commits later."""
+        """Return the statement, which commits later, whose recursive transaction this is."""
         for later in rest:
             if later.con_id == self.con_id and later.begin_scn <= transaction.commit_scn:
                 found = self._statements(obj, later)
@@ -405,7 +412,7 @@ class ContainerFollower:
         return []
 
     def _objects_of(self, statement: Statement) -> Iterator[int]:
-        """Find the table that a statement names, by number or by name."""
+        """Yield the table that a statement identifies, by number or by name."""
         if self._places is None:
             self._places = _Places.of(self._current)
         if statement.obj:

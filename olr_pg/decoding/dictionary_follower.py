@@ -1,42 +1,42 @@
-"""Following the dictionary: tables have versions, each in force from an SCN on.
+"""Follows dictionary changes: tables have versions, each valid from an SCN on.
 
-How it works with splits in parallel
-------------------------------------
-A subscription holds, beside the clients' tables, the SYS tables that define tables; tasks decode
-their rows like all others and hand them back apart (`SplitResult.dictionary`), never to clients.
-The row plan may hold several versions of a table, each with the SCNs that it is for, and the kernel
-that looks an object up takes the version of the record's own SCN. So a row change is decoded with
-the definition that was in force when it was made, whichever task meets it.
+How it works with splits in parallel ------------------------------------ In addition to the
+clients' tables, a subscription contains the SYS tables that define tables. Tasks decode their rows
+like others and return them separately (`SplitResult.dictionary`); clients never receive them. The
+row plan can contain several versions of a table, each with its SCNs. The kernel that looks up an
+object uses the version for the record's SCN. So a row change is decoded with the definition that
+was valid when it was made, in any task.
 
-A task cannot know of a DDL that stands before its split. It decodes with the versions known when
-its job began. The driver (`merge.Merger`) merges splits in redo order and hands each committed
-dictionary transaction to the `DictionaryFollower` in commit order, once every redo thread has been
-read past it, before anything that commits later leaves. If it changes a table of the subscription:
+A task cannot know a DDL before its split; it decodes with the versions known when its job began.
+The driver (`ordering.merger.Merger`) merges splits in redo order. It passes each committed
+dictionary transaction to the `DictionaryFollower` in commit order, when every redo thread has been
+read past it, and before any later commit is released. If the transaction changes a table of the
+subscription:
 
 1. The follower adds the version, from the commit SCN x on; tables keep their numbers in the plan.
-2. The driver puts its own state back to what it was before the first split that reaches past x,
-   and has the splits from there on decoded again with the new plan. What has left committed
-   before x, and is not delivered again.
+2. The driver restores its own state from before the first split that reaches past x, and the splits
+from there on are decoded again with the new plan. Transactions that were already released committed
+before x, and are not delivered again.
 
-So the result is that of a decoder that had known all versions from the beginning, whatever the
-splits; only DDL on tables of the subscription costs anything, one split's decoding. A row that does
-not fit the old definition is a fault (`SplitResult.faults`), which waits as transactions do: if a
-DDL explains it, it is gone once the split is decoded again.
+So for any division into splits, the result is the same as if all versions had been known from the
+beginning. Only DDL on tables of the subscription has a cost: decoding one split again. A row that
+does not match the old definition is a fault (`SplitResult.faults`), which waits like a transaction.
+If a DDL explains it, it disappears when the split is decoded again.
 
 A DDL takes effect at the commit of the transaction that changed the SYS tables. Oracle lets a DDL
 on a table begin only when no transaction has uncommitted changes of it, so no transaction changed
 rows of the table before x and commits behind it.
 
-Each container of the database has a dictionary of its own (`decoding.container_follower`); what one
-of them does changes nothing of another's.
+Each container of the database has its own dictionary (`decoding.container_follower`), and its
+changes do not affect other containers.
 
 Without the rows of SYS tables in the snapshot, definitions cannot be followed. A DDL statement
 (24.1) on a table then ends that table at the statement's commit; the others go on.
 
-What it means for the target is judged by `dictionary.evolution` and handed to the bundled applier
-in the ready queue (`server.queued_events`). External clients are told nothing, their row changes
-name the columns; but where a table ends without the applier to say so, the whole delivery ends
-there (OLR-02013): otherwise its changes would be missing silently.
+`dictionary.evolution` determines what a change means for the target; the bundled applier receives
+that in the ready queue (`server.queued_events`). External clients receive no such events, because
+their row changes name the columns. If a table ends and there is no bundled applier to report it,
+the whole delivery ends (OLR-02013): otherwise its changes would be missing silently.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _CONTAINER: Final = 0xFFFF_FFFF << 32
-"""The bits of `Table.object_key` that tell the container."""
+"""The bits of `Table.object_key` with the container."""
 
 _log = structlog.get_logger(__name__)
 
 
 class SubscribedTables:
-    """The tables of one subscription with their versions; a table never changes its number.
+    """The tables of one subscription with their versions; a table's number never changes.
 
     Args:
-        tables: as they are at the beginning.
+        tables: their initial definitions.
         followed: the SYS tables to follow.
         con_id: the container of tables that do not name one.
         ledgers: of the way back: clients do not get them, nor a transaction that changes one.
@@ -125,7 +125,7 @@ class SubscribedTables:
 
     @property
     def objects(self) -> frozenset[int]:
-        """`Table.object_key` of the tables that clients get."""
+        """`Table.object_key` of the tables that clients receive."""
         return frozenset(
             table.object_key
             for table, span in zip(self._tables, self._spans, strict=True)
@@ -133,7 +133,9 @@ class SubscribedTables:
         )
 
     def versions(self) -> Iterator[tuple[int, Table]]:
-        """Yield the definitions of the tables that clients get, each with the SCN it is from."""
+        """Yield the definitions of the tables that clients receive, each with the SCN from which it
+        is valid.
+        """
         for table, span in zip(self._tables, self._spans, strict=True):
             if self._is_delivered(table, span):
                 yield span.since, table
@@ -142,7 +144,7 @@ class SubscribedTables:
         return span.delivered and not self._filters.is_ledger(table)
 
     def concerns(self, key: int, version: Version) -> bool:
-        """Tell whether a version is of a table that clients get, or of a ledger."""
+        """Tell whether a version belongs to a table that clients receive, or to a ledger."""
         table = version.table
         return (
             key in self.objects
@@ -152,7 +154,7 @@ class SubscribedTables:
         )
 
     def add(self, key: int, version: Version) -> None:
-        """Give a table of the subscription another definition from an SCN on.
+        """Add another definition of a subscription's table, valid from an SCN on.
 
         Args:
             key: its `Table.object_key`.
@@ -168,7 +170,7 @@ class SubscribedTables:
         """Return the subscription with all versions so far.
 
         Raises:
-            OlrPgError: 4006, a name does not fit the protocol.
+            OlrPgError: 4006, a name is too long for the protocol.
         """
         return subscribe(
             self._tables,
@@ -195,18 +197,17 @@ class SubscribedTables:
 
 
 class DictionaryFollower:
-    """Keeps the versions of the tables of a dictionary; see the module's docstring.
+    """Keeps the versions of the tables of a dictionary; see the module.
 
     Args:
-        record: is given every transaction that changed something, before it takes effect: to make
-            it durable.
-        ends_delivery: whether the delivery ends where a table ends without anyone being told.
-        filters: which columns and operations are left out.
+        record: receives every transaction with changes before it takes effect, to make it durable.
+        ends_delivery: whether the delivery ends when a table ends, because no client is informed.
+        filters: the filters of columns and operations.
         take: see `decoding.new_tables.Take`.
 
     Attributes:
-        events: all so far, in commit order, of every table of the snapshot.
-        end: the event where the delivery ends, None where it does not.
+        events: all events so far, in commit order, of every table of the snapshot.
+        end: the event at which the delivery ends, or None.
     """
 
     def __init__(
@@ -233,15 +234,15 @@ class DictionaryFollower:
 
     @property
     def done(self) -> tuple[int, tuple[int, int, int, int]]:
-        """The commit of the last transaction that was taken; orders followers by progress."""
+        """The commit of the last processed transaction; a higher one means more progress."""
         return max(one.done for one in self._containers.values())
 
     def created(self) -> list[Table]:
-        """Return the tables that came to be since the snapshot, each as it was made."""
+        """Return the tables created since the snapshot, each as it was created."""
         return [table for one in self._containers.values() for table in one.created()]
 
     def snapshot_scn(self, con_id: int) -> int:
-        """Return the SCN of the dictionary that a container began with."""
+        """Return the SCN of a container's initial dictionary."""
         container = self._containers.get(con_id)
         return self.snapshot.scn if container is None else container.snapshot_scn
 
@@ -252,14 +253,14 @@ class DictionaryFollower:
         views: Sequence[TargetView] = (EVERYTHING,),
         wanted: Callable[[str, str], bool] | None = None,
     ) -> Subscription:
-        """Return the subscription to tables of the snapshot, with the versions known by now.
+        """Return the subscription to tables of the snapshot, with all versions known so far.
 
         Args:
-            views: what is encoded of them.
-            wanted: whether it would name a table of that owner and name, if there were one.
+            views: the views to encode.
+            wanted: tells whether the subscription would include a table of that owner and name.
 
         Raises:
-            OlrPgError: 4006, a name does not fit the protocol.
+            OlrPgError: 4006, a name is too long for the protocol.
         """
         self._subscribed = SubscribedTables(
             tables,
@@ -284,10 +285,10 @@ class DictionaryFollower:
         return self._subscribed.subscription()
 
     def subscription(self) -> Subscription:
-        """Return the subscription with the versions that `apply` found since.
+        """Return the subscription with the versions that `apply` has found since.
 
         Raises:
-            OlrPgError: 4006, a name does not fit the protocol.
+            OlrPgError: 4006, a name is too long for the protocol.
         """
         assert self._subscribed is not None
         return self._subscribed.subscription()
@@ -308,12 +309,14 @@ class DictionaryFollower:
         return self.names.union(*(one.taken for one in self._containers.values()))
 
     def versions(self) -> Iterator[tuple[int, Table]]:
-        """Yield the definitions of the subscription's tables, each with the SCN it is from."""
+        """Yield the definitions of the subscription's tables, each with the SCN from which it is
+        valid.
+        """
         assert self._subscribed is not None
         return self._subscribed.versions()
 
     def ended(self) -> list[OlrPgError]:
-        """Return why tables of the subscription ended although they live on."""
+        """Return the errors of tables of the subscription that ended for us but still exist."""
         names = self.names
         return [
             event.evolution.error
@@ -324,17 +327,16 @@ class DictionaryFollower:
         ]
 
     def apply(self, transactions: Sequence[DictionaryTransaction]) -> int | None:
-        """Take what committed, in commit order.
+        """Process committed transactions, in commit order.
 
         Args:
-            transactions: all that commit up to some SCN and were not given before; those that were
-                are passed over.
+            transactions: all that commit up to some SCN; those that were passed before are skipped.
 
         Returns:
-            The SCN from which on the plan of the subscription is another one; None where it is not.
+            The SCN from which the plan of the subscription has changed; None if it has not.
 
         Raises:
-            OlrPgError: 3070, 3005, rows of SYS tables that cannot be.
+            OlrPgError: 3070, 3005, invalid rows of SYS tables.
         """
         changed = None
         for number, transaction in enumerate(transactions):
@@ -357,10 +359,10 @@ class DictionaryFollower:
         return self._subscribed is not None and key in self._subscribed.names
 
     def _told(self, table: Table, event: SchemaEvent, ends: bool) -> None:
-        """Take note of what happened to a table.
+        """Record what happened to a table.
 
         Args:
-            ends: nobody knows how it goes on.
+            ends: its further definition is unknown.
         """
         self.events.append(event)
         if not self._is_subscribed(table.object_key):
@@ -371,7 +373,7 @@ class DictionaryFollower:
 
 
 def _report(event: SchemaEvent) -> None:
-    """Log a failed change; where the bundled applier stops the table, that says so itself."""
+    """Log a failed change; if the bundled applier stops the table, the applier logs it."""
     evolution, error = event.evolution, event.evolution.error
     facts = {"table": event.table, "scn": event.commit_scn}
     if error is None:

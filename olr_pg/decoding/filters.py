@@ -1,16 +1,16 @@
-"""Filters: tables, columns, operations and transactions that are left out on the way (`filter`).
+"""Filters: leave out tables, columns, operations and transactions (`filter`).
 
-All of it works where redo is decoded, so that external clients, the bundled applier, the initial
-load and verification see the same:
+They apply when redo is decoded, so that external clients, the bundled applier, the initial load and
+verification get the same rows:
 
-- tables and columns: when a TableList is resolved, and for every later version of a table: what is
-  left out is not decoded;
-- columns of a single target, rows and operations: in the decoding tasks, before messages are built;
-- transactions: where splits are merged, because only there the session of every transaction is
-  known. A transaction whose session's attributes are not in the redo that was read is delivered;
-- transactions of the way back (`fallback`): where they are whole, by their change of its ledger.
+- Tables and columns: when a TableList is resolved, and for every later version of a table. They are
+  not decoded.
+- Columns of a single target, rows and operations: in the decoding tasks, before messages are built.
+- Transactions: when splits are merged, because only then the session of every transaction is known.
+  A transaction is delivered if its session's attributes are not in the redo that was read.
+- Transactions of the fallback: when they are complete, by their change of its ledger.
 
-What rows, operations and transactions leave out is counted (`Account.rows_filtered`,
+What filters of rows, operations and transactions leave out is counted (`Account.rows_filtered`,
 `transactions_filtered`).
 """
 
@@ -56,20 +56,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters of a configuration: shell patterns, which a name fits as it is or in upper case.
+    """The filters of a configuration: shell patterns that are compared with the name as it is and
+    in upper case.
 
     Attributes:
-        include: patterns of ``OWNER.NAME``, or ``PDB.OWNER.NAME``, as all below; empty = all.
-        exclude: patterns of ``OWNER.NAME``; they win.
+        include: patterns of ``OWNER.NAME``, or ``PDB.OWNER.NAME`` (also below); empty for all.
+        exclude: patterns of ``OWNER.NAME``; they take precedence.
         columns: pattern of ``OWNER.NAME`` → patterns of columns that are left out.
         operations: pattern of ``OWNER.NAME`` → kinds of row changes that are left out.
         sessions: attribute of `SessionAttributes` → patterns of values whose transactions are left
             out.
         xids: packed XIDs of transactions that are left out.
-        include_too: as `include`; a table must fit both.
-        rows: (pattern of ``OWNER.NAME``, what the tables' rows must fulfil); all that fit count.
-        ledger: ``OWNER.NAME`` of the ledger of the way back: transactions that change it brought
-            changes of the target into the source, and are left out; empty = there is no way back.
+        include_too: like `include`; a table must match both.
+        rows: (pattern of ``OWNER.NAME``, the condition for the tables' rows); all that match apply.
+        ledger: ``OWNER.NAME`` of the fallback's ledger: transactions that change it replicate the
+            target's changes to the source, and are left out; empty without a fallback.
     """
 
     include: tuple[str, ...] = ()
@@ -83,15 +84,15 @@ class Filters:
     ledger: str = ""
 
     def is_ledger(self, table: Table) -> bool:
-        """Tell whether a table is the ledger of the way back."""
+        """Tell whether a table is the fallback's ledger."""
         return bool(self.ledger) and self.ledger in table.names
 
     def is_of_way_back(self, name: str) -> bool:
-        """Tell whether ``OWNER.NAME`` is a table that the way back keeps for itself."""
+        """Tell whether ``OWNER.NAME`` is one of the fallback's own tables."""
         return bool(self.ledger) and name.startswith(self.ledger)
 
     def ledgers(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
-        """Tell which of the tables are ledgers of the way back; None: none is."""
+        """Return which of the tables are ledgers of the fallback; None if none is."""
         found = np.array([self.is_ledger(table) for table in tables], np.bool_)
         return found if found.any() else None
 
@@ -111,15 +112,15 @@ class Filters:
     def chosen(
         self, tables: Sequence[Table], database: Database | None = None
     ) -> tuple[Table, ...]:
-        """Return the tables that are left, as they are delivered.
+        """Return the tables that are not left out, in the form in which they are delivered.
 
         Args:
             tables: those to choose from.
-            database: theirs; None: nothing is known of its character sets.
+            database: their database; None if its character sets are unknown.
 
         Raises:
-            OlrPgError: 1095 none is left, 1096 a key column would be left out, 1132 to 1134 the
-                condition of a table's rows does not fit its columns.
+            OlrPgError: 1095 no table remains, 1096 a key column would be left out, 1132 to 1134 a
+                row condition does not match its table's columns.
         """
         chosen = tuple(self.shape(table) for table in tables if self.wants(table))
         if tables and not chosen:
@@ -139,21 +140,22 @@ class Filters:
         charsets: Charsets = DEFAULT_CHARSETS,
         described: Mapping[str, Column] | None = None,
     ) -> RowCondition | None:
-        """Return what the rows of a table must fulfil; None: nothing.
+        """Return the condition for the rows of a table; None if there is none.
 
         Args:
             described: see `compile_condition`.
 
         Raises:
-            OlrPgError: 1132 to 1134, the condition does not fit the columns.
+            OlrPgError: 1132 to 1134, the condition does not match the columns.
         """
         found = tuple(one for pattern, one in self.rows if _fits_table(table, (pattern,)))
         return compile_condition(found, table, charsets, described) if found else None
 
     def conditions(self, tables: Sequence[Table], charsets: Charsets) -> Conditions | None:
-        """Return what the rows of the tables of a row plan must fulfil; None: nothing at all.
+        """Return the conditions for the tables of a row plan; None if there are none.
 
-        A version of a table that lacks a column of its condition has one that cannot be used.
+        A version of a table that lacks a column of its condition gets a condition that raises an
+        error when it is evaluated.
         """
         found = dict[int, RowCondition | Unusable]()
         for number, table in enumerate(tables):
@@ -167,7 +169,9 @@ class Filters:
         return Conditions(found) if found else None
 
     def idle(self, tables: Sequence[Table]) -> list[tuple[str, str]]:
-        """Return (key, pattern) of filters that fit nothing in `tables`: a misspelt name?."""
+        """Return (key, pattern) of filters that match nothing in `tables`, perhaps misspelt
+        names.
+        """
         found = [
             ("filter.tables.exclude", pattern)
             for pattern in self.exclude
@@ -195,7 +199,7 @@ class Filters:
         """Return the table without its left-out columns.
 
         Raises:
-            OlrPgError: 1096, one is of the key, or none is left.
+            OlrPgError: 1096, a key column is left out, or no column remains.
         """
         patterns = self._column_patterns(table)
         if not patterns:
@@ -211,10 +215,10 @@ class Filters:
     def shape_evolution(
         self, evolution: Evolution, definition: Table | None
     ) -> tuple[Evolution, Table | None]:
-        """Return what a DDL means for a table without its left-out columns.
+        """Return the meaning of a DDL for a table without its left-out columns.
 
         Raises:
-            OlrPgError: as `shape`.
+            OlrPgError: as for `shape`.
         """
         if definition is None:
             return evolution, None
@@ -236,7 +240,7 @@ class Filters:
         return Evolution((), error), definition
 
     def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
-        """Tell which delivered columns of all tables are left out; None: none is."""
+        """Return which delivered columns of all tables are left out; None if none is."""
         if not self.columns:
             return None
         patterns = [self._column_patterns(table) for table in tables]
@@ -248,7 +252,7 @@ class Filters:
         return np.array(left, np.bool_) if any(left) else None
 
     def shape_lobs(self, table: Table, lobs: Sequence[LostLob]) -> tuple[LostLob, ...]:
-        """Return the LOB values that are not left out by their column or their operation."""
+        """Return the LOB values whose column and operation are not left out."""
         left = self._column_patterns(table)
         kinds = [kinds for key, kinds in self.operations.items() if _fits_table(table, (key,))]
         dropped = np.array([any(kind in one for one in kinds) for kind in KINDS], np.bool_)
@@ -272,7 +276,9 @@ class Filters:
         return replace(column, hidden=True)
 
     def dropped(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
-        """Tell whether inserts, deletes, updates are left out, shape (tables, 3); None: none is."""
+        """Return whether inserts, deletes, updates are left out, shape (tables, 3); None if none
+        is.
+        """
         if not self.operations:
             return None
         dropped = np.zeros((len(tables), len(DmlKind)), np.bool_)
@@ -285,7 +291,7 @@ class Filters:
 
     @property
     def concerns_transactions(self) -> bool:
-        """Tell whether transactions are left out at all."""
+        """Tell whether any transactions are left out."""
         return bool(self.sessions or self.xids)
 
     def drops(self, xid: int, attributes: SessionAttributes | None) -> bool:
@@ -307,7 +313,7 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _comes(step: Step, patterns: Sequence[str]) -> bool:
-    """Tell whether a column gets a name under which it is not left out any more."""
+    """Tell whether a column gets a new name under which it is no longer left out."""
     return (
         step.kind is DdlKind.RENAME_COLUMN
         and (step.before is not None and _fits(step.before.name, patterns))
@@ -316,9 +322,9 @@ def _comes(step: Step, patterns: Sequence[str]) -> bool:
 
 
 def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
-    """Return a step as the copy without the left-out columns sees it.
+    """Return a step as it applies to the copy without the left-out columns.
 
-    Of a column that gets a name under which it is left out: that it is dropped.
+    If a column gets a name under which it is left out, the step drops it.
     """
     names = [None if c is None else c.name for c in (step.before, step.after)]
     was_seen, is_seen = (name is not None and not _fits(name, patterns) for name in names)
@@ -343,7 +349,7 @@ def _fitting(tables: Iterable[Table], pattern: str) -> list[Table]:
 
 
 def charsets_of(database: Database | None) -> Charsets:
-    """Return its character sets, as conditions take them."""
+    """Return a database's character sets, in the form for conditions."""
     return DEFAULT_CHARSETS if database is None else (database.charset, database.ncharset)
 
 
@@ -351,7 +357,7 @@ def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
     """Read the filters of the configuration.
 
     Args:
-        fallback: the way back, whose transactions are left out.
+        fallback: the fallback, whose transactions are left out.
     """
     transactions = section.transactions
     named = {
@@ -377,7 +383,7 @@ def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
 
 
 def filters_of_target(config: Config) -> Filters:
-    """Read the filters of a target: those of everything, and its own."""
+    """Read the filters of a target: the common ones and its own."""
     # A process without a configuration does not wait until all of its models are made.
     from olr_pg.config.model import NamedTarget
 
@@ -394,7 +400,7 @@ def filters_of_target(config: Config) -> Filters:
 
 
 class FilteredDatabase:
-    """A source database without the tables and columns that are left out."""
+    """A source database without the filtered tables and columns."""
 
     def __init__(self, source: SourceDatabase, filters: Filters) -> None:
         self._source = source
@@ -417,7 +423,7 @@ class FilteredDatabase:
         """See `SourceDatabase.resolve`.
 
         Raises:
-            OlrPgError: 1095, 1096 too.
+            OlrPgError: also 1095, 1096.
         """
         snapshot, tables = self._source.resolve(sql, is_abandoned)
         if not self._is_reported:
@@ -452,6 +458,6 @@ class FilteredDatabase:
 
 
 def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:
-    """Warn of every pattern of the filter that fits nothing of the tables of the dictionary."""
+    """Log a warning about every filter pattern that matches no table of the dictionary."""
     for key, pattern in filters.idle(tables):
         log_left_out(OlrPgError(Code.FILTER_PATTERN_FITS_NOTHING, pattern, key=key, **named))

@@ -1,4 +1,4 @@
-"""Incident files: a decoding error takes the redo of its transaction with it, into a file.
+"""Incident files: a decoding error stores the redo of its transaction in a file.
 
 The file is ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``; ``olr-pg dump --incident`` opens it
 (`redo.dump.incident`). The same error writes the same file again.
@@ -39,16 +39,16 @@ _CODES: Final = (
     Code.LOB_PAGES_WITHOUT_REDO,
     Code.DICTIONARY_ROW_UNREADABLE,
 )
-"""The errors that the bytes of records explain."""
+"""The errors that the bytes of records can explain."""
 
 _BLOCKS_BEFORE: Final = (64, 4096, 1 << 32)
-"""How far before the failure the beginning of its LWN group is looked for."""
+"""How many blocks before the failure the beginning of its LWN group is searched."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LogFile(NamedTuple):
-    """A log that was decoded, with what it takes to find its redo again."""
+    """A log that was decoded, with the data needed to read its redo again."""
 
     thread: int
     sequence: int
@@ -56,20 +56,20 @@ class LogFile(NamedTuple):
 
     @classmethod
     def of(cls, log: ArchivedLog) -> LogFile:
-        """Name what is needed of an archived log."""
+        """Return the data of an archived log."""
         return cls(log.header.thread, log.header.sequence, log.path)
 
 
 def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | None) -> OlrPgError:
-    """Write an incident file; the error with its path as `incident`.
+    """Write an incident file; return the error with the file's path as `incident`.
 
-    The error as it is where there is nothing to write: no directory, no place in the redo, or
-    records that cannot be found.
+    The error is returned unchanged if nothing can be written: there is no directory, no position in
+    the redo, or the records cannot be found.
 
     Args:
-        error: what decoding raised.
-        logs: those that were decoded.
-        directory: made where it is missing.
+        error: the error that decoding raised.
+        logs: the decoded logs.
+        directory: created if it is missing.
     """
     place = [error.where.get(key) for key in ("thread", "sequence", "block", "offset")]
     if directory is None or error.code not in _CODES or "incident" in error.where:
@@ -100,7 +100,7 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
 
 
 def _window_of(path: str, block: int) -> Window | None:
-    """Find the LWN groups around a block."""
+    """Return the LWN groups around a block."""
     for before in _BLOCKS_BEFORE:
         first = max(FIRST_DATA_BLOCK, block - before)
         log = open_for_decoding(path, first, block + 1)
@@ -113,7 +113,7 @@ def _window_of(path: str, block: int) -> Window | None:
 
 
 def _xid(error: OlrPgError, window: Window, position: int) -> int | None:
-    """Return the transaction of the failure: the error's, else the record's."""
+    """Return the transaction of the failure: from the error, or else from the record."""
     named = error.where.get("xid")
     if isinstance(named, str):
         return parse_xid(named)

@@ -1,14 +1,14 @@
-"""Small logs that are decoded together, as one.
+"""Decodes small logs together, as one log.
 
-A site may switch its logs every few seconds. What decoding costs by the log, whatever is in it (its
-kernels, the merging, durable writes), then is most of the work. So consecutive small logs of a redo
-thread make one split: their blocks are read behind each other, and numbered through, so that the
-kernels find one log. What they find is then given back its place in its own log (`Places`).
+A database can switch logs every few seconds. Then the costs per log, which do not depend on its
+contents (kernel calls, merging, durable writes), dominate. So consecutive small logs of a redo
+thread form one split: their blocks are read one after the other and renumbered, so that the kernels
+see one log. The events then get their positions in their own logs back (`Places`).
 
-Nothing is checked less: each block must have the number and the sequence that it has in its log,
-before it gets those of the whole; its checksum is changed by what that changes, so that a wrong one
-stays wrong. If anything is wrong, the whole split fails, and `ordering.split_merging` has its logs
-decoded one by one: that finds the error again, at its place, behind everything before it.
+Nothing is checked less strictly. Each block must have the number and sequence of its own log before
+it is renumbered. Its checksum is changed accordingly, so that a wrong checksum stays wrong. If
+anything is wrong, the whole split fails, and `ordering.split_merging` decodes its logs one by one.
+That finds the error again, at its position, after everything before it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from olr_pg.redo.uninterpreted import Passed
 
 JOINED_MAX: Final = 16 << 20
-"""Bytes that are decoded together, at most: they are read into memory."""
+"""Maximum bytes that are decoded together, because they are read into memory."""
 
 _SMALL: Final = 8
-"""A log is small if so many of them make a split."""
+"""A log is small if a split can contain this many of them."""
 
 _HALF: Final = 2
 
@@ -46,8 +46,8 @@ class JoinedLog(NamedTuple):
     """A log that is decoded together with others.
 
     Attributes:
-        blocks: in use, the two of the header included.
-        next_scn: exclusive end of its SCNs.
+        blocks: number of used blocks, including the two header blocks.
+        next_scn: the end of its SCNs, exclusive.
     """
 
     path: str
@@ -57,15 +57,15 @@ class JoinedLog(NamedTuple):
 
     @property
     def data_blocks(self) -> int:
-        """Blocks behind the header."""
+        """Number of blocks after the header."""
         return self.blocks - FIRST_DATA_BLOCK
 
 
 class Places(NamedTuple):
-    """Where the blocks of joined logs belong.
+    """The positions of the blocks of joined logs.
 
     Attributes:
-        first: shape (logs); the number that each log's first data block has in the whole.
+        first: shape (logs); the number of each log's first data block in the joined log.
         sequence: shape (logs).
     """
 
@@ -74,20 +74,20 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, logs: Sequence[JoinedLog]) -> Places:
-        """Return where the blocks of logs belong."""
+        """Return the positions of the blocks of logs."""
         counts = np.array([log.data_blocks for log in logs], np.int64)
         first = FIRST_DATA_BLOCK + np.cumsum(counts) - counts
         return cls(first, np.array([log.sequence for log in logs], np.int64))
 
     def give_back(self, batch: ChangeBatch) -> None:
-        """Give events their blocks and sequences, which so far are those of the whole."""
+        """Replace the blocks and sequences of events by those in their own logs."""
         events = batch.events
         at = np.searchsorted(self.first, events.block, "right") - 1
         events.sequence[:] = self.sequence[at]
         events.block[:] = events.block - self.first[at] + FIRST_DATA_BLOCK
 
     def given_back(self, passed: Passed) -> Passed:
-        """Return what passed with its places."""
+        """Return the uninterpreted vectors with positions in their own logs."""
         noted = []
         for one in passed.noted:
             thread, _, block, offset = one.position
@@ -98,11 +98,11 @@ class Places(NamedTuple):
 
 
 def joined_runs(logs: Iterable[ArchivedLog], split_bytes: int) -> list[list[ArchivedLog]]:
-    """Put small consecutive logs of a redo thread together; a large one stays by itself.
+    """Group small consecutive logs of a redo thread; a large log stays alone.
 
     Args:
         logs: in the order to decode them.
-        split_bytes: about how much a split has.
+        split_bytes: approximate size of a split.
     """
     most = min(split_bytes, JOINED_MAX)
     runs: list[list[ArchivedLog]] = []
@@ -121,7 +121,7 @@ def joined_runs(logs: Iterable[ArchivedLog], split_bytes: int) -> list[list[Arch
 
 
 def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
-    """Tell whether both are small, for splits of so many bytes, and one is behind the other."""
+    """Tell whether both logs are small compared with a split, and consecutive."""
     return (
         log.header.sequence == before.header.sequence + 1
         and all(one.used_bytes * _SMALL <= most and _is_plain(one) for one in (before, log))
@@ -130,7 +130,7 @@ def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
 
 
 def _is_plain(log: ArchivedLog) -> bool:
-    """Tell whether a log is a whole file that has redo, all of which counts."""
+    """Tell whether a log is a whole file with redo, none of it orphaned."""
     is_whole = not log.grows and log.end_scn is None and log.blocks > FIRST_DATA_BLOCK
     return is_whole and not is_by_ranges(log.path)
 
@@ -143,10 +143,10 @@ def _kind(header: LogHeader) -> tuple[object, ...]:
 
 
 def open_joined(logs: Sequence[JoinedLog]) -> Log:
-    """Read logs as one: its header is the first one's, but for its end.
+    """Read logs as one; its header is the first log's, except for its end.
 
     Raises:
-        OlrPgError: 2002 to 2008; the place may be wrong.
+        OlrPgError: 2002 to 2008; their position can be wrong.
     """
     first = logs[0]
     header, _ = read_header(first.path)
@@ -167,7 +167,7 @@ def open_joined(logs: Sequence[JoinedLog]) -> Log:
 
 
 def _read(path: str, rooms: list[memoryview]) -> None:
-    """Fill rooms with the beginning of a file."""
+    """Fill buffers with the beginning of a file."""
     wanted = sum(room.nbytes for room in rooms)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -184,7 +184,7 @@ def _read(path: str, rooms: list[memoryview]) -> None:
 def _check_heads(
     heads: npt.NDArray[np.uint8], logs: Sequence[JoinedLog], header: LogHeader
 ) -> None:
-    """Refuse files that are not those any more that were found."""
+    """Refuse files that have changed since the logs were found."""
     order = ">" if header.big_endian else "<"
     for name, wanted in (
         ("nab", [log.blocks for log in logs]),
@@ -198,7 +198,7 @@ def _check_heads(
 def _number_through(
     blocks: npt.NDArray[np.uint8], logs: Sequence[JoinedLog], header: LogHeader
 ) -> None:
-    """Give the blocks of logs the numbers and the sequence that they have in the whole."""
+    """Set the block numbers and the sequence of the joined log."""
     order = ">" if header.big_endian else "<"
     counts = np.array([log.data_blocks for log in logs], np.int64)
     owner = np.repeat(np.arange(len(logs)), counts)

@@ -1,4 +1,4 @@
-"""Transactions that do not fit in memory in output format: part by part, to one run of messages."""
+"""Encodes transactions that do not fit in memory: part by part, to one run of messages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def encode_large(
     subscription: Subscription, large: LargeTransaction, storage: Storage
 ) -> tuple[list[Encoded], list[RowFault]]:
-    """Encode a large transaction once for each view; nothing where nothing is left of it.
+    """Encode a large transaction once for each view; return nothing if no changes remain.
 
-    Afterwards its account is that of what was encoded. The faults are those of single views.
+    Afterwards its account counts what was encoded. The faults are those of single views.
     """
     faults: list[RowFault] = []
     while True:
@@ -67,7 +67,7 @@ def _left_out(large: LargeTransaction) -> list[Encoded]:
 def _without_rows(
     subscription: Subscription, large: LargeTransaction, dml: DmlColumns
 ) -> DmlColumns:
-    """Leave the row changes that the conditions for everyone keep, and count the others."""
+    """Return the row changes that meet the conditions for all targets, and count the others."""
     if subscription.conditions is None:
         return dml
     left = fulfil(
@@ -84,7 +84,9 @@ def _without_rows(
 def _without_dropped(
     subscription: Subscription, large: LargeTransaction, dml: DmlColumns
 ) -> DmlColumns:
-    """Leave out the row changes that are left out for everyone, which are counted."""
+    """Return the row changes whose operations are not left out for all targets, and count the
+    others.
+    """
     if subscription.dropped is None:
         return dml
     left = leave_out(_columns(large.columns, dml), dml, subscription.dropped)
@@ -96,7 +98,7 @@ def _without_dropped(
 
 
 def _columns(transaction: TransactionColumns, dml: DmlColumns) -> TransactionColumns:
-    """Return the transaction with these row changes alone."""
+    """Return the transaction's columns with only these row changes."""
     return transaction._replace(dml_first=np.array([0, dml.kind.size]))
 
 
@@ -104,10 +106,10 @@ class _ViewEncoder:
     """The messages of one transaction for one view.
 
     Args:
-        faults: what views cannot be given; what is found is added.
+        faults: changes that cannot be encoded for a view; new ones are added.
 
     Attributes:
-        rows: row changes so far.
+        rows: number of row changes so far.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class _ViewEncoder:
         self.rows += dml.kind.size
 
     def finish(self, transaction: TransactionColumns) -> Encoded:
-        """Return all of it; there must be rows."""
+        """Return all messages; there must be rows."""
         found = self._output.finish()
         blob, stored = (
             (found, None) if isinstance(found, np.ndarray) else (np.empty(0, np.uint8), found)

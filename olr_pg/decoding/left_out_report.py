@@ -1,4 +1,6 @@
-"""Warnings of columns that are left out, and of values and changes that could not be delivered."""
+"""Logs warnings about columns that are left out, and about values and changes that cannot be
+delivered.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 def report_left_out(tables: Iterable[Table]) -> None:
-    """Warn of every column that a user sees and clients do not get, with the reason."""
+    """Log a warning with the reason for every column that users see and clients do not receive."""
     for table in tables:
         for column in table.left_out:
             detail = f"{column.unsupported}"
@@ -32,7 +34,7 @@ def report_left_out(tables: Iterable[Table]) -> None:
 
 
 def log_left_out(error: OlrPgError) -> None:
-    """Log what is left out, as a warning with its code."""
+    """Log what is left out as a warning with its code."""
     _log.warning(
         error.title, code=error.label, reason=error.detail, action=error.action, **error.where
     )
@@ -53,13 +55,13 @@ class LossReporter:
         self._reported: set[tuple[int, str, str]] = set()
 
     def for_tables(self, tables: Sequence[Table]) -> LossReporter:
-        """Return a reporter for other tables that does not repeat what this one said."""
+        """Return a reporter for other tables that does not repeat warnings."""
         other = LossReporter(tables)
         other._reported = self._reported
         return other
 
     def report(self, losses: LobLosses) -> None:
-        """Warn of what is new in `losses`."""
+        """Log a warning about new losses."""
         if not losses.any:
             return
         for code, counts in (
@@ -75,7 +77,9 @@ class LossReporter:
             self._warn(Code.LOB_WITHOUT_ROW_CHANGE, name, "", int(losses.unclaimed[number]))
 
     def report_passed(self, noted: Iterable[PassedVector]) -> None:
-        """Warn of vectors of subscribed tables that nothing interprets, once by kind and table."""
+        """Log a warning about uninterpreted vectors of subscribed tables, once per kind and
+        table.
+        """
         for one in noted:
             table, kind = self._tables[one.table].full_name, opcode_name(one.opcode)
             if (Code.VECTOR_NOT_INTERPRETED, table, kind) in self._reported:
@@ -92,7 +96,9 @@ class LossReporter:
             )  # fmt: skip
 
     def report_fetched(self, error: OlrPgError) -> None:
-        """Warn of LOB pages that are in no redo, whose values are read from the source."""
+        """Log a warning about LOB pages that are not in the redo, whose values are read from the
+        source.
+        """
         key = Code.LOB_PAGES_WITHOUT_REDO, str(error.where["table"]), str(error.where["column"])
         if key not in self._reported:
             self._reported.add(key)

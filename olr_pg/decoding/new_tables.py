@@ -1,4 +1,4 @@
-"""Tables that come to be after the dictionary snapshot.
+"""Detects tables that are created after the dictionary snapshot.
 
 A subscription holds the tables that there were when it was made. A table that a statement made
 without rows can be replicated from there on: all that it will ever hold is in redo. Whoever makes
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 CREATE_TABLE: Final = 1
-"""The command of a DDL statement (redo-format §8.1)."""
+"""The command code of CREATE TABLE in a DDL statement (redo-format §8.1)."""
 
 
 class Begin(NamedTuple):
@@ -54,16 +54,16 @@ NUMBERS: Final = 1 << 31
 """From here on OBJ# are none of Oracle's, but of the names that tables got (`number_of_name`)."""
 
 _UNSEEN: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
-"""Texts and comments of a statement."""
+"""Literals and comments of a statement."""
 
 _HAS_ROWS: Final = re.compile(
     r"\bAS[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b|\b(?:SEG_FILE|OBJNO_REUSE)\b"
 )
-"""CREATE TABLE … AS SELECT, and the statement that plugs a tablespace's table in."""
+"""CREATE TABLE … AS SELECT, and the statement that plugs in a transportable tablespace's table."""
 
 
 class _Named(NamedTuple):
-    """A table that has its name from an SCN on.
+    """A table that has its name since an SCN.
 
     Attributes:
         obstacle: to replicating it, if one is known.
@@ -94,7 +94,7 @@ def with_number(table: Table, number: int) -> Table:
 
 
 def is_made_without_rows(table: Table, statements: Iterable[Statement]) -> bool:
-    """Tell whether one of the statements made the table, and put no rows into it."""
+    """Tell whether one of the statements created the table without rows."""
     of_it = [
         statement
         for statement in statements
@@ -109,7 +109,7 @@ def is_made_without_rows(table: Table, statements: Iterable[Statement]) -> bool:
 
 
 class NewTables:
-    """Reports the new tables that a subscription would name.
+    """Reports the new tables that match a subscription.
 
     Args:
         take: see `Take`; None: nobody makes a longer subscription.
@@ -125,10 +125,11 @@ class NewTables:
         self.taken = set[str]()
 
     def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
-        """Report new tables from now on, and those that are there already.
+        """Report new tables from now on, and those that already exist.
 
         Args:
-            wanted: whether the subscription would name a table of that owner and name; None: none.
+            wanted: tells whether the subscription matches a table of that owner and name; None to
+                match none.
         """
         self._wanted = wanted
         for named in self._found.values():
@@ -142,10 +143,10 @@ class NewTables:
         scn: int,
         statements: Iterable[Statement] = (),
     ) -> None:
-        """Note that a transaction that committed at `scn` has changed the table `obj`.
+        """Record that a transaction that committed at `scn` has changed the table `obj`.
 
         Args:
-            statements: all that may have made it.
+            statements: all statements that may have created it.
         """
         if after is None:
             self._found.pop(obj, None)
@@ -165,7 +166,7 @@ class NewTables:
         self._add((table.owner, table.name), named)
 
     def see_statement(self, statement: Statement, scn: int) -> None:
-        """Note a DDL statement committed at `scn` of which nothing else tells what it did."""
+        """Record a DDL statement that committed at `scn`, if nothing else shows its effect."""
         if statement.command == CREATE_TABLE:
             place = statement.owner, statement.name
             self._add(place, _Named(*place, scn))

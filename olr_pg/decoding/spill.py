@@ -1,17 +1,17 @@
-"""Bytes of large transactions in files: what does not fit in memory waits on disk.
+"""Stores bytes of large transactions in files when they do not fit in memory.
 
-A file is mapped into memory and has no name any more from the start, so it goes with the last use
-of its bytes, also when the process is killed. While a mapping is used its pages stay resident until
-somebody needs the memory; a thread gives them back early and often, so that the process never looks
-larger than it is, and other programs keep theirs.
+A file is mapped into memory and unlinked at once, so it disappears with the last use of its bytes,
+also after a kill. The pages of a mapping stay resident until the memory is needed. A thread
+releases them early and often, so that the process never looks larger than it is, and other programs
+keep their memory.
 
-What is encrypted cannot be mapped. While files with rows are encrypted (`files.sealed`) batches and
-messages are sealed in files (`files.waiting_rows`) and opened a few MiB at a time, by whoever reads
-them. What kernels need as one array stays in memory then: the largest LOB value, 17 bytes for each
-piece of a LOB, and, of a transaction that rolled back to a savepoint, its table of events.
+Encrypted data cannot be mapped. With encryption (`files.sealed`), batches and messages are sealed
+in files (`files.waiting_rows`), and their readers open a few MiB at a time. Data that kernels need
+as one array then stays in memory: the largest LOB value, 17 bytes for each piece of a LOB, and the
+table of events of a transaction that rolled back to a savepoint.
 
-A mapping takes a file descriptor. What waits shares files, each the larger the more waits already,
-so that there are some dozens of them however much it is.
+A mapping uses a file descriptor. So spilled data shares files. A new file is larger the more is
+already spilled, which limits the number of files to a few dozen.
 """
 
 from __future__ import annotations
@@ -39,19 +39,21 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Gathering
 
 FILE_BYTES_MIN: Final = 16 << 20
-"""What is smaller stays in memory."""
+"""Smaller data stays in memory."""
 
 PART_BYTES: Final = 8 << 20
-"""About what of a large transaction is worked on at a time; that takes some times as much."""
+"""Approximate part of a large transaction that is processed at once; that needs several times as
+much memory.
+"""
 
 _SHARED_PART: Final = 16
-"""A new shared file has at least this part of the bytes that wait already."""
+"""A new shared file has at least this fraction of the bytes already spilled."""
 
 STORED_BYTES: Final = 8 << 20
-"""Of an encrypted batch, about: of these some are open at a time."""
+"""Approximate size of an encrypted batch; several of them are open at a time."""
 
 _SHARED_BYTES_MIN: Final = 64 << 20
-"""Of an encrypted file before another one is begun: its room is free once all of it is."""
+"""Size at which a new encrypted file is begun; a file's space is released when all its data is."""
 
 SPILLED: Final = WaitingUse("spill-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)
 
@@ -60,18 +62,18 @@ _RELEASE_SECONDS: Final = 0.03
 
 
 class SpillFiles:
-    """A `transactions.waiting_storage.Storage` in a directory.
+    """Implements `transactions.waiting_storage.Storage` in a directory.
 
     Args:
-        directory: where the files are; made when first needed.
-        memory_max: bytes that may wait in memory for the end of their transactions.
-        file_bytes_min: bytes from which on one piece goes into a file of its own.
-        disk_max: bytes of files at a time, None = what the disk has.
+        directory: of the files; created when first needed.
+        memory_max: maximum bytes in memory that wait for the end of their transactions.
+        file_bytes_min: size from which a piece gets its own file.
+        disk_max: maximum bytes of all files together, None for no limit.
         part_bytes: see `Storage.part_bytes`.
 
     Attributes:
         disk_max: the limit.
-        spilled_bytes: how many bytes of files were made so far.
+        spilled_bytes: bytes of files created so far.
     """
 
     def __init__(
@@ -98,12 +100,12 @@ class SpillFiles:
 
     @property
     def waiting_bytes(self) -> int:
-        """See `Storage.waiting_bytes`: of the files that are still in use."""
+        """See `Storage.waiting_bytes`; counts files still in use."""
         sealed = sum(one.size for one in list(self._sealed))
         return self._released.mapped_bytes + sum(list(self._growing.values())) + sealed
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return room in memory, or in a file where it is much.
+        """Return a buffer in memory, or in a file if it is large.
 
         Raises:
             OlrPgError: 2081.
@@ -113,11 +115,11 @@ class SpillFiles:
         return np.frombuffer(self._reserved(size), np.uint8)
 
     def spill(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return room in a file, which others may share.
+        """Return a buffer in a file, which can be shared.
 
         Raises:
-            OlrPgError: 2081 the file cannot be made or there is no space for it, 1097 the limit is
-                reached: what waits is mostly open, so that waiting for it would be for ever.
+            OlrPgError: 2081 the file cannot be created or the disk is full, 1097 the limit is
+                reached; waiting would not help, because spilled transactions are mostly open.
         """
         if must_seal():
             return np.empty(size, np.uint8)
@@ -142,7 +144,7 @@ class SpillFiles:
         return self._reserved(size)
 
     def _reserved(self, size: int) -> mmap.mmap:
-        """Make a new file of that size."""
+        """Create a new file of that size."""
         self.check_limit(size)
         try:
             with self._file() as file:
@@ -153,10 +155,10 @@ class SpillFiles:
             raise self.refused(size, error) from error
 
     def store(self, batches: Sequence[ChangeBatch]) -> list[_StoredBatch] | None:
-        """Seal batches in a file, where there is a key.
+        """Seal batches in a file, if there is a key.
 
         Raises:
-            OlrPgError: as `spill`.
+            OlrPgError: as for `spill`.
         """
         if not must_seal():
             return None
@@ -178,10 +180,10 @@ class SpillFiles:
         return rows
 
     def gather(self) -> Gathering:
-        """Return room in a file that grows.
+        """Return a growing buffer in a file.
 
         Raises:
-            OlrPgError: as `spill`; so does what it returns.
+            OlrPgError: as for `spill`; the returned object raises them too.
         """
         if must_seal():
             return _SealedGathering(self, self._sealed_file())
@@ -191,7 +193,7 @@ class SpillFiles:
             raise self.refused(0, error) from error
 
     def map(self, file: IO[bytes], size: int) -> mmap.mmap:
-        """Map the bytes of a file, which stay until their last use; `size` is more than 0."""
+        """Map the bytes of a file, which exist until their last use; `size` must be above 0."""
         mapping = mmap.mmap(file.fileno(), size)
         self.spilled_bytes += size
         self._released.add(mapping)
@@ -202,7 +204,7 @@ class SpillFiles:
         return nameless_file(self._directory, "spill-", buffering=0)
 
     def check_limit(self, size: int) -> None:
-        """Refuse bytes that the limit does not allow.
+        """Raise an error if the limit would be exceeded.
 
         Raises:
             OlrPgError: 1097.
@@ -217,17 +219,17 @@ class SpillFiles:
             )
 
     def refused(self, size: int, error: OSError) -> OlrPgError:
-        """Return error 2081: the disk does not take so many bytes."""
+        """Return error 2081: the disk cannot store this many bytes."""
         detail = f"{size} bytes: {system_reason(error)}"
         return OlrPgError(Code.SPILL_FAILED, detail, directory=str(self._directory))
 
 
 class _Gathered:
-    """A `transactions.waiting_storage.Gathering` in a file.
+    """Implements `transactions.waiting_storage.Gathering` in a file.
 
     Args:
-        file: without a name.
-        growing: bytes of the files that grow; this one's are in it until it is whole, or dropped.
+        file: unlinked.
+        growing: total bytes of growing files, including this one until it is complete or dropped.
     """
 
     def __init__(self, files: SpillFiles, file: IO[bytes], growing: dict[int, int]) -> None:
@@ -268,7 +270,7 @@ class _Gathered:
 
 
 def _parts(batches: Sequence[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Join batches, and cut them, to some of `STORED_BYTES`, about."""
+    """Join and cut batches to batches of about `STORED_BYTES`."""
     together: list[ChangeBatch] = []
     for batch in batches:
         together.append(batch)
@@ -292,7 +294,7 @@ def _cut(batch: ChangeBatch, count: int) -> Iterator[ChangeBatch]:
 
 
 class _StoredBatch:
-    """A `transactions.waiting_storage.StoredBatch` in an encrypted file."""
+    """Implements `transactions.waiting_storage.StoredBatch` in an encrypted file."""
 
     def __init__(self, rows: WaitingRows, batch: ChangeBatch) -> None:
         self.size = batch_bytes(batch)
@@ -306,7 +308,7 @@ class _StoredBatch:
         """See `StoredBatch.open`.
 
         Raises:
-            OlrPgError: 2082, it is not what was written.
+            OlrPgError: 2082, the file is damaged.
         """
         events, pieces, entries, data = self._counts
         batch = ChangeBatch(
@@ -321,7 +323,9 @@ class _StoredBatch:
 
 
 class _SealedGathering:
-    """A `transactions.waiting_storage.Gathering` in an encrypted file, which is read as it is."""
+    """Implements `transactions.waiting_storage.Gathering` in an encrypted file; readers use it
+    directly.
+    """
 
     def __init__(self, files: SpillFiles, rows: WaitingRows) -> None:
         self._files = files
@@ -348,7 +352,9 @@ def _close(file: IO[bytes], growing: dict[int, int]) -> None:
 
 
 class _Release:
-    """Gives the pages of mappings back to the kernel while they are in use; their bytes stay."""
+    """Releases the pages of mappings to the kernel while they are in use; their bytes are kept in
+    the files.
+    """
 
     def __init__(self) -> None:
         self._mappings: list[weakref.ref[mmap.mmap]] = []
@@ -357,13 +363,13 @@ class _Release:
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of the mappings that are not gone yet."""
+        """Bytes of the mappings that still exist."""
         with self._lock:
             mappings = [one() for one in self._mappings]
         return sum(len(mapping) for mapping in mappings if mapping is not None)
 
     def add(self, mapping: mmap.mmap) -> None:
-        """Watch one more mapping, until it is gone."""
+        """Watch a mapping until it is gone."""
         with self._lock:
             self._mappings.append(weakref.ref(mapping))
             if self._thread is None:
@@ -376,7 +382,7 @@ class _Release:
             pause.wait(_RELEASE_SECONDS)
 
     def _release(self) -> bool:
-        """Release pages once; tell whether mappings are left: the thread ends without any."""
+        """Release pages once; return whether mappings remain (without any, the thread ends)."""
         with self._lock:
             self._mappings = [one for one in self._mappings if one() is not None]
             if not self._mappings:

@@ -1,8 +1,8 @@
-"""Decoding one split of a log: what a Spark task does, and what it sends back.
+"""Decodes one split of a log: the work and the result of a Spark task.
 
 A split is a range of blocks; it owns the LWN groups that begin in it. Transactions that begin and
-end in the split come back finished, in output format; everything else comes back as the remainder,
-for the driver's assembler.
+end in the split are returned finished, in output format. Everything else is returned as the
+remainder, for the driver's assembler.
 """
 
 from __future__ import annotations
@@ -56,22 +56,25 @@ if TYPE_CHECKING:
     from olr_pg.wire.room_filling import EncodedTransactions
 
 SPLIT_BYTES: Final = 16 << 20
-"""How much of a log one task decodes: large against a task's overhead, small in memory."""
+"""Size of the part of a log that one task decodes: large compared with a task's overhead, small
+compared with memory.
+"""
 
 _LWN_SCN: Final = 40
 
 
 class View(NamedTuple):
-    """The form and the choice of row changes for a target, or for several that want the same.
+    """The form and the selection of row changes for a target, or for several with the same
+    settings.
 
     Attributes:
         big_endian: byte order of the messages.
         chunk_bytes: bytes of a LOB value in one Chunk element.
-        packed: it gets packed transactions in the place of messages.
-        dropped: shape (tables, 3); whether inserts, deletes, updates are not for it, because the
-            table is not its own or its filter leaves them out; None = it gets everything.
-        left_columns: shape (columns), by running number; whether they are left out; None = none.
-        conditions: which rows it gets; None: all.
+        packed: whether it receives packed transactions instead of messages.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are left out, because the
+            table is not its own or its filter excludes them; None if it receives everything.
+        left_columns: shape (columns), by running number; whether they are left out; None for none.
+        conditions: the row conditions; None for all rows.
     """
 
     big_endian: bool = False
@@ -88,24 +91,24 @@ class View(NamedTuple):
         plan: ElementPlan,
         output: MessageOutput,
     ) -> EncodedTransactions:
-        """Write finished transactions into an output, as `write_messages`."""
+        """Write finished transactions to an output, as `write_messages`."""
         if self.packed:
             return write_packed(transactions, dml, plan, output)
         return write_messages(transactions, dml, plan, self.big_endian, output, self.chunk_bytes)
 
 
 class Subscription(NamedTuple):
-    """The tables to decode, ready for the kernels.
+    """The tables to decode, prepared for the kernels.
 
     Attributes:
-        tables: among them versions of the same table, and the SYS tables that are followed
-            (`dictionary.decoding_plan.Span`), each with its container.
-        views: what is encoded; at least one.
-        dropped: shape (tables, 3); whether inserts, deletes, updates are left out for everyone;
-            None = none.
-        conditions: which rows anyone gets; None: all.
-        ledgers: shape (tables); the ledgers of the way back (`Filters.ledger`): nobody gets a
-            transaction that changes one; None = there are none.
+        tables: the tables, including versions of the same table, and the SYS tables that are
+            followed (`dictionary.decoding_plan.Span`), each with its container.
+        views: the views to encode; at least one.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are left out for all targets;
+            None for none.
+        conditions: the row conditions for all targets; None for all rows.
+        ledgers: shape (tables); whether each is a ledger of the fallback (`Filters.ledger`):
+            transactions that change one are not delivered; None if there are none.
     """
 
     tables: tuple[Table, ...]
@@ -118,7 +121,7 @@ class Subscription(NamedTuple):
 
     @property
     def widths(self) -> npt.NDArray[np.int64]:
-        """Shape (tables); how many columns each delivers."""
+        """Shape (tables); the number of delivered columns of each."""
         return np.diff(self.element_plan.table_column)
 
     @property
@@ -156,12 +159,12 @@ def subscribe(
     """Prepare the subscription to `tables`.
 
     Args:
-        con_id: the container of tables that do not name one (`Table.con_id`).
-        big_endian, chunk_bytes: of its one view, where `views` has none.
-        spans: when each table is in force; None: always.
+        con_id: the container of tables without one (`Table.con_id`).
+        big_endian, chunk_bytes: of its only view, if `views` is empty.
+        spans: when each table is valid; None for always.
 
     Raises:
-        OlrPgError: 4006, a name does not fit the protocol.
+        OlrPgError: 4006, a name is too long for the protocol.
     """
     return Subscription(
         tuple(tables),
@@ -178,12 +181,12 @@ class Split(NamedTuple):
     """Blocks [first_block, end_block) of the log at `path`, `size` bytes.
 
     Attributes:
-        first_group: the block at which its first LWN group is known to begin; 0: unknown.
-        thread, sequence: of the log, for people.
-        known_end: of a log that is still being written, the block behind its complete LWN groups,
-            and the SCN that what comes there has at least; None: the log's header says it.
-        joined: small logs that are decoded as one (`joined_logs`): blocks are numbered through
-            them, path and sequence are those of the first; empty: it is of one log.
+        first_group: the block at which its first LWN group begins; 0 if unknown.
+        thread, sequence: of the log, for display.
+        known_end: for a log that is still being written, the block after its complete LWN groups,
+            and the lowest SCN of later redo; None if the log's header contains them.
+        joined: small logs that are decoded as one (`joined_logs`): blocks are numbered across them,
+            path and sequence are those of the first; empty for a single log.
     """
 
     path: str
@@ -197,7 +200,7 @@ class Split(NamedTuple):
     joined: tuple[JoinedLog, ...] = ()
 
     def apart(self) -> list[Split]:
-        """Return the splits of joined logs, each by itself."""
+        """Return the splits of joined logs separately."""
         block_size = self.size // (self.end_block - self.first_block)
         return [
             Split(
@@ -212,8 +215,8 @@ class Encoded(NamedTuple):
     """Finished transactions with their bytes.
 
     Attributes:
-        view: number of the subscription's view that they are for.
-        stored: the bytes, where they take no memory; the messages have none then.
+        view: index of the subscription's view.
+        stored: the bytes, if they are on disk; the messages are then empty.
     """
 
     transactions: TransactionColumns
@@ -226,20 +229,20 @@ class SplitResult(NamedTuple):
     """The decoded content of a split, for a subscription.
 
     Attributes:
-        encoded: finished transactions, a part per window that finished any.
+        encoded: finished transactions, one part per window with any.
         remainder: events of the transactions that do not begin and end in the split.
-        watermark: every record behind the split has this SCN or a higher one; 0 where the split
-            lies within one LWN group, so that it says nothing.
-        tally, account: what was seen.
+        watermark: every record after the split has this SCN or a higher one; 0 if unknown, because
+            the split lies within one LWN group.
+        tally, account: counts.
         losses: LOB values that could not be delivered.
-        table_rows: as `Assembler.table_rows`, flat.
-        failure: what ended the decoding of the split early.
-        dictionary: what finished transactions did to the dictionary.
-        faults: what of finished transactions was left out.
-        sessions: those that were announced.
-        blocks: [first, end) of the LWN groups that were decoded; None where there were none.
-        passed: the vectors that nothing interprets.
-        names: of transactions, by packed XID, where they were asked for.
+        table_rows: see `Assembler.table_rows`, flattened.
+        failure: the error that ended the decoding of the split early.
+        dictionary: dictionary changes of finished transactions.
+        faults: changes of finished transactions that could not be decoded.
+        sessions: the sessions found in the redo.
+        blocks: [first, end) of the decoded LWN groups; None if there were none.
+        passed: the uninterpreted vectors.
+        names: names of transactions, by packed XID, if requested.
         parallel: the parallel commits that begin or end, in their order.
     """
 
@@ -267,10 +270,11 @@ Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitRe
 def plan_splits(
     log: ArchivedLog, split_bytes: int = SPLIT_BYTES, first_block: int = FIRST_DATA_BLOCK
 ) -> list[Split]:
-    """Cut a log into splits, in order, of about `split_bytes` each; one where there is nothing.
+    """Divide a log into splits, in order, of about `split_bytes` each; an empty log gives one
+    split.
 
     Args:
-        first_block: what lies before it was decoded; an LWN group begins there, or the log ends.
+        first_block: the first block to decode, at which an LWN group begins or the log ends.
     """
     step = max(1, split_bytes // log.header.block_size)
     starts = range(first_block, max(log.blocks, first_block + 1), step)
@@ -288,7 +292,7 @@ def plan_splits(
 
 
 def plan_joined(logs: Sequence[ArchivedLog]) -> Split:
-    """Return the one split of small logs that are decoded as one (`joined_logs.joined_runs`)."""
+    """Return the single split of small logs that are decoded as one (`joined_logs.joined_runs`)."""
     joined = tuple(
         JoinedLog(log.path, log.header.sequence, log.blocks, log.next_scn) for log in logs
     )
@@ -306,12 +310,12 @@ def decode_whole(
     *,
     with_names: bool = False,
 ) -> SplitResult:
-    """Open what a split is of, and decode it (`decode_split`).
+    """Open the log of a split and decode the split (`decode_split`).
 
-    Joined logs that cannot be opened are a `failure`: they are decoded apart then.
+    If joined logs cannot be opened, the result is a `failure`; they are then decoded separately.
 
     Raises:
-        OlrPgError: 2002 to 2008, 2210 to 2213, the log of one that is not joined.
+        OlrPgError: 2002 to 2008, 2210 to 2213, errors of a single log.
     """
     try:
         log = open_split(split)
@@ -346,14 +350,13 @@ def decode_split(
 ) -> SplitResult:
     """Decode the LWN groups that begin in blocks [first, end) of `log`.
 
-    What cannot be decoded ends the split: it is the result's `failure`, beside everything that was
-    decoded before.
+    An error ends the split: it is the result's `failure`, in addition to everything decoded before.
 
     Args:
-        output: takes the messages; None: they are kept in memory.
-        first_group: as of `Split`.
-        with_names: whether the names of transactions are wanted.
-        places: of what is found, where `log` is several that are joined.
+        output: receives the messages; None to keep them in memory.
+        first_group: as for `Split`.
+        with_names: whether to collect the names of transactions.
+        places: positions in the single logs, if `log` is joined.
     """
     output = output or Collected()
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
@@ -410,9 +413,9 @@ def decode_split(
 
 
 def remaining(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
-    """Take rows and operations that are left out from finished transactions, and count them.
+    """Remove filtered rows and operations from finished transactions, and count them.
 
-    Operations are as they are delivered: an update that moves a row is an insert or a delete.
+    The delivered operations count: an update that moves a row is an insert or a delete.
     """
     finished = _without_way_back(subscription, finished, assembler)
     finished = _fulfilling(subscription, finished, assembler)
@@ -432,9 +435,9 @@ def remaining(subscription: Subscription, finished: Finished, assembler: Assembl
 def _without_way_back(
     subscription: Subscription, finished: Finished, assembler: Assembler
 ) -> Finished:
-    """Take the transactions of the way back from finished ones, with their faults, and count them.
+    """Remove transactions of the fallback from finished ones, with their faults, and count them.
 
-    What they changed in the source came from the target, which must not get it again.
+    Their changes came from the target, which must not receive them again.
     """
     transactions, dml = finished.transactions, finished.dml
     if subscription.ledgers is None or transactions.xid.size == 0:
@@ -459,7 +462,7 @@ def _without_way_back(
 
 
 def _fulfilling(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
-    """Apply the conditions for everyone to finished transactions, and count what goes."""
+    """Apply the conditions for all targets to finished transactions, and count the removed rows."""
     if subscription.conditions is None or finished.transactions.xid.size == 0:
         return finished
     left = fulfil(
@@ -485,11 +488,11 @@ def encode(
     write: Callable[[Callable[[MessageOutput], EncodedTransactions]], EncodedTransactions],
     faults: list[RowFault],
 ) -> list[Encoded]:
-    """Encode finished transactions, once for each view; empty where there are none.
+    """Encode finished transactions, once for each view; empty if there are none.
 
     Args:
-        write: is given what writes into an output, and gives it one.
-        faults: what single views cannot be given is added.
+        write: calls its argument with an output to write to.
+        faults: receives changes that cannot be encoded for single views.
     """
     if finished.transactions.xid.size == 0:
         return []
@@ -508,7 +511,7 @@ def encode(
 def of_view(
     subscription: Subscription, number: int, transactions: TransactionColumns, dml: DmlColumns
 ) -> tuple[TransactionColumns, DmlColumns, tuple[RowFault, ...]]:
-    """Take the part of finished transactions that is for one view, and count what it loses."""
+    """Return the part of finished transactions for one view, and count what it loses."""
     view = subscription.views[number]
     faults: tuple[RowFault, ...] = ()
     if view.conditions is not None:
@@ -524,7 +527,7 @@ def of_view(
 
 
 def open_split(split: Split) -> Log:
-    """Map the log of a split; of one that is read by ranges, read what decoding the split takes.
+    """Map the log of a split; if it is read in ranges, read what decoding the split needs.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
@@ -545,7 +548,7 @@ def open_split(split: Split) -> Log:
 def open_for_decoding(
     path: str, first: int = 0, end: int | None = None, first_group: int = 0
 ) -> Log:
-    """Map the log at `path`; of one read by ranges, read what decoding blocks [first, end) takes.
+    """Map the log at `path`; if it is read in ranges, read what decoding blocks [first, end) needs.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
@@ -557,7 +560,7 @@ def open_for_decoding(
 
 
 def watermark_at(log: Log, block: int) -> int:
-    """Return the SCN that every record from a block on has at least; a LWN group begins there."""
+    """Return the lowest SCN of all records from a block on, at which an LWN group begins."""
     if block < blocks_in_use(log):
         at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
         head = log.raw[at : at + 8].tobytes()

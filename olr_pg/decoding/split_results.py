@@ -1,8 +1,8 @@
-"""The result of a split as a stream of bytes: what a task sends to the driver.
+"""Writes the result of a split as a stream of bytes, which a task sends to the driver.
 
-The messages come first, as they are made, so that the task never holds them all. Other large arrays
-follow, then the rest, pickled, which refers to them, and at the very end how long that is. Whoever
-reads it maps the file, or has the bytes, and copies nothing of the messages.
+The messages come first, as they are made, so that the task never holds all of them. Other large
+arrays follow; then the rest, pickled, with references to the arrays; and finally the pickle's
+length. The reader maps the file, or has the bytes, and does not copy the messages.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ Write: TypeAlias = Callable[[memoryview], object]
 _ALIGNED: Final = 64
 
 _LARGE: Final = 1 << 20
-"""Bytes from which on an array is written by itself. Smaller ones are pickled with the rest: a
-split has hundreds, and each would take longer to write, and to find again, than to copy."""
+"""Size from which an array is written separately. Smaller ones are pickled with the rest: a split
+has hundreds, and writing each separately would take longer than copying.
+"""
 
 _END: Final = struct.Struct("<Q")
 
@@ -39,7 +40,7 @@ class WrittenMessages(Scratch):
     """Messages that are written as they are made.
 
     Attributes:
-        written: their bytes so far.
+        written: number of bytes so far.
     """
 
     def __init__(self, write: Write) -> None:
@@ -48,12 +49,12 @@ class WrittenMessages(Scratch):
         self.written = 0
 
     def take(self, size: int) -> None:
-        """Write what is in the room."""
+        """Write the buffer's contents."""
         self._write(self._room[:size].data)
         self.written += size
 
     def taken(self) -> npt.NDArray[np.uint8]:
-        """Return nothing: they are not in memory."""
+        """Return an empty array, because the messages are not in memory."""
         return self._room[:0]
 
 
@@ -63,7 +64,7 @@ def write_split(
     """Decode a split (`decode_whole`) and write its result.
 
     Args:
-        write: takes the bytes, piece by piece.
+        write: receives the bytes, piece by piece.
     """
     messages = WrittenMessages(write)
     result = decode_whole(subscription, split, messages, with_names=with_names)
@@ -71,12 +72,12 @@ def write_split(
 
 
 def write_result(result: SplitResult, write: Write, written: int) -> None:
-    """Write a result behind its messages.
+    """Write a result after its messages.
 
     Args:
         result: its blobs are empty.
-        write: takes the bytes, piece by piece.
-        written: bytes of the messages.
+        write: receives the bytes, piece by piece.
+        written: number of bytes of the messages.
     """
     large: list[memoryview] = []
 
@@ -101,7 +102,7 @@ def write_result(result: SplitResult, write: Write, written: int) -> None:
 
 
 def read_result(data: bytes | memoryview) -> SplitResult:
-    """Read a written result; its arrays share the memory of `data`, but for the remainder."""
+    """Read a written result; its arrays, except the remainder's, share the memory of `data`."""
     view = memoryview(data)
     (size,) = _END.unpack(view[-_END.size :])
     places, packed = pickle.loads(view[-_END.size - size : -_END.size])  # noqa: S301 - ours
@@ -117,7 +118,7 @@ def read_result(data: bytes | memoryview) -> SplitResult:
 
 
 def _as_plain(batch: ChangeBatch) -> ChangeBatch:
-    """Return tables that `pickle` takes as they are: a record array it would copy."""
+    """Return tables that `pickle` writes without copying, which it would do for a record array."""
     return ChangeBatch(*(cast("Any", column.view(np.ndarray)) for column in batch))
 
 

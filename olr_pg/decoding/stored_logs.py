@@ -1,9 +1,9 @@
-"""A part of a log that is read by ranges (`capture.readers`), for who decodes it, and no more.
+"""Reads the part of a log that decoding needs, if the log is read in ranges (`capture.readers`).
 
-The kernels take a log as one array. So there is one of the log's size, in which nothing takes
-memory but the blocks that were read: those of a split, and behind them the rest of its last LWN
-group with the block at which the next one begins. How long a group is stands in its own headers;
-so what is missing shows where the kernels, walking the groups, come upon a block that is not there.
+The kernels need a log as one array. So the array has the log's size, but only the blocks that were
+read use memory: those of a split, then the rest of its last LWN group and the block at which the
+next one begins. A group's length is in its headers. So missing blocks are found when the kernels,
+following the groups, reach a block that was not read.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 _BEHIND_BYTES: Final = 64 << 10
-"""Read at first behind a split: groups are smaller as a rule."""
+"""Bytes that are first read after a split; groups are usually smaller."""
 
 _MORE_BYTES: Final = 1 << 20
-"""Read at a time where a group goes on."""
+"""Bytes per further read if a group continues."""
 
 
 def open_stored(
@@ -38,12 +38,12 @@ def open_stored(
     first_group: int,
     known_end: tuple[int, int] | None = None,
 ) -> Log:
-    """Read what it takes to decode the LWN groups that begin in blocks [first, end).
+    """Read what is needed to decode the LWN groups that begin in blocks [first, end).
 
     Args:
         path: of the log, or its URL.
-        end: None: of the log's end.
-        first_group, known_end: as of `decoding.split.Split`.
+        end: None for the log's end.
+        first_group, known_end: as for `decoding.split.Split`.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
@@ -68,7 +68,7 @@ def open_stored(
 
 
 def _needed(log: Log, first: int, end: int, first_group: int, there: int) -> int:
-    """Return the last block that is needed; one of those that are there where a block is broken."""
+    """Return the last block that is needed; if a block is damaged, one that was already read."""
     last = first
     try:
         for run in group_runs(log, first, end, first_group=first_group, verify=False):
@@ -81,15 +81,17 @@ def _needed(log: Log, first: int, end: int, first_group: int, there: int) -> int
 
 
 _NO_RESERVE: Final[int] = getattr(mmap, "MAP_NORESERVE", 0)
-"""Not in every Python. Most of the mapping is never touched: nothing need be set aside for it."""
+"""Not defined in every Python. Most of the mapping is never used, so no memory should be reserved
+for it.
+"""
 
 
 class _Blocks:
-    """The bytes of a log, as far as they were read.
+    """The bytes of a log that were read.
 
     Attributes:
-        raw: shape (bytes), zero where nothing was read.
-        end: the block behind those that were read.
+        raw: shape (bytes), zero if not read.
+        end: the block after the last one read.
     """
 
     def __init__(self, reader: RangeReader | SealedReader, header: LogHeader) -> None:

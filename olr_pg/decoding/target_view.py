@@ -1,4 +1,4 @@
-"""The view of a target: its share of what is decoded for several, and the form that it gets."""
+"""The view of a target: its share of the decoded changes, and their form."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """The form in which a target gets its row changes, and which of them.
+    """The form in which a target receives row changes, and which of them.
 
     Attributes:
         big_endian: byte order of its messages.
         chunk_bytes: bytes of a LOB value in one Chunk element.
-        objects: `Table.object_key` of its tables; None = every table that is decoded.
-        filters: which columns, operations and transactions it does not get.
-        raw_xml: binary XML as it is stored, not as text. A value is put together once for all views
-            of a run, so that they agree in it (`decoder.Decoder`).
-        packed: it gets packed transactions in the place of messages (`wire.packed_changes`).
+        objects: `Table.object_key` of its tables; None for every decoded table.
+        filters: the columns, operations and transactions that it does not receive.
+        raw_xml: deliver binary XML as stored, not as text. A value is assembled once for all views
+            of a run, so all views have the same setting (`decoder.Decoder`).
+        packed: deliver packed transactions instead of messages (`wire.packed_changes`).
     """
 
     big_endian: bool = False
@@ -45,7 +45,8 @@ class TargetView:
         charsets: Charsets = DEFAULT_CHARSETS,
         names: Sequence[int] | None = None,
     ) -> View:
-        """Return the view of a subscription to `tables`; of each it may hold several versions.
+        """Return the view of a subscription to `tables`, which can contain several versions of a
+        table.
 
         Args:
             names: for each the `Table.object_key` of the table that its name is known by

@@ -1,1 +1,1 @@
-"""Tables and columns as of an SCN, and the row plans the kernels decode with."""
+"""Tables and columns as of an SCN, and the row plans that the kernels decode with."""

@@ -1,9 +1,9 @@
-"""The changes of the dictionary on disk, so that a restart knows what was read before.
+"""Stores the dictionary changes on disk, so that a restart knows what was read before.
 
-The dictionary snapshot is of one SCN, and a restart reads redo from where it was, not from there.
-So every committed transaction that changed the dictionary is kept, in a file of JSON lines: the
-first one names the database and the snapshot's SCN, each other one is a `DictionaryTransaction`. A
-line is durable before anything that commits behind it leaves.
+The dictionary snapshot has one SCN, but a restart reads redo from a later position. So every
+committed transaction that changed the dictionary is stored in a file of JSON lines: the first line
+has the database and the snapshot's SCN; each other line is a `DictionaryTransaction`. A line is
+durable before any later commit is released.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _KEEP_IT: Final = (
 
 
 class DictionaryHistory:
-    """The file of one source; transactions may be added from several threads.
+    """The file of one source; thread-safe.
 
     Args:
-        path: of the file, in a directory that exists.
+        path: of the file, in an existing directory.
         database: identity of the database; a file of another one is refused.
-        snapshot_scn: of the dictionary snapshot: older changes are not wanted. Where the file
-            begins behind it, changes between the two are missing, and the file begins anew.
+        snapshot_scn: of the dictionary snapshot: older changes are not needed. If the file begins
+            after it, changes in between are missing, and a new file is begun.
 
     Raises:
         OlrPgError: 3075, the file cannot be read or is another database's; 4035, it is of a newer
@@ -65,7 +65,7 @@ class DictionaryHistory:
             self._begin(database, snapshot_scn)
 
     def add(self, transaction: DictionaryTransaction) -> None:
-        """Make a transaction durable; nothing where it is there already.
+        """Write a transaction durably, unless it is already stored.
 
         Raises:
             OlrPgError: 3075, the file cannot be written.
@@ -151,7 +151,9 @@ class DictionaryHistory:
 
 
 def _write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all bytes: a write to a disk that becomes full takes a part; the next one says why."""
+    """Write all bytes; when a disk becomes full, a write is partial, and the next one raises the
+    error.
+    """
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -1,4 +1,4 @@
-"""The bits of COL$.PROPERTY that tell of a column (dictionary §2.4, values-and-lobs §15)."""
+"""Interprets the bits of COL$.PROPERTY (dictionary §2.4, values-and-lobs §15)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _INTERNAL: Final = (
     | TYPE_ID
 )
 _LENGTHS_MAX: Final = {1: 4000, 9: 4000, 96: 2000}
-"""The most bytes of each character type: there a length in characters is cut."""
+"""Maximum bytes of each character type; lengths in characters are limited to it."""
 
 _STRING_TYPES: Final = frozenset({1, 9, 23})
 _ROW_ARCHIVAL: Final = "ORA_ARCHIVE_STATE"
@@ -49,10 +49,10 @@ _BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
 
 
 def is_hidden(name: str, properties: int) -> bool:
-    """Tell whether the column holds nothing that the user stored.
+    """Tell whether the column contains no data that the user stored.
 
-    A user-invisible column has the hidden bit too, but an ordinary name and no bit that marks it
-    as Oracle's own: it is the user's data, and not hidden in this sense.
+    A user-invisible column has the hidden bit too, but an ordinary name and no bit of Oracle's own
+    columns. It contains the user's data and is not hidden in this sense.
     """
     if properties & _GONE:
         return True
@@ -66,12 +66,12 @@ def _has_internal_name(name: str) -> bool:
 
 
 def is_virtual(properties: int) -> bool:
-    """Tell whether the column is computed and stores nothing."""
+    """Tell whether the column is computed and not stored."""
     return bool(properties & (VIRTUAL | VIRTUAL_ATTRIBUTE))
 
 
 def is_encrypted(properties: int) -> bool:
-    """Tell whether the column's bytes are cipher text (TDE column encryption)."""
+    """Tell whether the column's bytes are encrypted (TDE column encryption)."""
     return bool(properties & ENCRYPTED)
 
 
@@ -81,10 +81,10 @@ def is_guard(properties: int) -> bool:
 
 
 def char_length(type_code: int, length: int, properties: int, bytes_max: int | None) -> int | None:
-    """Return the length in characters of a column declared so, None where LENGTH does not tell it.
+    """Return the column's declared length in characters; None if LENGTH does not contain it.
 
-    LENGTH is the number of characters times `bytes_max`, the most bytes that a character of the
-    column's set takes, unless that is more than the type may have (values-and-lobs §1.1).
+    LENGTH is the number of characters times `bytes_max`, the maximum bytes per character in the
+    column's character set, limited to the type's maximum (values-and-lobs §1.1).
     """
     if not properties & LENGTH_IN_CHARS or type_code not in _LENGTHS_MAX or bytes_max is None:
         return None
@@ -94,5 +94,5 @@ def char_length(type_code: int, length: int, properties: int, bytes_max: int | N
 
 
 def is_string_stored_as_lob(type_code: int, properties: int) -> bool:
-    """Tell whether a string or RAW is an extended one, kept as a LOB (values-and-lobs §15.4)."""
+    """Tell whether a string or RAW is an extended one, stored as a LOB (values-and-lobs §15.4)."""
     return type_code in _STRING_TYPES and bool(properties & STORED_AS_LOB)

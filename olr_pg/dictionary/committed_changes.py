@@ -1,4 +1,4 @@
-"""The changes of the dictionary by a committed transaction: SYS rows, and DDL statements."""
+"""Changes of the dictionary by a committed transaction: rows of SYS tables, and DDL statements."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class SysRowChange(NamedTuple):
 
     Attributes:
         table: the SYS table's name, such as ``COL$``.
-        row_id: 18 characters; rows are known by it (dictionary §10).
-        values: the new values as stored, by column name: of an insert all, of an update those it
-            set, of a delete none.
+        row_id: 18 characters; identifies the row (dictionary §10).
+        values: the new stored values by column name: all for an insert, the changed ones for an
+            update, none for a delete.
     """
 
     table: str
@@ -35,9 +35,9 @@ class Statement(NamedTuple):
 
     Attributes:
         command: number of V$SQLCOMMAND: 12 DROP TABLE, 15 ALTER TABLE, 85 TRUNCATE TABLE, …
-        obj: OBJ# of its object, 0 where that is not logged.
+        obj: OBJ# of its object, 0 if not logged.
         owner, name: of the object.
-        text: characters that are not UTF-8 are written as escapes.
+        text: bytes that are not valid UTF-8 are escaped.
         scn: of the record.
     """
 
@@ -67,5 +67,5 @@ class DictionaryTransaction(NamedTuple):
 
     @property
     def order(self) -> tuple[int, tuple[int, int, int, int]]:
-        """Sorts into commit order."""
+        """The sort key of the commit order."""
         return self.commit_scn, self.position

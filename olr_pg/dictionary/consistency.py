@@ -1,4 +1,4 @@
-"""Laws that every snapshot keeps, whatever it was read from."""
+"""Checks laws that every snapshot must meet, from any source."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def sort_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Put the columns in the order that a `Table` keeps them: SEGCOL#, then INTCOL#."""
+    """Return the columns in the order of a `Table`: by SEGCOL#, then INTCOL#."""
     return tuple(sorted(columns, key=lambda column: (column.segcol, column.intcol)))
 
 
 def column_fault(columns: Sequence[Column]) -> str | None:
-    """Find what is wrong with the numbering of a table's columns; None where nothing is.
+    """Return what is wrong with the numbering of a table's columns, or None.
 
-    SEGCOL# must be 1 … n without holes and repetitions (dictionary §2.4: a hole is a dictionary
-    row that was missed), INTCOL# and names must be unique.
+    SEGCOL# must be 1 … n without gaps and duplicates (dictionary §2.4: a gap is a missed dictionary
+    row). INTCOL# and names must be unique.
     """
     if not columns:
         return "it has no columns"
@@ -41,10 +41,10 @@ def column_fault(columns: Sequence[Column]) -> str | None:
 
 
 def check_unique_tables(snapshot: Snapshot, path: str) -> None:
-    """Check that no name and no object number belongs to two tables.
+    """Check that names and object numbers of tables are unique.
 
     Raises:
-        OlrPgError: 3005, naming both.
+        OlrPgError: 3005, with both tables.
     """
     names: set[tuple[str, str]] = set()
     objects: dict[int, str] = {}

@@ -1,10 +1,9 @@
-"""The dictionaries of several containers (PDBs) of one database, joined to one.
+"""Joins the dictionaries of several containers (PDBs) of one database.
 
-Object numbers, schemas and transaction ids are a container's own: two may have the same ones. So in
-a joined dictionary each table knows its container (`Table.con_id`), and is ``PDB.OWNER.NAME`` where
-more than one of the containers has a schema of that name; else it is ``OWNER.NAME``, as always.
-``PDB.OWNER`` is then the table's owner for everything behind the dictionary: the protocol, the
-target, the ledger.
+Object numbers, schemas and transaction ids belong to a container; two containers can have the same
+ones. So in a joined dictionary each table has its container (`Table.con_id`). Its name is
+``PDB.OWNER.NAME`` if several of the containers have a schema of that name; otherwise
+``OWNER.NAME``. ``PDB.OWNER`` is then the table's owner in the protocol, the target and the ledger.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
 
 _ALIKE: Final = ("charset", "ncharset", "timezone")
-"""What values are converted with: of the whole source."""
+"""Properties that affect the conversion of values; they must be equal in all containers."""
 
 _SAME: Final = ("name", "activation", "big_endian")
-"""What containers of one database have in common."""
+"""Properties that containers of one database share."""
 
 
 def join_containers(
     snapshots: Sequence[Snapshot], known: Mapping[str, str] = MappingProxyType({})
 ) -> Snapshot:
-    """Join the dictionaries of several containers; that of a single one is returned as it is.
+    """Join the dictionaries of several containers; a single one is returned unchanged.
 
-    Their SCNs may differ: what a container did before its own is not followed. The joined one has
-    the lowest.
+    Their SCNs can differ: changes of a container before its SCN are ignored. The joined dictionary
+    has the lowest SCN.
 
     Args:
-        known: what schemas are called already, as of `names_given`.
+        known: the existing names of schemas, from `names_given`.
 
     Raises:
         OlrPgError: 3020, they are not of different containers of one database; 3021, they differ in
-            what values are converted with.
+            a property that affects the conversion of values.
     """
     if len(snapshots) == 1:
         return snapshots[0]
@@ -71,12 +70,12 @@ def join_containers(
 
 
 class ContainerNames(NamedTuple):
-    """The names of a container's tables among those of all.
+    """The names of a container's tables among those of all containers.
 
     Attributes:
-        con_id: of the tables; 0 where the dictionary is of this container alone: then all names
-            are what they are.
-        clashing: owners that other containers have, too.
+        con_id: of the tables; 0 if the dictionary has only this container, so that names are
+            unchanged.
+        clashing: owners that also exist in other containers.
     """
 
     con_id: int
@@ -85,17 +84,17 @@ class ContainerNames(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ContainerNames:
-        """Read how the tables of a dictionary are called, which may be a member of a joined one."""
+        """Return the names for the tables of a dictionary, which can be one of a joined one."""
         tables, database = snapshot.tables, snapshot.database
         clashing = frozenset(table.source_owner for table in tables if table.container)
         return cls(tables[0].con_id if tables else 0, database.con_name or "", clashing)
 
     def owner(self, owner: str) -> str:
-        """Return what all call an owner of this container."""
+        """Return the name of an owner of this container among all containers."""
         return f"{self.container}.{owner}" if owner in self.clashing else owner
 
     def qualify(self, table: Table) -> Table:
-        """Return a table of this container as all know it."""
+        """Return a table of this container under its name among all containers."""
         if not self.con_id:
             return table
         owner = self.owner(table.owner)
@@ -103,12 +102,14 @@ class ContainerNames(NamedTuple):
         return replace(table, owner=owner, container=container, con_id=self.con_id)
 
     def spellings(self, owner: str) -> tuple[str, ...]:
-        """Return all that an owner of this container may be called, without and with its name."""
+        """Return the possible names of an owner of this container, without and with the
+        container.
+        """
         return (owner, f"{self.container}.{owner}") if self.con_id else (owner,)
 
 
 def unqualified(table: Table) -> Table:
-    """Return a table as its container knows it by itself."""
+    """Return a table under the name in its own container."""
     return replace(table, owner=table.source_owner, container="", con_id=0)
 
 
@@ -146,13 +147,15 @@ def _check_different(databases: Sequence[Database]) -> None:
 
 
 def _clashing_owners(snapshots: Iterable[Snapshot]) -> frozenset[str]:
-    """Find the schemas that more than one container has tables of."""
+    """Return the schemas with tables in several containers."""
     counts = Counter(owner for one in snapshots for owner in {table.owner for table in one.tables})
     return frozenset(owner for owner, count in counts.items() if count > 1)
 
 
 def names_given(joined: Snapshot) -> dict[str, str]:
-    """Return the container of each schema whose tables are called without it, else nothing ("")."""
+    """Return for each schema the container that is left out of its name; empty ("") if the name
+    includes it.
+    """
     given = dict[str, str]()
     for member in joined.members:
         for table in member.tables:
@@ -186,7 +189,7 @@ def _qualified_structure(structure: Structure, names: ContainerNames) -> Structu
 
 
 _OWNERS: Final = ("owner", "parent_owner")
-"""The fields of a structure's parts that name schemas."""
+"""Fields with schema names in the parts of a structure."""
 
 
 def _joined_structure(structures: Sequence[Structure]) -> Structure:
@@ -199,7 +202,9 @@ def _joined_structure(structures: Sequence[Structure]) -> Structure:
 
 
 def _xml_tokens(snapshots: Sequence[Snapshot]) -> XmlTokens:
-    """Return the tokens of binary XML, which only one container may have, or all the same."""
+    """Return the tokens of binary XML; only one container can have them, or all must have the
+    same.
+    """
     known = [one for one in snapshots if one.xml_tokens != NO_TOKENS]
     if not known:
         return NO_TOKENS

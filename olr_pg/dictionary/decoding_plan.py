@@ -1,4 +1,4 @@
-"""Row plans: the subscribed tables as arrays, for the decoding kernels."""
+"""Row plans: the subscribed tables as arrays for the decoding kernels."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _NO_FLAGS: Final = np.empty(0, np.uint8)
 
 
 class Span(NamedTuple):
-    """The time that a table of a plan is in force, and the users it is in force for.
+    """When a table of a plan is valid, and who receives its rows.
 
-    Several tables of one plan may be versions of the same table, one behind the other.
+    Several tables of one plan can be consecutive versions of the same table.
 
     Attributes:
-        since, until: the SCNs [since, until) of the row changes that it is for; None = no end.
-        delivered: its rows go to clients.
-        followed: its rows tell of changes of the dictionary.
+        since, until: it applies to row changes with SCNs [since, until); None for no end.
+        delivered: whether its rows are delivered to clients.
+        followed: whether its rows describe dictionary changes.
     """
 
     since: int = 0
@@ -47,28 +47,28 @@ class RowPlan(NamedTuple):
         object_key: ascending ``con_id << 32 | obj#`` of every subscribed table and partition.
         object_table: the table of each object key.
         table_obj: OBJ# of each table (the protocol's ObjectId); two containers may have the same.
-        segment_first: shape (tables + 1); where each table's part of `segment_column` begins.
-        segment_column: for SEGCOL# 1, 2, … of a table, the ordinal of that column among the
-            table's delivered columns, or −1 for a column that is neither delivered nor a guard.
-        column_first: shape (tables + 1); running number of delivered columns; a guard column
-            that is needed stands behind its table's delivered ones.
+        segment_first: shape (tables + 1); the index in `segment_column` at which each table begins.
+        segment_column: for SEGCOL# 1, 2, … of a table, the ordinal of that column among the table's
+            delivered columns, or −1 for a column that is neither delivered nor a guard.
+        column_first: shape (tables + 1); the running number of each table's first delivered column;
+            a needed guard column follows its table's delivered columns.
         cluster_columns: CLUCOLS of each table.
-        row_scns: `redo.walk.RowScn` of each table: whether its rows have their SCN.
+        row_scns: `redo.walk.RowScn` of each table: whether its rows contain their SCN.
         column_lob: `LobDelivery` of each delivered column, by running number.
-        column_charset: the character set of a text LOB whose locator names none (values-and-lobs
-            §17.1), by running number; 0 where the dictionary does not tell.
-        column_pages: 0 where a BASICFILE page of the column takes several blocks, else 1.
-        lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
+        column_charset: the character set of a text LOB whose locator has none (values-and-lobs
+            §17.1), by running number; 0 if unknown.
+        column_pages: 0 if a BASICFILE page of the column has several blocks, else 1.
+        lob_tables: 1 for each table with delivered LOB columns; empty if no table has any.
         lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
         data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows.
         data_table: the table of each data key.
-        xml_tokens: the names of binary XML.
-        defaults: of the columns by running number.
-        object_since, data_since: the SCN from which on each key is its table; a key may stand there
-            several times, ascending, with table −1 from where on it is none.
-        delivered, followed: shape (tables), see `Span`; empty where all tables are only delivered.
-        as_stored: shape (tables); 1 where an inserted row's values can go out as its row piece
-            stores them: SEGCOL# n is delivered column n, whose value nothing changes.
+        xml_tokens: the names in binary XML.
+        defaults: defaults of the columns, by running number.
+        object_since, data_since: the SCN from which each key belongs to its table; a key can occur
+            several times, ascending, with table −1 from the SCN at which it belongs to none.
+        delivered, followed: shape (tables), see `Span`; empty if all tables are only delivered.
+        as_stored: shape (tables); 1 if an inserted row's values can be delivered as stored in its
+            row piece: SEGCOL# n is delivered column n, with an unchanged value.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -102,13 +102,13 @@ def build_row_plan(
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
 ) -> RowPlan:
-    """Build the row plan of `tables`.
+    """Return the row plan of `tables`.
 
     Args:
         tables: the tables, and versions of them.
-        con_id: the container of those that do not name one (`Table.con_id`).
-        xml_tokens: the names of binary XML.
-        spans: of each table; None where each is delivered, for ever.
+        con_id: the container of tables without one (`Table.con_id`).
+        xml_tokens: the names in binary XML.
+        spans: of each table; None if all are always delivered.
     """
     keys: list[tuple[int, int, int]] = []
     data: list[tuple[int, int, int]] = []
@@ -176,9 +176,9 @@ def _is_as_stored(table: Table, span: Span) -> bool:
 def _entries(
     con_id: int, objects: Sequence[int], table: int, span: Span
 ) -> Iterator[tuple[int, int, int]]:
-    """Return (key, SCN, table) of each object, and where its span ends (key, SCN, −1).
+    """Yield (key, SCN, table) for each object, and (key, SCN, −1) where its span ends.
 
-    Sorted, the −1 of an end comes before the table that follows from the same SCN on.
+    When sorted, the −1 of an end precedes a table that begins at the same SCN.
     """
     for obj in objects:
         yield con_id << 32 | obj, span.since, table
@@ -187,7 +187,7 @@ def _entries(
 
 
 def planned_columns(table: Table) -> tuple[Column, ...]:
-    """Return the delivered columns, and the guard column where an added column needs it."""
+    """Return the delivered columns, and the guard column if an added column needs it."""
     guard = table.guard
     return table.delivered if guard is None else (*table.delivered, guard)
 

@@ -1,4 +1,4 @@
-"""Defaults of added columns as arrays, for reading rows that do not store them.
+"""Defaults of added columns as arrays, for rows that do not store these columns.
 
 Facts: values-and-lobs §14.
 """
@@ -23,20 +23,20 @@ class UnstoredColumn(IntEnum):
     NULL = 0
     DEFAULT = 1
     UNKNOWN = 2
-    """The default, which the dictionary does not tell."""
+    """The column has a default that the dictionary does not contain."""
 
     GUARD = 3
-    """The column is a guard: it is not delivered."""
+    """The column is a guard column, which is not delivered."""
 
 
 class Defaults(NamedTuple):
-    """By running number of planned columns; empty where no column was added with a default.
+    """Arrays by the running number of planned columns; empty if no column was added with a default.
 
     Attributes:
         missing: `UnstoredColumn`.
-        guard_id: the column's bit in the guard column, −1 where it has none.
+        guard_id: the column's bit in the guard column, −1 without one.
         offset, length: of the default in `data`.
-        data: the defaults one behind the other.
+        data: the defaults, one after the other.
     """
 
     missing: npt.NDArray[np.uint8]
@@ -60,7 +60,8 @@ def column_defaults(columns: Sequence[Column], guarded: Sequence[bool]) -> Defau
 
     Args:
         columns: of all tables.
-        guarded: for each whether its table has a guard column; guard ids mean nothing without.
+        guarded: for each, whether its table has a guard column; otherwise guard ids have no
+            meaning.
     """
     if all(column.added is None for column in columns):
         return NO_DEFAULTS

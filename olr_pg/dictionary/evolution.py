@@ -1,9 +1,9 @@
-"""The consequences of a changed table definition for a copy of the table.
+"""Determines what a changed table definition means for a copy of the table.
 
-The rule: what the definitions and the statement tell whole is a step that the copy can go along
-with (`Step`); what changed rows that redo does not log stops the table, because nobody can tell
-which rows the copy should have. Whether a step is carried out, left out, or stops the table, is for
-the target to say (`apply.ddl`).
+The rule: if the definitions and the statement describe a change completely, it is a step that the
+copy can follow (`Step`). If a change affects rows without redo, the table stops, because it is
+unknown which rows the copy should have. The target decides whether a step is applied, ignored, or
+stops the table (`apply.ddl`).
 
 =====================================================  ==========================================
 DDL                                                    consequence
@@ -58,16 +58,16 @@ DROP_TABLE: Final = 12
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
 RECYCLE_BIN: Final = "BIN$"
-"""How the name of a table in the recycle bin begins (dictionary §2.1)."""
+"""Prefix of the name of a table in the recycle bin (dictionary §2.1)."""
 ROW_COMMANDS: Final = {
     DROP_TABLE: "DROP TABLE",
     ALTER_TABLE: "ALTER TABLE",
     TRUNCATE_TABLE: "TRUNCATE TABLE",
 }
-"""The commands that may change a table's rows or columns (redo-format §8.1)."""
+"""The commands that can change a table's rows or columns (redo-format §8.1)."""
 
 UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
-"""The error of a DDL whose effect on the definition nobody tells."""
+"""The error for a DDL whose effect on the definition is unknown."""
 
 _PART = r"(?:SUB)?PARTITION"
 _EMPTIES: Final = re.compile(rf"\bTRUNCATE\s+{_PART}S?\b")
@@ -79,11 +79,11 @@ _KEEPS: Final = re.compile(
 
 _DATE: Final = 12
 _TIMESTAMP: Final = 180
-"""COL$.TYPE#. Rows that exist keep a DATE's 7 bytes, which are a TIMESTAMP's too."""
+"""COL$.TYPE#. Existing rows keep a DATE's 7 bytes, which are a valid TIMESTAMP too."""
 
 
 class DdlKind(Enum):
-    """What a copy can go along with; the values are the keys of `apply.ddl`.
+    """The kinds of steps that a copy can follow; the values are the keys of `apply.ddl`.
 
     CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with. Nor has
     TAKE_NAME: it is the other half of a RENAME_TABLE, in the history of the new name.
@@ -108,7 +108,7 @@ RENAMES: Final = frozenset((DdlKind.RENAME_TABLE, DdlKind.TAKE_NAME))
 
 
 class Step(NamedTuple):
-    """One thing that a copy can go along with.
+    """A step that a copy can follow.
 
     Attributes:
         before: the column as it was; None where there was none.
@@ -124,7 +124,7 @@ class Step(NamedTuple):
     table: str = ""
 
     def __str__(self) -> str:
-        """Say what was done in the source."""
+        """Describe the step as done in the source."""
         column = self.after or self.before
         name = "" if column is None else column.name
         match self.kind:
@@ -159,8 +159,8 @@ class Evolution(NamedTuple):
     """The meaning of a DDL for the copy.
 
     Attributes:
-        steps: what the copy can go along with, in order.
-        error: why the table stops; None where it does not.
+        steps: the steps that the copy can follow, in order.
+        error: why the table stops; None if it does not.
     """
 
     steps: tuple[Step, ...] = ()
@@ -177,7 +177,7 @@ class Evolution(NamedTuple):
         return any(step.kind in RENAMES for step in self.steps)
 
     def __str__(self) -> str:
-        """Say what was done in the source."""
+        """Describe the steps as done in the source."""
         return "; ".join(map(str, self.steps)) or "nothing that a copy shows"
 
 
@@ -188,13 +188,13 @@ def judge(
     with_default: frozenset[int] = frozenset(),
     parts: Mapping[int, str] = MappingProxyType({}),
 ) -> Evolution:
-    """Judge what the change from `old` to `new` means.
+    """Determine what the change from `old` to `new` means.
 
     Args:
-        old, new: the definitions; None as `new` where the table is gone.
+        old, new: the definitions; `new` is None if the table was dropped.
         statements: the DDL statements on the table that belong to the change.
         with_default: INTCOL# of new columns that were added with a default.
-        parts: names of the table's partitions by OBJ#, as they were before.
+        parts: names of the table's partitions by OBJ#, before the change.
     """
     if is_dropped(new):
         return Evolution((Step(DdlKind.DROP_TABLE),))
@@ -223,14 +223,14 @@ def judge(
 
 
 def is_dropped(table: Table | None) -> bool:
-    """Tell whether a table is gone, or in the recycle bin (dictionary §2.1)."""
+    """Tell whether a table was dropped or is in the recycle bin (dictionary §2.1)."""
     return table is None or table.name.startswith(RECYCLE_BIN)
 
 
 def judge_again(
     old: Table | None, new: Table, statements: Sequence[Statement], *, empty: bool
 ) -> Evolution:
-    """Judge what it means that a table is made under the name of one that was dropped.
+    """Determine what it means that a table is created under the name of a dropped one.
 
     Args:
         old: the last definition of the one that was dropped, of which a copy has no row any more;
@@ -292,15 +292,16 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
 
 
 def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
-    """Return the verdict on a table that is there again from the recycle bin, with its rows."""
+    """Return the evolution of a table that was restored from the recycle bin with its rows."""
     reason = "it came back from the recycle bin with its rows: load the table again"
     return _stop(Code.TABLE_GONE, reason, table, statements)
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
-    """Return the verdict on a statement whose effect on the dictionary is not in sight.
+    """Return the evolution for a statement whose effect on the dictionary is unknown.
 
-    Also after TRUNCATE: new segments have new numbers, by which direct loads and LOBs are known.
+    This also applies to TRUNCATE: new segments have new numbers, which identify direct loads and
+    LOBs.
     """
     return _stop(UNKNOWN_DDL, ROW_COMMANDS[statement.command], table, (statement,))
 
@@ -313,10 +314,10 @@ def _stop(code: int, detail: str, table: Table, statements: Sequence[Statement])
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str]:
-    """Return the new names of columns that were renamed, by the old ones.
+    """Return the new names of renamed columns, by the old names.
 
-    A renamed column keeps its numbers; one that is added behind a dropped one gets them only in a
-    transaction of its own.
+    A renamed column keeps its numbers. A column that is added after a dropped one can get the same
+    numbers, but only in a separate transaction.
     """
     before = {column.name for column in old.columns}
     after = {column.name for column in new.columns}
@@ -357,7 +358,7 @@ class _Columns(NamedTuple):
 def _column_fault(
     old: Table, new: Table, columns: _Columns, with_default: frozenset[int]
 ) -> str | None:
-    """Say why a copy cannot know what became of the columns of the rows that there are."""
+    """Return why a copy cannot know the columns of existing rows, or None."""
     unreadable = {column.name: column.unsupported for column in new.left_out}
     for column in columns.gone:
         if column.name in unreadable:
@@ -380,7 +381,7 @@ def _column_fault(
 
 
 def _column_steps(columns: _Columns) -> Iterator[Step]:
-    """Yield what became of the columns: what goes first, what is added last."""
+    """Yield the steps for columns: dropped columns first, added columns last."""
     for column in columns.gone:
         yield Step(DdlKind.DROP_COLUMN, column)
     for before, after in columns.both:
@@ -409,10 +410,10 @@ def _size(column: Column) -> tuple[int | None, ...]:
 
 
 def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str | None:
-    """Say which rows came or went, where nobody can tell which they were.
+    """Return which rows were added or removed if they are unknown, or None.
 
     Args:
-        unnamed: OBJ# of partitions that were truncated, and whose names nobody tells.
+        unnamed: OBJ# of truncated partitions without a known name.
     """
     if unnamed or (_EMPTIES.search(text) and not _replaced_segments(old, new)):
         return "rows of a partition were truncated"
@@ -424,12 +425,12 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
 
 
 def _replaced_segments(old: Table, new: Table) -> set[int]:
-    """Return OBJ# of what has another segment now."""
+    """Return OBJ# of objects that have another segment now."""
     after = _segments(new)
     return {obj for obj, data in _segments(old).items() if data and after.get(obj, data) != data}
 
 
 def _segments(table: Table) -> dict[int, int]:
-    """DATAOBJ# by OBJ# of the table and its partitions; 0 = none."""
+    """Return DATAOBJ# by OBJ# of the table and its partitions; 0 for none."""
     parts = dict(zip(table.partitions, table.segments, strict=False))
     return {table.obj: table.dataobj or 0, **parts}

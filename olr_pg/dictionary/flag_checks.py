@@ -1,4 +1,4 @@
-"""What check constraints tell of columns that are to become boolean: which values they allow."""
+"""Finds out from check constraints which values a column that is to become boolean allows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _WIDEST: Final = 100
 def non_flag_values(
     conditions: Iterable[str], column: str, pairs: BooleanPairs, *, is_number: bool
 ) -> tuple[str, ...] | None:
-    """Return the values that a column's checks allow and that are no flags; None: nobody tells.
+    """Return the values that a column's checks allow and that are no flags; None if unknown.
 
-    Only checks of one column with a list of literals, or a short range, are understood.
+    Only checks of one column with a list of literals, or a short range, are supported.
 
     Args:
-        conditions: of the table's check constraints, in Oracle's words.
+        conditions: of the table's check constraints, in Oracle's SQL.
     """
     known = set(map(str, flag_numbers(pairs))) if is_number else set(flag_texts(pairs))
     found: tuple[str, ...] | None = None
@@ -47,7 +47,7 @@ def non_flag_values(
 
 
 def check_conditions(parts: Iterable[LeftOut]) -> list[str]:
-    """Return the conditions of the check constraints among what a structure leaves out."""
+    """Return the conditions of check constraints in a structure's left-out parts."""
     found = (_CHECK.search(part.definition) for part in parts if part.kind == "check constraint")
     return [one[1] for one in found if one is not None]
 

@@ -1,8 +1,9 @@
-"""The dictionary as it moves on: rows of SYS tables by ROWID, changed by redo, joined to tables.
+"""Follows dictionary changes: keeps rows of SYS tables by ROWID, applies changes from redo, and
+builds tables.
 
-A transaction that changed rows of the SYS tables is applied when it commits, whole
-(dictionary §10). Kept are the rows of the owners that the snapshot captured, so that the dictionary
-work of the rest of the database costs no memory.
+A transaction that changed rows of the SYS tables is applied as a whole when it commits (dictionary
+§10). Only rows of the owners in the snapshot are kept, so dictionary changes in the rest of the
+database use no memory.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 SYS: Final = "SYS"
 NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
-"""Without these SYS tables nothing can be followed."""
+"""SYS tables that are required to follow the dictionary."""
 
 _RAW: Final = 23
 """COL$.TYPE#."""
@@ -48,7 +49,7 @@ class _Section(NamedTuple):
 
     Attributes:
         name: of the field of `SysRows`.
-        key: the field that rows are found by.
+        key: the field by which rows are found.
     """
 
     name: str
@@ -80,11 +81,13 @@ _SECTIONS: Final = {
     "DEFERRED_STG$": _Section("sys_deferredstg", "obj"),
     "TS$": _Section("sys_ts", "ts"),
 }
-"""In the order in which the rows of one transaction are applied: what others refer to first."""
+"""In the order in which the rows of one transaction are applied: rows that others reference come
+first.
+"""
 
 
 def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
-    """Return the SYS tables to decode for following the dictionary; empty where it cannot be."""
+    """Return the SYS tables to decode for following the dictionary; empty if that is impossible."""
     if snapshot.sys_rows is None:
         return ()
     found = tuple(
@@ -129,11 +132,11 @@ class _Rows:
 
 
 class FollowedDictionary:
-    """See the module's docstring.
+    """The rows of the SYS tables, and the tables that they define; see the module.
 
     Args:
         rows: the SYS rows as of the snapshot's SCN.
-        charset_name: the database's character set, which names are in.
+        charset_name: the database's character set, in which names are stored.
     """
 
     def __init__(self, rows: SysRows, charset_name: str) -> None:
@@ -148,10 +151,10 @@ class FollowedDictionary:
         }
 
     def concerned(self, transaction: DictionaryTransaction) -> set[int]:
-        """OBJ# of the tables that there are, and that `apply` would change.
+        """Return OBJ# of the existing tables that `apply` would change.
 
         Raises:
-            OlrPgError: 3070, a row is not what the dictionary's tables hold.
+            OlrPgError: 3070, a row is invalid for the dictionary's tables.
         """
         found = set[int]()
         for change in self._known(transaction):
@@ -165,13 +168,13 @@ class FollowedDictionary:
         return found
 
     def apply(self, transaction: DictionaryTransaction) -> set[int]:
-        """Carry the changes of a committed transaction out.
+        """Apply the changes of a committed transaction.
 
         Returns:
-            OBJ# of the tables that they touch.
+            OBJ# of the affected tables.
 
         Raises:
-            OlrPgError: 3070, a row is not what the dictionary's tables hold.
+            OlrPgError: 3070, a row is invalid for the dictionary's tables.
         """
         touched = set[int]()
         for change in self._known(transaction):
@@ -180,16 +183,16 @@ class FollowedDictionary:
 
     @staticmethod
     def _known(transaction: DictionaryTransaction) -> list[SysRowChange]:
-        """Order the changes of kept tables, those that others refer to first."""
+        """Return the changes of kept tables in order; rows that others reference come first."""
         known = [change for change in transaction.changes if change.table in _SECTIONS]
         order = list(_SECTIONS)
         return sorted(known, key=lambda change: order.index(change.table))
 
     def table(self, obj: int) -> Table | None:
-        """Build the table with that OBJ# as it is now; None where there is none.
+        """Return the current definition of the table with that OBJ#; None if it does not exist.
 
         Raises:
-            OlrPgError: 3005, its rows do not fit each other.
+            OlrPgError: 3005, its rows are inconsistent.
         """
         rows = self._rows_of(obj)
         if not rows.sys_tab or not rows.sys_obj:
@@ -197,12 +200,14 @@ class FollowedDictionary:
         return join_tables(rows, "redo")[0]
 
     def with_default(self, obj: int) -> frozenset[int]:
-        """INTCOL# of a table's columns that old rows have a value of without storing it."""
+        """Return INTCOL# of a table's columns whose value in old rows is a default that is not
+        stored.
+        """
         columns = self._rows["COL$"].of(obj)
         return frozenset(row.int_col for row in columns if row.property & _ADDED_WITH_DEFAULT)
 
     def part_names(self, table: Table) -> dict[int, str]:
-        """Return the names of a table's partitions by OBJ#, as far as they are told."""
+        """Return the known names of a table's partitions by OBJ#."""
         rows = self._rows["OBJ$"].of(*table.partitions)
         return {row.obj: row.subname for row in rows if row.subname}
 
@@ -276,7 +281,7 @@ class FollowedDictionary:
         return bool(self._rows["OBJ$"].of(getattr(row, numbers.get(table, "obj"))))
 
     def _tables_of(self, table: str, row: Any) -> Iterator[int]:
-        """OBJ# of the table that a row belongs to."""
+        """Yield OBJ# of the table that a row belongs to."""
         if table in ("OBJ$", "TAB$", "COL$", "CDEF$", "CCOL$", "LOB$", "DEFERRED_STG$"):
             yield from self._roots(row.obj)
         elif table == "ECOL$":
@@ -297,7 +302,7 @@ class FollowedDictionary:
             yield from self._tables_in(row.ts)
 
     def _tables_in(self, ts: int) -> set[int]:
-        """Return the tables that have a segment in a tablespace: it may be encrypted now."""
+        """Return the tables with a segment in a tablespace, which may now be encrypted."""
 
         def there(*names: str) -> list[Any]:
             return [row for name in names for row in self._rows[name].all() if row.ts == ts]
@@ -315,13 +320,15 @@ class FollowedDictionary:
         return {obj for obj in found if self._rows["TAB$"].of(obj)}
 
     def _organised_by(self, index: int) -> Iterator[int]:
-        """Return the table whose rows are in this index, if it is such a one."""
+        """Yield the table whose rows are in this index, if it is an index of an index-organised
+        table.
+        """
         for row in self._rows["IND$"].all():
             if row.obj == index and holds_rows(row):
                 yield row.bo
 
     def _roots(self, obj: int) -> Iterator[int]:
-        """Return the table itself, or the one that a LOB segment or partition belongs to."""
+        """Yield the table itself, or the table that a LOB segment or partition belongs to."""
         if self._rows["TAB$"].of(obj):
             yield obj
             return
@@ -342,7 +349,7 @@ class FollowedDictionary:
     # --- joining ---
 
     def _rows_of(self, obj: int) -> SysRows:
-        """Return the rows that one table is made of."""
+        """Return the SYS rows that define one table."""
         composite = self._rows["TABCOMPART$"].of(obj)
         lobs = self._rows["LOB$"].of(obj)
         lob_objects = [row.l_obj for row in lobs]
@@ -391,10 +398,10 @@ class FollowedDictionary:
 
 
 def as_followed(table: Table) -> Table:
-    """Return a SYS table with its LOB columns as it is decoded for following.
+    """Return a SYS table with the LOB columns that following needs.
 
-    Those that nothing is read from are left out. The default of an added column (ECOL$) is read
-    from the locator in the row, which the others never need: so following costs no LOB decoding.
+    Other LOB columns are left out. The default of an added column (ECOL$) is read from the locator
+    in the row, so following needs no LOB decoding.
     """
     used = _SECTIONS[table.name].columns.values()
 
@@ -409,7 +416,7 @@ def as_followed(table: Table) -> Table:
 
 
 def _row_default(locator: bytes) -> str | None:
-    """Return the bytes that a locator has in the row, in hex; None where they are elsewhere."""
+    """Return a locator's inline bytes in hex; None if they are stored elsewhere."""
     try:
         found = decode_locator(locator)
     except OlrPgError:

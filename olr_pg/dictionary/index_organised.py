@@ -1,8 +1,9 @@
-"""Index-organised tables: the index that holds the rows, and whether these can be decoded.
+"""Index-organised tables: finds the index that contains the rows, and whether the rows can be
+decoded.
 
-The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4), whose numbers the redo
-bears; the table itself has no segment. Of a partitioned one each partition of that index has a
-segment (INDPART$), those of the table (TABPART$) have none; there are no sub-partitions
+The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4), whose numbers are in the
+redo; the table itself has no segment. For a partitioned table, each partition of that index has a
+segment (INDPART$); those of the table (TABPART$) have none. There are no sub-partitions
 (ORA-25198). Facts: dictionary §2.3, §2.6, redo-format §6.1.
 """
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import IndexRow, PartitionRow, SubPartitionRow, TabRow
 
 _ROWS_INDEX: Final = 4
-"""IND$.TYPE# of the index that holds a table's rows."""
+"""IND$.TYPE# of the index that contains a table's rows."""
 
 _ORGANISED: Final = 0x40
 _OVERFLOW: Final = 0x80
@@ -25,7 +26,7 @@ _PARTITIONED: Final = 0x20
 """Bits of TAB$.PROPERTY."""
 
 _MAPPED: Final = 0x10000000
-"""Bit of TAB$.FLAGS: a mapping table for bitmap indexes exists."""
+"""Bit of TAB$.FLAGS: the table has a mapping table for bitmap indexes."""
 
 _KEY_COMPRESSION: Final = 0x20
 _COMPRESSED: Final = 0x8
@@ -38,16 +39,16 @@ def is_index_organised(tab: TabRow) -> bool:
 
 
 def rows_index(indexes: Sequence[IndexRow]) -> IndexRow | None:
-    """Find the index that holds the rows; None where the dictionary at hand names none.
+    """Return the index that contains the rows; None if the dictionary has none.
 
     Args:
-        indexes: of the table. A schema checkpoint has none.
+        indexes: the table's indexes. A schema checkpoint has none.
     """
     return next((row for row in indexes if holds_rows(row)), None)
 
 
 def holds_rows(index: IndexRow) -> bool:
-    """Tell whether the rows of an index-organised table are in this index of it."""
+    """Tell whether this index contains the rows of its index-organised table."""
     return index.type == _ROWS_INDEX
 
 
@@ -57,12 +58,13 @@ def row_segments(
     parts: Sequence[PartitionRow],
     of_table: Sequence[PartitionRow | SubPartitionRow],
 ) -> list[IndexRow | PartitionRow | SubPartitionRow]:
-    """List what holds the rows, or stands for a part of them: the index, or its partitions.
+    """Return what contains the rows or represents a part of them: the index, or its partitions.
 
     Args:
-        index: that holds its rows.
+        index: the index that contains the rows.
         parts: partitions of the index.
-        of_table: partitions of the table, without segments; redo that names one would mean it, too.
+        of_table: partitions of the table, without segments; redo that names one would refer to it,
+            too.
     """
     if not tab.property & _PARTITIONED:
         return [index]
@@ -76,10 +78,10 @@ def index_obstacle(
     key: Sequence[int],
     columns: Sequence[Column],
 ) -> str | None:
-    """Tell why the rows of an index-organised table cannot be decoded; None where they can.
+    """Return why the rows of an index-organised table cannot be decoded; None if they can.
 
     Args:
-        index: that holds its rows.
+        index: the index that contains the rows.
         parts: partitions of that index.
         key: INTCOL# of the index's columns, in the order of the index.
     """

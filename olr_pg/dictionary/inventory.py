@@ -1,11 +1,11 @@
-"""The inventory: everything that is in a schema, as the source's dictionary tells it.
+"""The inventory: all objects of a schema, as described by the source's dictionary.
 
-It is what a migration is assessed and a schema is converted from; nothing of it is needed to decode
-redo. The values are those of the views DBA_* (Oracle Database Reference): names, texts and words as
-they are there, so that a report can show them. Texts are Oracle's SQL and PL/SQL.
+The assessment of a migration and the conversion of a schema use it; decoding redo does not need it.
+The values are those of the views DBA_* (Oracle Database Reference), unchanged, so that reports can
+show them. Texts are Oracle's SQL and PL/SQL.
 
-The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`inventory_file`). At the end are the
-types of columns as COL$ has them, for the mapping to PostgreSQL's types.
+The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`inventory_file`). The end of this
+module converts column types to those of COL$, for the mapping to PostgreSQL's types.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _BY_NAME: Final = {
 }
 
 KNOWN_COMPATIBLE: Final = "11.2.0 to 23.x"
-"""Of the logs that are read (`redo.format.layout`). Every update of 26ai has 23.6.0 as its default
-and highest value (Oracle AI Database Reference 26ai, COMPATIBLE)."""
+"""COMPATIBLE settings whose logs can be read (`redo.format.layout`). Every update of 26ai has
+23.6.0 as its default and highest value (Oracle AI Database Reference 26ai, COMPATIBLE).
+"""
 
 _RELEASES: Final = {
     (11, 2): "11g Release 2",
@@ -50,13 +51,15 @@ _RELEASES: Final = {
 }
 _LAST: Final = 23
 _FIRST_OF_26AI: Final = 26
-"""Release updates of 23 are called 26ai from 23.26 on (Oracle AI Database Upgrade Guide 26ai)."""
+"""Release updates of version 23 are called 26ai from 23.26 on (Oracle AI Database Upgrade Guide
+26ai).
+"""
 
 ConstraintKind = Literal["primary key", "unique", "foreign key", "check", "other"]
 
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
-"""Of values that there are many of: slots take a quarter of what a model takes."""
+"""For classes with many instances: slots need a quarter of a model's memory."""
 
 
 class _Value(BaseModel):
@@ -65,7 +68,7 @@ class _Value(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Owned:
-    """Something of a schema."""
+    """An object of a schema."""
 
     owner: Name
     name: Name
@@ -78,7 +81,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class SchemaObject(Owned):
-    """A line of DBA_OBJECTS.
+    """A row of DBA_OBJECTS.
 
     Attributes:
         kind: OBJECT_TYPE: ``TABLE``, ``PACKAGE BODY`` and so on.
@@ -95,15 +98,15 @@ class InventoryColumn:
 
     Attributes:
         data_type: DATA_TYPE, such as ``NUMBER`` or ``TIMESTAMP(6) WITH TIME ZONE``.
-        type_owner: DATA_TYPE_OWNER, of object types and XMLTYPE.
+        type_owner: DATA_TYPE_OWNER, for object types and XMLTYPE.
         length: DATA_LENGTH, bytes.
-        char_length: CHAR_LENGTH, characters; 0 for what is no text.
-        default: DATA_DEFAULT; of a virtual column its expression.
-        default_on_null: DEFAULT_ON_NULL: a NULL that is inserted becomes the default.
-        identity: GENERATION_TYPE: ``ALWAYS``, ``BY DEFAULT``; empty where it is none.
-        identity_sequence: the sequence that gives its values.
-        hidden: HIDDEN_COLUMN: a system column, or one that is invisible.
-        invisible: USER_GENERATED is YES though it is hidden: a user's invisible column.
+        char_length: CHAR_LENGTH, characters; 0 for types that are not text.
+        default: DATA_DEFAULT; for a virtual column its expression.
+        default_on_null: DEFAULT_ON_NULL: an inserted NULL is replaced by the default.
+        identity: GENERATION_TYPE: ``ALWAYS``, ``BY DEFAULT``; empty for other columns.
+        identity_sequence: the sequence of its values.
+        hidden: HIDDEN_COLUMN: a system column, or an invisible column.
+        invisible: a user's invisible column: it is hidden and USER_GENERATED is YES.
     """
 
     name: Name
@@ -140,7 +143,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Partitioning:
-    """How a table is parted (DBA_PART_TABLES).
+    """The partitioning of a table (DBA_PART_TABLES).
 
     Attributes:
         method: PARTITIONING_TYPE: ``RANGE``, ``LIST``, ``HASH``, ``REFERENCE``, ``SYSTEM``.
@@ -166,8 +169,8 @@ class InventoryTable(Owned):
             ``nested table``, ``object table``, ``clustered table``, ``materialized view`` (its
             container) or ``materialized view log``.
         rows: NUM_ROWS of the last statistics; None without any.
-        bytes, lob_bytes: of its segments, of its LOBs' segments.
-        logging: the supplemental log groups, in words: ``ALL COLUMN LOGGING`` and the like.
+        bytes, lob_bytes: bytes of its segments, and of its LOBs' segments.
+        logging: the supplemental log groups as text: ``ALL COLUMN LOGGING`` and the like.
         temporary_duration: DURATION of a temporary table.
     """
 
@@ -189,11 +192,11 @@ class Constraint(Owned):
     Attributes:
         table: of the same owner.
         condition: SEARCH_CONDITION of a check.
-        parent_owner, parent_table, parent_columns: what a foreign key refers to.
+        parent_owner, parent_table, parent_columns: what a foreign key references.
         delete_rule: ``NO ACTION``, ``CASCADE`` or ``SET NULL``.
         index: the index of a key.
         oracle_kind: CONSTRAINT_TYPE.
-        not_null: a check that says just ``"COLUMN" IS NOT NULL``.
+        not_null: the check is only ``"COLUMN" IS NOT NULL``.
     """
 
     table: Name
@@ -216,7 +219,7 @@ class Constraint(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class IndexPart:
-    """A column of an index, or the expression that is one."""
+    """A column of an index, or an expression."""
 
     text: Name
     expression: bool = False
@@ -230,7 +233,7 @@ class InventoryIndex(Owned):
     Attributes:
         kind: INDEX_TYPE: ``NORMAL``, ``FUNCTION-BASED NORMAL``, ``BITMAP``, ``DOMAIN``, …
         parts: in their order.
-        constraint: the key that it belongs to; empty for an index by itself.
+        constraint: the key that it belongs to; empty for other indexes.
         usable: STATUS is not ``UNUSABLE``.
     """
 
@@ -275,7 +278,7 @@ class MaterializedView(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Synonym(Owned):
-    """A synonym (DBA_SYNONYMS); of owner ``PUBLIC``, only one of an object of these schemas."""
+    """A synonym (DBA_SYNONYMS); for owner ``PUBLIC`` only synonyms of objects in these schemas."""
 
     target_owner: str = ""
     target: str = ""
@@ -290,7 +293,7 @@ class Trigger(Owned):
         kind: TRIGGER_TYPE, such as ``BEFORE EACH ROW``; event: TRIGGERING_EVENT.
         base: BASE_OBJECT_TYPE: ``TABLE``, ``VIEW``, ``SCHEMA``, ``DATABASE``.
         when: WHEN_CLAUSE; body: TRIGGER_BODY.
-        head: what stands before the body (DBA_SOURCE); empty where nobody told.
+        head: the text before the body (DBA_SOURCE); empty if unknown.
     """
 
     kind: str = ""
@@ -306,7 +309,7 @@ class Trigger(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class UnitSource(Owned):
-    """The text of a stored unit (DBA_SOURCE), its lines put together.
+    """The text of a stored unit (DBA_SOURCE), its lines joined.
 
     Attributes:
         kind: ``PROCEDURE``, ``FUNCTION``, ``PACKAGE``, ``PACKAGE BODY``, ``TYPE``, ``TYPE BODY``.
@@ -317,13 +320,13 @@ class UnitSource(Owned):
 
     @property
     def lines(self) -> int:
-        """Count its lines."""
+        """Return its number of lines."""
         return len(self.text.splitlines())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class UserType(Owned):
-    """A type of a user (DBA_TYPES); `kind` is TYPECODE."""
+    """A user-defined type (DBA_TYPES); `kind` is TYPECODE."""
 
     kind: str = "OBJECT"
     attributes: int = 0
@@ -341,7 +344,7 @@ class SchedulerJob(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class DatabaseLink(Owned):
-    """A database link (DBA_DB_LINKS); `host` is what it connects to."""
+    """A database link (DBA_DB_LINKS); `host` is its target."""
 
     user: str = ""
     host: str = ""
@@ -359,12 +362,12 @@ class Grant(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class NamedObject(Owned):
-    """Something of an object that no statement is made for: `name` is the object.
+    """A property of an object for which no statement is made: `name` is the object.
 
     Attributes:
         kind: ``COLUMN PRIVILEGE``, ``VPD POLICY``, ``REDACTION POLICY``, ``APPLICATION CONTEXT`` or
             ``AUDIT POLICY``.
-        detail: its name, and what it does, in a line.
+        detail: its name, and a short description.
     """
 
     kind: Name
@@ -372,14 +375,14 @@ class NamedObject(Owned):
 
 
 class OtherSchema(_Value):
-    """A schema of a user that was not looked at."""
+    """A schema of another user that was not read."""
 
     owner: Name
     objects: int
 
 
 class LogDay(_Value):
-    """Archived redo of one day."""
+    """The archived redo of one day."""
 
     day: Name
     logs: int
@@ -387,16 +390,16 @@ class LogDay(_Value):
 
 
 class Inventory(_Value):
-    """Everything that is in some schemas.
+    """All objects in some schemas.
 
     Attributes:
-        scn: when it was read; the views tell what is there now.
-        version: of Oracle, as PRODUCT_COMPONENT_VERSION has it.
-        objects: every object, of all kinds; what else is here tells more of them.
-        named: what else objects have; no statement is made for it.
-        looked_at: the views that `named` was read from.
-        unread: views that the account may not read, with what is missing for that.
-        redo: archived redo by day, as far as V$ARCHIVED_LOG goes back.
+        scn: the SCN at which it was read; the views show the current state.
+        version: of Oracle, from PRODUCT_COMPONENT_VERSION.
+        objects: every object of any kind; the other attributes contain details.
+        named: further properties of objects, for which no statement is made.
+        looked_at: the views from which `named` was read.
+        unread: views that the account cannot read, with the consequences.
+        redo: archived redo by day, for the days in V$ARCHIVED_LOG.
     """
 
     format: Literal["olr-pg-inventory/1"] = FORMAT
@@ -430,7 +433,7 @@ class Inventory(_Value):
 
 
 class MappedColumn(NamedTuple):
-    """A column as `datatypes.mapping` asks for it; `OracleColumn`."""
+    """A column in the form that `datatypes.mapping` needs; implements `OracleColumn`."""
 
     name: str
     type_code: int
@@ -444,7 +447,7 @@ class MappedColumn(NamedTuple):
 
 
 def typed_column(column: InventoryColumn) -> MappedColumn:
-    """Return the column with the code of its type; `UNKNOWN_TYPE` of one that nobody knows."""
+    """Return the column with the code of its type; `UNKNOWN_TYPE` if it is unknown."""
     name = _DIGITS.sub("", column.data_type)
     national = name in _NATIONAL
     name = _NATIONAL.get(name, name)
@@ -469,7 +472,7 @@ def typed_column(column: InventoryColumn) -> MappedColumn:
 
 
 def oracle_type_text(column: InventoryColumn) -> str:
-    """Write the type as its declaration has it: ``NUMBER(10,2)``, ``VARCHAR2(40 CHAR)``."""
+    """Return the type as in its declaration: ``NUMBER(10,2)``, ``VARCHAR2(40 CHAR)``."""
     name = column.data_type
     if name == "NUMBER" and column.precision is not None:
         return f"NUMBER({column.precision},{column.scale or 0})"
@@ -481,10 +484,10 @@ def oracle_type_text(column: InventoryColumn) -> str:
 
 
 def release_name(version: str) -> str | None:
-    """Return Oracle's name of a release, such as ``19c``; None for one that is not supported.
+    """Return Oracle's name of a release, such as ``19c``; None for an unsupported one.
 
     Args:
-        version: as V$INSTANCE.VERSION_FULL has it. VERSION itself is 23.0.0.0.0 of 23ai and 26ai.
+        version: from V$INSTANCE.VERSION_FULL. VERSION itself is 23.0.0.0.0 for both 23ai and 26ai.
     """
     numbers = [int(part) for part in version.split(".") if part.isdigit()]
     major, minor = (*numbers, 0, 0)[:2]

@@ -1,4 +1,4 @@
-"""The file of an inventory, beside that of the dictionary that was exported with it."""
+"""Reads and writes the file of an inventory, beside the dictionary that was exported with it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def inventory_path(dictionary: Path) -> Path:
-    """Return where the inventory beside a snapshot is: ``x.inventory.json`` of ``x.json``."""
+    """Return the path of the inventory beside a snapshot: ``x.inventory.json`` for ``x.json``."""
     return dictionary.with_suffix(".inventory.json")
 
 
 def owners_of(snapshot: Snapshot) -> set[str]:
-    """Return the schemas of the snapshot's tables, Oracle's own excepted."""
+    """Return the schemas of the snapshot's tables, without Oracle's own."""
     return {table.owner for table in snapshot.tables if not is_oracle_schema(table.source_owner)}
 
 
 def write_inventory(inventory: Inventory, path: Path) -> None:
-    """Write the inventory, whole or not at all; values at their default are left out.
+    """Write the inventory atomically; default values are left out.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.
@@ -41,10 +41,10 @@ def write_inventory(inventory: Inventory, path: Path) -> None:
 
 
 def read_inventory_file(path: Path) -> Inventory:
-    """Read the inventory that was written there.
+    """Read an inventory from its file.
 
     Raises:
-        OlrPgError: 3001–3004 it cannot be read, 3260 there is none.
+        OlrPgError: 3001–3004 it cannot be read, 3260 it does not exist.
     """
     if not path.exists():
         raise OlrPgError(Code.INVENTORY_MISSING, f"there is no {path}", file=str(path))

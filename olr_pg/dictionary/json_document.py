@@ -1,4 +1,4 @@
-"""Reading a JSON file and checking it against a pydantic model, with coded errors."""
+"""Reads a JSON file and validates it against a pydantic model, with coded errors."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def read_bytes(path: str) -> bytes:
 
 
 def parse_object(data: bytes, path: str) -> dict[str, Any]:
-    """Parse the JSON object that `data` holds.
+    """Parse the JSON object in `data`.
 
     Raises:
-        OlrPgError: 3002 not JSON; 3003 JSON, but not an object.
+        OlrPgError: 3002 it is not JSON; 3003 it is JSON, but not an object.
     """
     try:
         document = orjson.loads(data.removeprefix(_UTF8_BOM))
@@ -55,7 +55,7 @@ def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model
     """Return `document` as a `model`.
 
     Raises:
-        OlrPgError: 3004, naming the JSON path of what is wrong and what was expected.
+        OlrPgError: 3004, with the JSON path of the problem and the expected value.
     """
     try:
         return model.model_validate(document)
@@ -64,7 +64,7 @@ def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model
 
 
 def invalid(error: ValidationError, path: str) -> OlrPgError:
-    """Return error 3004, naming the JSON path of what is wrong and what was expected."""
+    """Return error 3004, with the JSON path of the problem and the expected value."""
     problems = error.errors(include_url=False)
     shown = "; ".join(_explain(problem) for problem in problems[:_ERRORS_SHOWN])
     rest = len(problems) - _ERRORS_SHOWN
@@ -77,7 +77,7 @@ def invalid(error: ValidationError, path: str) -> OlrPgError:
 
 
 def json_path(parts: tuple[int | str, ...]) -> str:
-    """Return ``tables[0].columns[2].name`` of the steps that lead there."""
+    """Return a JSON path such as ``tables[0].columns[2].name`` for the steps of a location."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"

@@ -1,4 +1,4 @@
-"""Reading a dictionary from a file, whichever of the known forms it has."""
+"""Reads a dictionary from a file in any of the supported formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_dictionary(paths: Iterable[str]) -> Snapshot:
     """Load a dictionary of one container, or of several: a file for each.
 
     Raises:
-        OlrPgError: as `load_snapshot`; 3020, 3021, they do not go together.
+        OlrPgError: as for `load_snapshot`; 3020, 3021, they do not belong together.
     """
     return join_containers([load_snapshot(path) for path in paths])
 
@@ -30,10 +30,10 @@ def load_dictionary(paths: Iterable[str]) -> Snapshot:
 def load_snapshot(path: str) -> Snapshot:
     """Load the dictionary in the file at `path`: our own format, or a schema checkpoint.
 
-    The form is told by the content, not by the name.
+    The format is detected from the content, not from the name.
 
     Raises:
-        OlrPgError: 3001 unreadable, 3002 not JSON, 3003 some other file, 3004 a key is missing or
+        OlrPgError: 3001 unreadable, 3002 not JSON, 3003 an unknown format, 3004 a key is missing or
             wrong, 3005 contradictions, 3006 a checkpoint without its schema.
     """
     document = parse_object(read_bytes(path), path)

@@ -1,4 +1,4 @@
-"""Tables that cannot be replicated, and why (dictionary §2.1, §2.3, §13)."""
+"""Decides which tables cannot be replicated, and why (dictionary §2.1, §2.3, §13)."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def table_refusal(
     index_obstacle: str | None = None,
     storage_obstacle: str | None = None,
 ) -> str | None:
-    """Tell why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
+    """Return why the table cannot be replicated, from TAB$ and OBJ$; None if it can.
 
     Args:
         table_properties, table_flags: TAB$.PROPERTY and FLAGS.
         object_flags: OBJ$.FLAGS.
         cluster_columns: TAB$.CLUCOLS.
-        index_obstacle: of an index-organised table, what `index_organised` says.
-        storage_obstacle: of encrypted or compressed segments, what `stored_segments` says.
+        index_obstacle: for an index-organised table, the result of `index_organised`.
+        storage_obstacle: for encrypted or compressed segments, the result of `stored_segments`.
 
-    Oracle's own clustered tables (the core of the dictionary) are not refused: following the
-    dictionary through redo needs them (dictionary §1.3, §10).
+    Oracle's own clustered tables (the core of the dictionary) are not refused, because following
+    the dictionary needs them (dictionary §1.3, §10).
     """
     bits = ((table_properties, _TABLE_PROPERTIES), (table_flags, _TABLE_FLAGS))
     for value, reasons in (*bits, (object_flags, _OBJECT_FLAGS)):

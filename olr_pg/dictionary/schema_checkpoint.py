@@ -1,10 +1,10 @@
-"""OpenLogReplicator's schema checkpoint JSON as a dictionary snapshot (dictionary §11).
+"""Reads OpenLogReplicator's schema checkpoint JSON as a dictionary snapshot (dictionary §11).
 
-The file holds rows of SYS tables (`sys_rows`). What it does not hold: the order of key columns,
-unique indexes, whether a constraint is enabled, the defaults of added columns.
+The file contains rows of SYS tables (`sys_rows`). It lacks the order of key columns, unique
+indexes, whether a constraint is enabled, and the defaults of added columns.
 
-``context`` is DB_NAME; ``database`` is only a label of that tool's configuration. ``db-id`` is the
-PDB's DBID in a CDB, log headers have the CDB's (real log).
+``context`` is DB_NAME; ``database`` is only a label from that tool's configuration. ``db-id`` is
+the PDB's DBID in a CDB; log headers contain the CDB's (real log).
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ class _Checkpoint(SysRows):
 
 
 def is_schema_checkpoint(document: dict[str, Any]) -> bool:
-    """Tell whether a JSON object looks like a checkpoint file, with a schema or without."""
+    """Tell whether a JSON object looks like a checkpoint file, with or without a schema."""
     return any(key in document for key in ("sys-obj", "sys-tab", "schema-ref-scn", "incarnations"))
 
 
 def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
-    """Parse the snapshot that a schema checkpoint holds.
+    """Parse the snapshot in a schema checkpoint.
 
     Args:
         document: the parsed JSON.
-        path: of the file, named in errors.
+        path: of the file, for errors.
 
     Raises:
-        OlrPgError: 3004 a key is missing or wrong, 3005 a row refers to a row that is not there,
-            3006 the checkpoint has no schema of its own.
+        OlrPgError: 3004 a key is missing or wrong, 3005 a row references a missing row, 3006 the
+            checkpoint contains no schema.
     """
     if "sys-obj" not in document and "schema-ref-scn" in document:
         raise OlrPgError(
@@ -142,7 +142,7 @@ def _read_database(checkpoint: _Checkpoint) -> Database:
 
 
 def _lineage(checkpoint: _Checkpoint) -> tuple[int, ...]:
-    """Trace the resetlogs ids of the current incarnation and its ancestors, without orphans."""
+    """Return the resetlogs ids of the current incarnation and its ancestors, without orphans."""
     by_number = {row.incarnation: row for row in checkpoint.incarnations}
     current = [row for row in checkpoint.incarnations if row.resetlogs == checkpoint.resetlogs]
     ids = [checkpoint.resetlogs]

@@ -1,4 +1,4 @@
-"""Choosing tables of a snapshot by name."""
+"""Selects tables of a snapshot by name."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ _QUALIFIED_NAME: Final = re.compile(
 _REFUSED_SHOWN: Final = 10
 _NEAR_MAX: Final = 3
 _NEAR: Final = 0.75
-"""How alike names must be, 0 to 1, to be named in place of one that is not there."""
+"""Minimum similarity, 0 to 1, of names that are suggested for a missing one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """Tables to replicate, and those that had to be left out (`Table.obstacle` says why)."""
+    """Tables to replicate, and tables that cannot be (`Table.obstacle` is the reason)."""
 
     tables: tuple[Table, ...]
     refused: tuple[Table, ...] = ()
 
 
 def parse_table_name(text: str) -> tuple[str, str]:
-    """Return (owner, name) of ``OWNER.NAME``: unquoted parts are folded to upper case, as Oracle
-    does.
+    """Return (owner, name) of ``OWNER.NAME``; unquoted parts are converted to upper case, as in
+    Oracle.
 
-    Of ``PDB.OWNER.NAME``, which names a table of one of several containers, the owner is
-    ``PDB.OWNER``.
+    For ``PDB.OWNER.NAME``, a table of one of several containers, the owner is ``PDB.OWNER``.
 
     Raises:
-        OlrPgError: 3018, the text is no qualified name.
+        OlrPgError: 3018, the text is not a qualified name.
     """
     match = _QUALIFIED_NAME.fullmatch(text)
     if match is None:
@@ -54,9 +53,9 @@ def parse_table_name(text: str) -> tuple[str, str]:
 
 
 def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Names of tables as they are among those known.
+    """Return the names of tables as among those known.
 
-    One that is not there is read as `parse_table_name` does: in upper case, what is quoted exactly.
+    An unknown name is parsed by `parse_table_name`: unquoted parts are converted to upper case.
     """
     return [name if name in known else _folded(name) for name in names]
 
@@ -81,13 +80,14 @@ def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]
 def find_tables(
     snapshot: Snapshot, names: Iterable[tuple[str, str]], *, with_refused: bool = False
 ) -> tuple[Table, ...]:
-    """Find the tables of those exact (owner, name) pairs, in their order, each once.
+    """Return the tables of these exact (owner, name) pairs, in their order, each once.
 
-    In the dictionary of several containers an owner may be named with its container or without it:
-    then the tables of that name in all of them are found.
+    With several containers, an owner can be given with or without its container; without it, the
+    tables of that name in all containers are returned.
 
     Args:
-        with_refused: also those that cannot be replicated, for a report that says why.
+        with_refused: whether to include tables that cannot be replicated, for a report of the
+            reasons.
 
     Raises:
         OlrPgError: 3012 no such table, 3013 a table that cannot be replicated.
@@ -108,13 +108,13 @@ def find_tables(
 
 
 def has_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> bool:
-    """Tell whether there are tables of all these (owner, name) pairs."""
+    """Tell whether tables exist for all these (owner, name) pairs."""
     known = _by_name(snapshot)
     return all(pair in known for pair in names)
 
 
 def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:
-    """Index the tables by all that they may be called."""
+    """Return the tables by all their possible names."""
     known: dict[tuple[str, str], list[Table]] = {}
     for member in snapshot.containers:
         names = ContainerNames.of(member)
@@ -125,7 +125,7 @@ def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:
 
 
 def user_tables(snapshot: Snapshot) -> TableSelection:
-    """Every table of the snapshot that is not Oracle's own."""
+    """Return every table of the snapshot that is not Oracle's own."""
     own = [table for table in snapshot.tables if not is_oracle_schema(table.source_owner)]
     return TableSelection(
         tables=tuple(table for table in own if table.obstacle is None),
@@ -148,7 +148,7 @@ def _check_replicable(refused: Sequence[Table]) -> None:
 
 
 def like_it(tables: Sequence[Table], pair: tuple[str, str]) -> str:
-    """Name those of the tables that may be meant by an owner and a name which none of them has."""
+    """Return similar names of tables for an owner and a name that does not exist."""
     folded = tuple(part.casefold() for part in pair)
     for table in tables:
         if (table.owner.casefold(), table.name.casefold()) == folded:

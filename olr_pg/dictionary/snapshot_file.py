@@ -1,4 +1,5 @@
-"""Our own snapshot format, ``olr-pg-dictionary/1``: a dictionary as one JSON file (UTF-8).
+"""Reads and writes our own snapshot format, ``olr-pg-dictionary/1``: a dictionary as one JSON file
+(UTF-8).
 
 ::
 
@@ -20,12 +21,12 @@
 
 The keys are the attributes of `Snapshot`, `Database`, `Table` and `Column` in
 `olr_pg.dictionary.model`, and of `Lob` and `LobSegment` in `olr_pg.dictionary.lob` (key ``lob`` of
-a column), and mean the same. A key whose value is the default may be left out.
-Differences: ``key`` names its columns where the model has their INTCOL#, the order of ``columns``
-does not matter, and `Snapshot.sys_rows` is the key ``sys`` (`sys_rows`). Unknown keys are errors.
+a column), with the same meaning. A key with the default value can be left out. Three things differ:
+``key`` contains column names instead of INTCOL#, the order of ``columns`` has no meaning, and
+`Snapshot.sys_rows` is the key ``sys`` (`sys_rows`). Unknown keys are errors.
 ``docs/dictionary-snapshot.md`` is the page for users.
 
-Reading what was written gives an equal snapshot.
+A snapshot that is written and read again is equal.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ FORMAT_PREFIX: Final = "olr-pg-dictionary/"
 FORMAT: Final = FORMAT_PREFIX + "1"
 
 _NAME_BYTES_MAX: Final = 255
-"""The protocol gives the size of a name in one byte (protocol, “Elements”)."""
+"""The protocol has one byte for the size of a name (protocol, “Elements”)."""
 
 
 def _check_name(name: str) -> str:
@@ -177,11 +178,11 @@ class _Snapshot(_Document):
 
 
 def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
-    """Parse the snapshot that a JSON object in our own format holds.
+    """Parse the snapshot in a JSON object of our own format.
 
     Args:
         document: the parsed JSON.
-        path: of the file, named in errors.
+        path: of the file, for errors.
 
     Raises:
         OlrPgError: 3003 another version of the format, 3004 a key is missing, unknown or wrong,
@@ -275,7 +276,9 @@ def _read_lob(lob: _Lob) -> Lob:
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
-    """Write the snapshot as the bytes of a file: a line for the head, then one line per table."""
+    """Return the snapshot as the bytes of a file: one line for the head, then one line per
+    table.
+    """
     head = orjson.dumps(
         {
             "format": FORMAT,
@@ -323,10 +326,10 @@ def _write_structure(structure: Structure) -> bytes:
 
 
 def write_snapshot(snapshot: Snapshot, path: str, mode: int = 0o644) -> None:
-    """Write the snapshot to `path`, whole or not at all.
+    """Write the snapshot to `path`, atomically.
 
     Args:
-        mode: the rights of the file.
+        mode: the permissions of the file.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.
@@ -335,7 +338,7 @@ def write_snapshot(snapshot: Snapshot, path: str, mode: int = 0o644) -> None:
 
 
 def write_whole(written: bytes, path: str, mode: int = 0o644) -> None:
-    """Write a file of the dictionary, whole or not at all.
+    """Write a file of the dictionary, atomically.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.
@@ -376,7 +379,7 @@ def _write_column(column: Column) -> dict[str, Any]:
 
 
 def _set_attributes(value: Column | Table | Lob | LobSegment) -> dict[str, Any]:
-    """Collect the attributes that are not at their default."""
+    """Return the attributes that differ from their default."""
     return {
         field.name: getattr(value, field.name)
         for field in fields(value)

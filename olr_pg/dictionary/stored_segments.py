@@ -1,11 +1,11 @@
-"""The segments of tables, and what in their storage keeps redo from showing the rows.
+"""The segments of tables, and the storage properties because of which redo does not show the rows.
 
-- Encryption: TS$.FLAGS says which tablespaces are encrypted, and the TS# of each segment's row says
-  where it is (dictionary §2.10). Redo of such a segment is cipher text. A table with one is
-  refused, a column with a LOB segment there is left out.
-- Compression: of existing segments SEG$ tells, which is read of a live database only; of others
-  DEFERRED_STG$. Rows with hybrid columnar compression are not in redo. Other compressed rows are
-  logged with their values if ALL columns are logged supplementally.
+- Encryption: TS$.FLAGS shows which tablespaces are encrypted, and TS# of each segment's row shows
+  its tablespace (dictionary §2.10). The redo of such a segment is encrypted. A table with such a
+  segment is refused; a column with such a LOB segment is left out.
+- Compression: for existing segments it is in SEG$, which is read only from a live database; for
+  deferred segments it is in DEFERRED_STG$. Rows with hybrid columnar compression are not in the
+  redo. Other compressed rows are logged with their values if ALL columns are logged supplementally.
 """
 
 from __future__ import annotations
@@ -35,24 +35,27 @@ _COMPRESSED: Final = 4
 """Bit of DEFERRED_STG$.FLAGS_STG."""
 
 _BY_ROWS: Final = 3
-"""Bits of DEFERRED_STG$.CMPFLAG_STG: 1 basic, 2 advanced; 0 of a compressed segment is columnar."""
+"""Bits of DEFERRED_STG$.CMPFLAG_STG: 1 basic, 2 advanced; 0 for a compressed segment is
+columnar.
+"""
 
 PLACE: Final = "<unencrypted tablespace>"
-"""Stands for a name that the database's administrator chooses."""
+"""A placeholder for a name that the database's administrator chooses."""
 
 UNENCRYPTED: Final = f"TABLESPACE {PLACE}"
 UNCOMPRESSED: Final = "NOCOMPRESS"
-"""What a segment is moved to."""
+"""The storage clause for moving a segment."""
 
 _SHOWN_MAX: Final = 3
 
 
 class Compression(NamedTuple):
-    """Compressed segments that the rows of a dictionary do not tell; by OBJ# of table or partition.
+    """Compressed segments, by OBJ# of table or partition; known separately, because a dictionary's
+    rows lack this information.
 
     Attributes:
-        compressed: in any way.
-        hybrid_columnar: of these, in this way.
+        compressed: segments with any compression.
+        hybrid_columnar: those with hybrid columnar compression.
     """
 
     compressed: frozenset[int] = frozenset()
@@ -67,8 +70,8 @@ class NamedSegment(NamedTuple):
 
     Attributes:
         kind: ``PARTITION``, ``SUBPARTITION``, or empty for the table's own segment.
-        part: the name of the partition in quotes; its OBJ# in angle brackets if the dictionary
-            does not name it.
+        part: the name of the partition in quotes; its OBJ# in angle brackets if the name is
+            unknown.
         tablespace: the name of its tablespace, if that is encrypted.
     """
 
@@ -77,18 +80,18 @@ class NamedSegment(NamedTuple):
     tablespace: str = ""
 
     def move(self, owner: str, table: str, to: str) -> str:
-        """Return the SQL that moves the segment: to another tablespace, or into another form."""
+        """Return SQL that moves the segment to another tablespace, or to another storage form."""
         words = ["MOVE", *([self.kind, self.part] if self.kind else []), to]
         return f'ALTER TABLE "{owner}"."{table}" {" ".join(words)};'
 
 
 class _Segment(NamedTuple):
-    """A segment that holds rows.
+    """A segment that contains rows.
 
     Attributes:
         table: OBJ# of the table.
         obj: OBJ# of the table, its partition, or its index.
-        ts: its TS#; None if it is not told.
+        ts: its TS#; None if unknown.
     """
 
     table: int
@@ -98,15 +101,15 @@ class _Segment(NamedTuple):
 
 
 class StoredSegments:
-    """The segments of all tables of a dictionary whose storage hides rows from redo.
+    """The segments of a dictionary's tables whose storage hides rows from redo.
 
     Args:
-        rows: the tables' rows. If they do not say which tablespaces are encrypted, no segment is
-            taken to be in one; see `is_encryption_known`.
+        rows: the tables' SYS rows. If they do not show which tablespaces are encrypted, all count
+            as unencrypted; see `is_encryption_known`.
 
     Attributes:
         undo: the name of an undo tablespace that is encrypted; empty if there is none.
-        unnamed: OBJ# of the partitions among the segments that the rows do not name.
+        unnamed: OBJ# of partitions among the segments whose names are unknown.
     """
 
     def __init__(self, rows: SysRows, compression: Compression = NOT_TOLD) -> None:
@@ -132,15 +135,15 @@ class StoredSegments:
             self._read(rows)
 
     def encrypted(self, obj: int) -> Sequence[NamedSegment]:
-        """Return the encrypted segments that hold rows of the table with that OBJ#."""
+        """Return the encrypted segments with rows of the table with that OBJ#."""
         return self._encrypted.get(obj, ())
 
     def encrypted_lob(self, obj: int, intcol: int) -> Sequence[NamedSegment]:
-        """Return the encrypted segments that hold values of a LOB column of that table."""
+        """Return the encrypted segments with values of a LOB column of that table."""
         return self._lobs.get((obj, intcol), ())
 
     def compressed(self, obj: int) -> Sequence[NamedSegment]:
-        """Return the compressed segments of the table with that OBJ#, in whatever way."""
+        """Return the compressed segments of the table with that OBJ#, with any compression."""
         return self._compressed.get(obj, ())
 
     def columnar(self, obj: int) -> Sequence[NamedSegment]:
@@ -148,7 +151,9 @@ class StoredSegments:
         return self._columnar.get(obj, ())
 
     def lob_place(self, obj: int, intcol: int) -> str:
-        """Tell in words where the encrypted segments of a LOB column are; empty if it has none."""
+        """Return the names of the encrypted tablespaces of a LOB column's segments; empty if it has
+        none.
+        """
         segments = self.encrypted_lob(obj, intcol)
         if not segments:
             return ""
@@ -156,10 +161,10 @@ class StoredSegments:
         return _places(segments) + (f" ({parts})" if parts else "")
 
     def obstacle(self, obj: int, owner: str, table: str, *, all_columns_logged: bool) -> str | None:
-        """Tell why redo does not show the rows of a table; None if it does.
+        """Return why redo does not show the rows of a table; None if it does.
 
         Args:
-            all_columns_logged: supplementally, at any level.
+            all_columns_logged: whether all columns are logged supplementally, at any level.
         """
         if self.undo:
             return (
@@ -222,10 +227,10 @@ class StoredSegments:
 
 
 def _segments(rows: SysRows) -> Iterator[_Segment]:
-    """Yield every segment that holds rows.
+    """Yield every segment that contains rows.
 
-    A partitioned table has none of its own, nor has an index-organised one: its index holds the
-    rows. TS# of what has no segment is 0, which is that of SYSTEM, too.
+    A partitioned table has no segment of its own. Neither has an index-organised table, whose index
+    contains the rows. An object without a segment has TS# 0, which is also the TS# of SYSTEM.
     """
     organised = {tab.obj for tab in rows.sys_tab if is_index_organised(tab)}
     for tab in rows.sys_tab:
@@ -248,14 +253,14 @@ def _segments(rows: SysRows) -> Iterator[_Segment]:
 
 
 def is_encrypted(row: TablespaceRow) -> bool:
-    """Tell whether a tablespace is encrypted, as far as its row says."""
+    """Tell whether a tablespace's row marks it as encrypted."""
     return bool((row.flags or 0) & ENCRYPTED)
 
 
 def is_encryption_known(rows: SysRows) -> bool:
-    """Tell whether the rows say which segments are in encrypted tablespaces.
+    """Tell whether the rows show which segments are in encrypted tablespaces.
 
-    A schema checkpoint does not, nor does a snapshot that an older version wrote.
+    A schema checkpoint does not, and neither does a snapshot of an older version.
     """
     told = all(row.flags is not None for row in rows.sys_ts)
     return bool(rows.sys_ts) and told and all(row.ts is not None for row in rows.sys_tab)
@@ -273,7 +278,9 @@ def _is_columnar(row: DeferredRow) -> bool:
 
 
 def _subject(segments: Sequence[NamedSegment], verb: str, verb_of_several: str) -> str:
-    """Return ``it is``, ``partition "P1" is``, or ``partition "P1", partition "P2" are``."""
+    """Return ``it is``, ``partition "P1" is``, or ``partition "P1", partition "P2" are``, with the
+    given verbs.
+    """
     return f"{_parts(segments) or 'it'} {verb if len(segments) == 1 else verb_of_several}"
 
 

@@ -1,7 +1,7 @@
-"""The columns of the SYS tables that define tables, by the fields of the rows in `sys_rows`.
+"""Maps the columns of the SYS tables that define tables to the fields of the rows in `sys_rows`.
 
-One map for both ways in which such rows come: read by queries of a live database, and decoded from
-redo (dictionary §2, §10).
+The same mapping is used for rows from queries of a live database and for rows decoded from redo
+(dictionary §2, §10).
 """
 
 from __future__ import annotations
@@ -104,5 +104,5 @@ _ABSENT: Final[dict[str, Any]] = {
 
 
 def absent(field: str) -> Any:
-    """Return what stands for NULL in a field of a row: 0, where nothing else is agreed on."""
+    """Return the value that represents NULL in a field of a row: 0, unless defined otherwise."""
     return _ABSENT.get(field, 0)

@@ -1,8 +1,8 @@
-"""Rows of the SYS tables that define tables, as OpenLogReplicator's schema checkpoint has them.
+"""Rows of the SYS tables that define tables, in the form of OpenLogReplicator's schema checkpoint.
 
-The keys of the JSON form are those of dictionary §11: numbers as Oracle has them, NULL numbers as
-−1 or 0, numbers of 128 bits as ``[low, high]``. A row's ``row-id`` tells which row of the SYS table
-it is: redo updates and deletes dictionary rows by ROWID (dictionary §10).
+The keys of the JSON form are those of dictionary §11: numbers as in Oracle, NULL numbers as −1 or
+0, 128-bit numbers as ``[low, high]``. A row's ``row-id`` identifies the row of the SYS table: redo
+updates and deletes dictionary rows by ROWID (dictionary §10).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 _LOW: Final = (1 << 64) - 1
 
 DATABASE_LEVELS: Final = ("supp_log_db_min", "supp_log_db_primary", "supp_log_db_all")
-"""Fields of `SysRows` that are no rows."""
+"""Fields of `SysRows` that are not rows."""
 
 
 def _join_halves(value: object) -> object:
@@ -42,13 +42,13 @@ class SysDocument(BaseModel):
 
 
 class SysRow(SysDocument):
-    """A row of a SYS table; `row_id` is empty where nobody told it."""
+    """A row of a SYS table; `row_id` is empty if unknown."""
 
     row_id: str = ""
 
 
 class UserRow(SysRow):
-    """USER$; `single` 1 where only some tables of that owner are captured."""
+    """USER$; `single` is 1 if only some tables of that owner are captured."""
 
     user: Number
     name: str
@@ -57,7 +57,7 @@ class UserRow(SysRow):
 
 
 class ObjectRow(SysRow):
-    """OBJ$; `subname` is the name of a partition, which is not told of every one."""
+    """OBJ$; `subname` is the name of a partition, if known."""
 
     owner: Number
     obj: Number
@@ -69,7 +69,7 @@ class ObjectRow(SysRow):
 
 
 class TabRow(SysRow):
-    """TAB$; `ts`, as of all rows with it, None where it is not told."""
+    """TAB$; `ts`, in all rows that have it, is None if unknown."""
 
     obj: Number
     data_obj: Number
@@ -98,7 +98,7 @@ class ColRow(SysRow):
 
 
 class ConstraintRow(SysRow):
-    """CDEF$; `enabled` 0 where it is disabled."""
+    """CDEF$; `enabled` is 0 if the constraint is disabled."""
 
     con: Number
     obj: Number
@@ -107,7 +107,7 @@ class ConstraintRow(SysRow):
 
 
 class ConstraintColumnRow(SysRow):
-    """CCOL$; `pos` 0 where the order of the columns is not told."""
+    """CCOL$; `pos` is 0 if the order of the columns is unknown."""
 
     con: Number
     obj: Number
@@ -137,7 +137,7 @@ class IndexColumnRow(SysRow):
 
 
 class PartitionRow(SysRow):
-    """TABPART$, TABCOMPART$ and INDPART$; `bo` is the table, of INDPART$ the index."""
+    """TABPART$, TABCOMPART$ and INDPART$; `bo` is the table, for INDPART$ the index."""
 
     obj: Number
     data_obj: Number = 0
@@ -155,7 +155,7 @@ class SubPartitionRow(SysRow):
 
 
 class LobRow(SysRow):
-    """LOB$; `ind` and `chunk` 0, `flags` and `property` None where they are not told."""
+    """LOB$; unknown `ind` and `chunk` are 0, unknown `flags` and `property` are None."""
 
     obj: Number
     int_col: Number
@@ -175,7 +175,7 @@ class LobCompositePartRow(SysRow):
 
 
 class LobFragmentRow(SysRow):
-    """LOBFRAG$; `ind`, and the partition of the table, `table_part`, 0 where they are not told."""
+    """LOBFRAG$; `ind`, and the table's partition `table_part`, are 0 if unknown."""
 
     frag_obj: Number
     parent_obj: Number
@@ -185,7 +185,7 @@ class LobFragmentRow(SysRow):
 
 
 class TablespaceRow(SysRow):
-    """TS$; `name` empty, `state` 0 and `flags` None where they are not told."""
+    """TS$; if unknown, `name` is empty, `state` is 0 and `flags` is None."""
 
     ts: Number
     name: str = ""
@@ -195,7 +195,7 @@ class TablespaceRow(SysRow):
 
 
 class DeferredRow(SysRow):
-    """DEFERRED_STG$; `cmp_flag` None where it is not told."""
+    """DEFERRED_STG$; `cmp_flag` is None if unknown."""
 
     obj: Number
     flags_stg: Bits
@@ -203,7 +203,9 @@ class DeferredRow(SysRow):
 
 
 class EcolRow(SysRow):
-    """ECOL$; `guard_id` −1 where it has none, `default` hex, which a schema checkpoint lacks."""
+    """ECOL$; `guard_id` is −1 without a guard bit; `default` is hex and missing in a schema
+    checkpoint.
+    """
 
     tab_obj: Number
     col_num: Number
@@ -215,8 +217,8 @@ class SysRows(SysDocument):
     """The rows of one container, or of some of its tables.
 
     Attributes:
-        supp_log_db_min, supp_log_db_primary, supp_log_db_all: 1 where the database logs this
-            supplementally, whatever its tables do; None where nobody told.
+        supp_log_db_min, supp_log_db_primary, supp_log_db_all: 1 if the database logs this
+            supplementally for all tables; None if unknown.
     """
 
     sys_user: list[UserRow]
@@ -242,7 +244,7 @@ class SysRows(SysDocument):
     supp_log_db_all: Number | None = None
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Write the rows in their JSON form; numbers of more than 64 bits as two halves."""
+        """Return the rows in their JSON form; numbers of more than 64 bits as two halves."""
         return {
             name.replace("_", "-"): [_row_as_json(row) for row in rows]
             for name in SysRows.model_fields
@@ -250,7 +252,7 @@ class SysRows(SysDocument):
         }
 
     def levels_as_json(self) -> dict[str, int]:
-        """Write what is told of supplemental logging of the whole database."""
+        """Return the database's supplemental logging levels, if known."""
         levels = self.supp_log_db_min, self.supp_log_db_primary, self.supp_log_db_all
         told = zip(DATABASE_LEVELS, levels, strict=True)
         return {name.replace("_", "-"): level for name, level in told if level is not None}

@@ -1,7 +1,7 @@
-"""Tables out of the rows of the SYS tables (dictionary §2).
+"""Builds tables from the rows of the SYS tables (dictionary §2).
 
-Where the rows do not tell it (a schema checkpoint does not), a key is taken in INTCOL# order and
-every constraint for an enabled one, and there are no unique indexes.
+If the rows lack information (as in a schema checkpoint), a key's columns are in INTCOL# order,
+every constraint counts as enabled, and there are no unique indexes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _LOB_DEDUPLICATED: Final = 0x10000 | 0x20000
 """Of LOB$: PROPERTY, then FLAGS (dictionary §2.7)."""
 
 _ABSENT_SCALES: Final = (-1, -127)
-"""-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
+"""-1 is the file's NULL; −127 is how Oracle's clients show the scale of FLOAT."""
 
 
 def join_tables(
@@ -86,21 +86,21 @@ def join_tables(
     all_columns_logged: bool = True,
     compression: Compression = NOT_TOLD,
 ) -> tuple[Table, ...]:
-    """Join the rows of SYS tables into the tables that they define.
+    """Build tables from the rows of SYS tables.
 
     Args:
-        path: of the file they were read from, named in errors.
-        all_columns_logged: whether the database logs ALL columns; True where nobody told.
-        compression: of existing segments, as far as anyone told.
+        path: of the file they were read from, for errors.
+        all_columns_logged: whether the database logs ALL columns; True if unknown.
+        compression: of existing segments, if known.
 
     Raises:
-        OlrPgError: 3005, a row refers to a row that is not there.
+        OlrPgError: 3005, a row references a missing row.
     """
     return tuple(_TableReader(rows, path, all_columns_logged, compression).tables())
 
 
 class _TableReader:
-    """Joins rows into tables."""
+    """Builds tables from rows."""
 
     def __init__(
         self, rows: SysRows, path: str, all_columns_logged: bool, compression: Compression
@@ -205,7 +205,7 @@ class _TableReader:
         return self._all_logged or logs
 
     def _unique_key(self, obj: int, columns: Sequence[Column]) -> tuple[int, ...]:
-        """Choose the unique key that finds a row best: one without NULLs, of the fewest columns."""
+        """Return the best unique key to identify a row: without NULLs, with the fewest columns."""
         filled = {column.intcol for column in columns if not column.nullable}
         usable = [
             key
@@ -256,10 +256,10 @@ def _read_column(
 
 
 def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
-    """Return the two columns of an XMLTYPE with their names changed over.
+    """Return the two columns of an XMLTYPE with their names exchanged.
 
-    The visible column stores nothing; a hidden CLOB or BLOB of the same COL# has the documents, as
-    text or as binary XML, and is delivered in its place (values-and-lobs §15.3).
+    The visible column stores nothing; a hidden CLOB or BLOB with the same COL# contains the
+    documents, as text or as binary XML, and is delivered instead (values-and-lobs §15.3).
     """
     if column.col == 0:
         return column
@@ -274,7 +274,7 @@ def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
 
 
 def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:
-    """INTCOL# of the primary key's columns by OBJ#."""
+    """Return INTCOL# of the primary key's columns by OBJ#."""
     columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for column in rows.sys_ccol:
         columns[column.con].append((column.pos, column.int_col))
@@ -286,7 +286,7 @@ def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:
 
 
 def _index_columns(rows: SysRows) -> dict[int, tuple[int, ...]]:
-    """INTCOL# of the columns of each index in their order, by OBJ# of the index."""
+    """Return INTCOL# of the columns of each index in their order, by OBJ# of the index."""
     columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for column in rows.sys_icol:
         columns[column.obj].append((column.pos, column.int_col))
@@ -297,7 +297,9 @@ def _index_columns(rows: SysRows) -> dict[int, tuple[int, ...]]:
 def _unique_keys(
     rows: SysRows, columns: dict[int, tuple[int, ...]]
 ) -> dict[int, list[tuple[int, ...]]]:
-    """INTCOL# of the columns of each usable unique index, oldest first, by OBJ# of the table."""
+    """Return INTCOL# of the columns of each usable unique index, oldest first, by OBJ# of the
+    table.
+    """
     found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for row in sorted(rows.sys_ind, key=lambda row: row.obj):
         is_plain = row.type == _NORMAL_INDEX and not row.property & _FUNCTIONAL
@@ -322,10 +324,10 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
 def _lobs(
     rows: SysRows, objects: dict[int, ObjectRow], stored: StoredSegments
 ) -> dict[tuple[int, int], Lob]:
-    """LOBs by (OBJ#, INTCOL#).
+    """Return LOBs by (OBJ#, INTCOL#).
 
-    Where no row names a LOB index, it is known by its name. Its partitions bear the same name;
-    they are numbered in the order of the LOB's.
+    If no row names a LOB index, it is found by its name. Its partitions have the same name and are
+    numbered in the order of the LOB's partitions.
     """
     block_sizes = {row.ts: row.block_size for row in rows.sys_ts}
     indexes = {row.name: row for row in objects.values() if _is_lob_index(row, _INDEX)}
@@ -367,7 +369,7 @@ def _lobs(
 
 
 def _is_lob_index(row: ObjectRow, *kinds: int) -> bool:
-    """Tell whether an object is a LOB index (or a partition of one) of one of these kinds."""
+    """Tell whether an object is a LOB index, or a partition of one, of one of these types."""
     return row.type in kinds and row.name.startswith("SYS_IL")
 
 
@@ -386,11 +388,11 @@ def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...], encrypted_in: s
 
 
 def carry_over(known: Table, before: Table, after: Table) -> Table:
-    """Return the table `after` with what is known of it beside its rows of SYS tables.
+    """Return the table `after`, with properties that are known but not in its rows of SYS tables.
 
     Args:
-        known: the table so far, whoever told it.
-        before, after: what its rows made of it so far, and make of it now.
+        known: the table so far, from any source.
+        before, after: the tables built from its old rows and from its new rows.
     """
     renamed = renamed_columns(before, after)
     told = {renamed.get(column.name, column.name): column for column in known.columns}
@@ -424,7 +426,9 @@ def _carry_column(known: Column, before: Column, after: Column) -> Column:
 
 
 def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:
-    """Tell whether every column of the key is delivered, so that clients can find the row by it."""
+    """Tell whether every column of the key is delivered, so that clients can identify the row by
+    it.
+    """
     delivered = {
         column.intcol
         for column in columns

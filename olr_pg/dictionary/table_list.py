@@ -1,17 +1,17 @@
-"""The client's TableList query, run against a snapshot.
+"""Runs the client's TableList query on a snapshot.
 
-Where no Oracle is at hand, the query runs in an in-memory SQLite database that holds the snapshot
-as ALL_TABLES, DBA_TABLES and USER_TABLES with the columns OWNER, TABLE_NAME and NAME (the same as
-TABLE_NAME, for queries that were written for other views), each with or without the prefix
-``SYS.``; DBA_TABLES has those, too, by which patterns leave tables out (`config.table_patterns`): a
-snapshot has no such tables. Of several containers OWNER is ``PDB.OWNER``, and fits with or without
-``PDB.``, also in LIKE. USER_TABLES leaves Oracle's own schemas out. DUAL, NVL, Unicode UPPER and
-LOWER and a case-sensitive LIKE are as in Oracle.
+Without Oracle, the query runs in an in-memory SQLite database. It has the views ALL_TABLES,
+DBA_TABLES and USER_TABLES with the columns OWNER, TABLE_NAME and NAME (the same as TABLE_NAME, for
+queries that were written for other views), each with or without the prefix ``SYS.``. DBA_TABLES
+also has the columns by which patterns exclude tables (`config.table_patterns`); a snapshot contains
+no such tables. With several containers OWNER is ``PDB.OWNER``, and compares equal with and without
+``PDB.``, also in LIKE. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode UPPER and
+LOWER and a case-sensitive LIKE work as in Oracle.
 
-The query comes from a client over the network. It may only read, and call no functions but those
-of `FUNCTIONS`: while one runs nothing can stop it, so that each must be short whatever it is given.
-Run time, memory, the size of values and what is kept of the rows are bounded, and a query that
-nobody waits for any more is stopped.
+The query comes from a client over the network. It can only read, and call only the functions in
+`FUNCTIONS`: a running function cannot be interrupted, so each must be fast for any input. Run time,
+memory, the size of values and the number of rows are limited, and the query is stopped if the
+client disconnects.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 _SqlValue = str | bytes | int | float | None
 
 STEPS_MAX: Final = 20_000_000
-"""SQLite instructions that a query may take; reading 100,000 names takes about a million."""
+"""Maximum number of SQLite instructions of a query; reading 100,000 names takes about a million."""
 
 SECONDS_MAX: Final = 10.0
 
 MEMORY_BYTES: Final = 256 << 20
-"""Of SQLite in this process, which has no other use for it; a dictionary of 500,000 tables takes
-170 MiB."""
+"""Memory limit of SQLite in this process, which uses it for nothing else; a dictionary of 500,000
+tables takes 170 MiB.
+"""
 
 FUNCTIONS: Final = frozenset(
     {
@@ -51,12 +52,14 @@ FUNCTIONS: Final = frozenset(
         *("substring", "sum", "trim", "upper"),
     }
 )
-"""What a query may call. Not among them is what makes large values of small ones (``printf``,
-``zeroblob``, ``hex``, ``group_concat``), what parses (``json_…``), and what is not about names."""
+"""The functions that a query can call. Excluded are functions that make large values from small
+ones (``printf``, ``zeroblob``, ``hex``, ``group_concat``), parsers (``json_…``), and functions
+unrelated to names.
+"""
 
 _NAMED_STEPS_MAX: Final = 2_000_000
 _NAMED_SECONDS_MAX: Final = 1.0
-"""Of a query that is run again while redo is decoded, against one table."""
+"""Time limit of a query that is run again for a single table while redo is decoded."""
 
 _STEPS_BETWEEN_CHECKS: Final = 200
 _ALLOWED: Final = frozenset(
@@ -103,19 +106,19 @@ def query_tables(
     steps_max: int = STEPS_MAX,
     seconds_max: float = SECONDS_MAX,
 ) -> tuple[Table, ...]:
-    """Find the tables that a TableList query names, in the query's order, each once.
+    """Return the tables that a TableList query selects, in the query's order, each once.
 
     Args:
         query: one SELECT of two columns, owner and table name.
-        with_refused: as of `find_tables`.
-        is_abandoned: whether nobody waits for the answer any more; asked again and again.
+        with_refused: as for `find_tables`.
+        is_abandoned: tells whether the client has gone; called repeatedly.
         steps_max: SQLite instructions after which the query is stopped.
         seconds_max: run time after which the query is stopped.
 
     Raises:
-        OlrPgError: 3010 not valid, 3011 not two columns, 3012 unknown table, 3013 table that
-            cannot be replicated, 3014 no rows, 3015 too slow, too large or abandoned, 3016 not only
-            reading, or by a function that is not allowed, 3017 a value that is no name.
+        OlrPgError: 3010 not valid, 3011 not two columns, 3012 unknown table, 3013 table that cannot
+            be replicated, 3014 no rows, 3015 too slow, too large or abandoned, 3016 it does more
+            than read, or calls a disallowed function, 3017 a value is not a name.
     """
     names = [
         (container.spellings(table.source_owner)[-1], table.name)
@@ -136,7 +139,7 @@ def names_in_containers(
     query: str,
     is_abandoned: Callable[[], bool] | None = None,
 ) -> list[tuple[str, str]]:
-    """Find the tables of several containers that a TableList query names, each once.
+    """Return the tables of several containers that a TableList query selects, each once.
 
     Args:
         known: (owner, name) of the tables of each container, by its name.
@@ -165,9 +168,10 @@ def names_in_containers(
 
 
 def would_name(query: str, owner: str, name: str) -> bool:
-    """Tell whether a TableList query names a table, if there is one of that owner and name.
+    """Tell whether a TableList query would select a table of that owner and name.
 
-    True where the query cannot be run here, because it was written for a live Oracle or takes long.
+    True if the query cannot be run here, because it was written for a live Oracle or takes too
+    long.
     """
     watch = _Watch(_NAMED_STEPS_MAX, _NAMED_SECONDS_MAX)
     try:
@@ -178,13 +182,13 @@ def would_name(query: str, owner: str, name: str) -> bool:
 
 
 class _Watch:
-    """Stops a query: at its limits, and when nobody waits for it any more.
+    """Stops a query at its limits, and if the client disconnects.
 
-    SQLite asks it between instructions; while it compiles, only of each SELECT, column and function
-    that it meets.
+    SQLite calls it between instructions; during compilation, only for each SELECT, column and
+    function.
 
     Attributes:
-        reason: why the query was stopped, or refused; None: it was not.
+        reason: why the query was stopped or refused; None if it was not.
     """
 
     def __init__(
@@ -230,9 +234,9 @@ class _Watch:
 def _run(
     names: Sequence[tuple[str, str]], query: str, watch: _Watch, containers: Sequence[str] = ()
 ) -> Generator[tuple[str, str]]:
-    """Run a query in a database of the tables of these owners and names; return its rows.
+    """Run a query in a database with the tables of these owners and names; yield its rows.
 
-    One by one: a client's query may have any number of them.
+    Rows are yielded one by one, because a client's query can return any number.
     """
     with closing(_open_catalogue(names, containers)) as connection:
         connection.set_authorizer(watch.authorize)
@@ -274,7 +278,7 @@ def _open_catalogue(
 
 
 class _Spellings:
-    """Compares owners that may begin with the name of a container."""
+    """Compares owners that can begin with the name of a container."""
 
     def __init__(self, containers: Sequence[str]) -> None:
         self._containers = frozenset(containers)
@@ -288,9 +292,9 @@ class _Spellings:
         return (rest, container) if rest and container in self._containers else (owner, "")
 
     def compare(self, one: str, other: str) -> int:
-        """Order two owners; they are equal, too, where only one of them names its container.
+        """Compare two owners; they are also equal if only one of them includes its container.
 
-        By the owner first: SQLite sorts the values of an IN.
+        The owner is compared first, because SQLite sorts the values of an IN.
         """
         key, other_key = self._parts(one), self._parts(other)
         if key[0] == other_key[0] and not (key[1] and other_key[1]):
@@ -298,7 +302,7 @@ class _Spellings:
         return (key > other_key) - (key < other_key)
 
     def like(self, pattern: _SqlValue, text: _SqlValue, escape: _SqlValue = "") -> bool | None:
-        """Tell whether a text fits a pattern, with its container or without it."""
+        """Tell whether a text matches a LIKE pattern, with or without its container."""
         if pattern is None or text is None:
             return None
         form = _like_form(str(pattern)[:_PATTERN_MAX], str(escape))
@@ -307,7 +311,7 @@ class _Spellings:
 
 @cache
 def _like_form(pattern: str, escape: str) -> tuple[tuple[str, bool], ...]:
-    """Return the characters of a pattern of LIKE, and of each whether it stands for others."""
+    """Return the characters of a LIKE pattern, each with whether it is a wildcard."""
     chars, form = iter(pattern), list[tuple[str, bool]]()
     for char in chars:
         form.append((next(chars, ""), False) if char == escape else (char, char in "%_"))
@@ -315,7 +319,9 @@ def _like_form(pattern: str, escape: str) -> tuple[tuple[str, bool], ...]:
 
 
 def _fits(text: str, form: Sequence[tuple[str, bool]]) -> bool:
-    """Tell whether a text fits a pattern; in no more steps than both are long, multiplied."""
+    """Tell whether a text matches a pattern; the number of steps is at most the product of both
+    lengths.
+    """
     at = place = 0
     open_at, open_place = -1, 0
     while at < len(text):

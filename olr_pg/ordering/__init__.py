@@ -1,1 +1,3 @@
-"""Redo threads to one order of commits: merging, release, filters of transactions, accounting."""
+"""Brings the redo threads into one order of commits: merging, release, transaction filters,
+accounting.
+"""

@@ -1,14 +1,14 @@
-"""The account of decoding: what became of every vector and every change.
+"""The account of decoding: counts what happened to every change vector and every change.
 
 Facts: architecture, “Accounting”.
 
-Three laws must hold, else something was lost silently:
+Three laws must hold; otherwise something was lost silently:
 
-- of row vectors: all of them = changes + filtered by object + undoing + without a row + unpaired;
-- of row vectors whose own header names a subscribed table, whatever else of them was read: all of
-  them became changes or faults, undo a change, carry no row, or are unpaired;
-- of changes: all of them = committed + undone + rolled back + dropped + open, where dropped are
-  those of transactions whose begin or end was not read, and open those that wait for their end.
+- Of all row vectors: total = changes + filtered by object + undoing + without a row + unpaired.
+- Of row vectors whose own header names a subscribed table: each became a change or a fault, undoes
+  a change, carries no row, or is unpaired.
+- Of changes: total = committed + undone + rolled back + dropped + open. Dropped are those of
+  transactions whose begin or end was not read; open are those that wait for their end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 def changes_by_table(
     tables: Sequence[Table], counts: npt.NDArray[np.int64]
 ) -> dict[str, Counter[DmlKind]]:
-    """Name the counts of a `Merger`: for each table of inserts, deletes and updates."""
+    """Convert the counts of a `Merger` to names: for each table, its inserts, deletes and
+    updates.
+    """
     found: dict[str, Counter[DmlKind]] = {}
     for table, row in zip(tables, counts.reshape(-1, 3).tolist(), strict=True):
         if any(row):
@@ -51,7 +53,8 @@ class Accounting(NamedTuple):
         account: of transactions and changes.
         open_changes: changes of transactions whose end was not read yet.
         tables: delivered row changes by ``OWNER.NAME``, then by `DmlKind`.
-        passed: vectors that nothing interprets, by operation code (``layer << 8 | code``).
+        passed: counts of vectors that are not interpreted, by operation code (``layer << 8 |
+            code``).
     """
 
     tally: Tally
@@ -62,26 +65,28 @@ class Accounting(NamedTuple):
 
     @property
     def vectors_missing(self) -> int:
-        """Row vectors that nothing accounts for; negative where some were counted twice."""
+        """Number of row vectors that are unaccounted for; negative if some were counted twice."""
         tally = self.tally
         known = tally.changes + tally.filtered + tally.undoing
         return tally.row_vectors - known - tally.without_row - tally.unpaired
 
     @property
     def named_missing(self) -> int:
-        """Row vectors that name a subscribed table in their header, and became nothing of it."""
+        """Number of row vectors that name a subscribed table in their header and are unaccounted
+        for.
+        """
         return self.tally.named - self.tally.told
 
     @property
     def changes_missing(self) -> int:
-        """Changes that nothing accounts for; negative where some were counted twice."""
+        """Number of changes that are unaccounted for; negative if some were counted twice."""
         account = self.account
         known = account.events_committed + account.events_undone + account.events_rolled_back
         return account.events - known - account.events_dropped - self.open_changes
 
     @property
     def missing(self) -> tuple[int, int, int]:
-        """What each law does not account for."""
+        """For each law, the number that is unaccounted for."""
         return self.vectors_missing, self.named_missing, self.changes_missing
 
     @property
@@ -91,11 +96,11 @@ class Accounting(NamedTuple):
 
     @property
     def not_interpreted(self) -> dict[str, int]:
-        """The number of vectors of each kind that nothing interprets."""
+        """The number of uninterpreted vectors of each kind."""
         return {opcode_name(opcode): self.passed[opcode] for opcode in sorted(self.passed)}
 
     def values(self) -> dict[str, int]:
-        """Return every count under a name of its own, as metrics have it."""
+        """Return every count under a unique name, for metrics."""
         return {
             **{f"vectors_{name}": count for name, count in self.tally._asdict().items()},
             **asdict(self.account),
@@ -106,7 +111,7 @@ class Accounting(NamedTuple):
         }
 
     def as_json(self) -> dict[str, object]:
-        """Return the values, those by table, and whether the account closes."""
+        """Return the values, the counts by table, and whether the account closes."""
         return {
             **self.values(),
             "tables": {

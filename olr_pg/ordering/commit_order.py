@@ -1,8 +1,8 @@
-"""Decoded transactions that wait until everything that committed before them is known.
+"""Keeps decoded transactions until everything that committed before them is known.
 
-Transactions leave below the watermark (`merger.Watermarks`), those of each view in commit order;
-ties in the order of their commit records. Row changes that could not be put together (faults) leave
-in the same order.
+Transactions below the watermark (`merger.Watermarks`) are released, those of each view in commit
+order; equal SCNs are ordered by their commit records. Row changes that could not be assembled
+(faults) are released in the same order.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _commit_position: Final = attrgetter("commit_scn", "position")
 
 
 class SavedOrder(NamedTuple):
-    """The transactions and faults that waited at some time."""
+    """The transactions and faults that were waiting at some time."""
 
     runs: tuple[ReadyRun, ...]
     faults: tuple[RowFault, ...]
 
 
 class CommitOrder:
-    """Finished transactions, and faults, by their commits.
+    """Finished transactions and faults, ordered by their commits.
 
     Attributes:
-        left_scn: every transaction that commits below it has left, or was left out.
-        left_out: the faults that left last.
-        is_again: what is taken now was taken before, and may have left; whatever else commits
-            below `left_scn` cannot take its place any more.
+        left_scn: every transaction that commits below it was released or left out.
+        left_out: the faults that were released last.
+        is_again: the splits fed now were fed before, so their transactions may already be released;
+            any other transaction below `left_scn` comes too late.
     """
 
     def __init__(self) -> None:
@@ -54,18 +54,18 @@ class CommitOrder:
 
     @property
     def begin_scns(self) -> list[int]:
-        """The lowest begin SCN of all that waits is among them."""
+        """Return begin SCNs that include the lowest of all waiting transactions."""
         runs = [run.lowest_begin_scn for run in self._runs]
         return runs + [fault.begin_scn for fault in self._faults]
 
     @property
     def commit_scns(self) -> list[int]:
-        """The highest commit SCN of all that waits is among them."""
+        """Return commit SCNs that include the highest of all waiting transactions."""
         runs = [run.last_commit_scn for run in self._runs]
         return runs + [fault.commit_scn for fault in self._faults]
 
     def take(self, run: ReadyRun) -> None:
-        """Keep transactions of one view, in commit order; those that have left are passed over.
+        """Add transactions of one view, in commit order; skip those that were already released.
 
         Raises:
             OlrPgError: 2014, see `check_in_time`.
@@ -75,7 +75,7 @@ class CommitOrder:
         self._runs += self._not_left([run])
 
     def take_fault(self, fault: RowFault) -> None:
-        """Keep a row change that could not be put together, unless it has left.
+        """Add a row change that could not be assembled, unless it was already released.
 
         Raises:
             OlrPgError: 2014, see `check_in_time`.
@@ -85,10 +85,10 @@ class CommitOrder:
             self._faults.append(fault)
 
     def check_in_time(self, commit_scn: int, position: CommitPosition) -> None:
-        """Check that a commit can take its place: what commits behind it has not left.
+        """Check that a commit is in time: no later commit was released.
 
         Raises:
-            OlrPgError: 2014, it does.
+            OlrPgError: 2014, a later commit was released.
         """
         if not self.is_again and commit_scn < self.left_scn:
             raise OlrPgError(
@@ -100,11 +100,13 @@ class CommitOrder:
             )
 
     def first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
-        """Return the first one of some of the faults that wait."""
+        """Return the first waiting fault that `wanted` accepts."""
         return min(filter(wanted, self._faults), key=_commit_position, default=None)
 
     def release(self, limit: int) -> list[ReadyRun]:
-        """Remove and return what commits below `limit`: view by view, each in commit order."""
+        """Remove and return the transactions that commit below `limit`: view by view, each in
+        commit order.
+        """
         self._faults.sort(key=_commit_position)
         self.left_out = [fault for fault in self._faults if fault.commit_scn < limit]
         self._faults = self._faults[len(self.left_out) :]
@@ -115,7 +117,9 @@ class CommitOrder:
         return [run for of_view in by_view(released).values() for run in in_commit_order(of_view)]
 
     def abandon(self, scn: int) -> None:
-        """Drop what committed at `scn` or later: a RESETLOGS gave it up."""
+        """Drop transactions that committed at `scn` or later, because a RESETLOGS has orphaned
+        them.
+        """
         self._runs, _ = split_runs(self._runs, scn)
         self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
         self.left_scn = min(self.left_scn, scn)
@@ -124,16 +128,16 @@ class CommitOrder:
             self._last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def saved(self) -> SavedOrder:
-        """Return a copy of what waits, for `go_back`."""
+        """Return a copy of what is waiting, for `go_back`."""
         return SavedOrder(tuple(self._runs), tuple(self._faults))
 
     def go_back(self, saved: SavedOrder) -> None:
-        """Put back the state that `saved` returned, without transactions released since."""
+        """Restore the state from `saved`, without transactions released since."""
         self._runs = self._not_left(saved.runs)
         self._faults = list(saved.faults)
 
     def _not_left(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
-        """Return what of some runs has not left before."""
+        """Return the parts of some runs that were not released before."""
         last = self._last
         if last is not None:
             runs = [run.cut(run.count_up_to_key(last))[1] for run in runs]

@@ -1,11 +1,11 @@
-"""The merger, the driver's side of decoding: it brings what splits hold into commit order.
+"""The merger: the driver's part of decoding, which brings the results of splits into commit order.
 
-Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
-has been read past its commit SCN (`Watermarks`, `commit_order`).
-What transactions did to the dictionary is looked at in the same order, before anything behind it
-leaves (see `dictionary_follower`). So are row changes that could not be put together: those that a
-changed dictionary does not explain, once decoded again, leave with the transactions, for the
-bundled applier to stop their tables; without it the delivery ends before the first of them.
+Splits are merged in redo order, thread by thread. A transaction is released when every open redo
+thread has been read past its commit SCN (`Watermarks`, `commit_order`). Changes of the dictionary
+are processed in the same order, before any later transaction is released (see
+`dictionary_follower`). Row changes that could not be assembled are released with the transactions
+too, unless a changed dictionary explains them and they are decoded again. The bundled applier stops
+their tables; without it, delivery ends before the first of them.
 """
 
 from __future__ import annotations
@@ -61,25 +61,26 @@ _log = structlog.get_logger(__name__)
 
 
 class Merger:
-    """Puts the results of splits together.
+    """Merges the results of splits.
 
     Args:
-        subscription: what the splits were decoded with.
+        subscription: the subscription with which the splits were decoded.
         start_scn: transactions that began before it are not delivered.
         threads: the open redo threads, with the SCN from which each will be read.
-        follower: follows the dictionary; None where nobody does.
-        storage: where the bytes of unfinished and of large transactions wait.
-        filters: which transactions are left out; None: none are.
-        lob_source: where LOB values are read that the redo does not hold whole; None: nowhere.
-        until: what commits behind it does not leave; None: everything leaves.
+        follower: follows the dictionary, or None.
+        storage: stores the bytes of open and of large transactions.
+        filters: which transactions are left out; None for none.
+        lob_source: reads LOB values that the redo contains only partly, or None.
+        until: later commits are not released; None for no limit.
 
     Attributes:
-        subscription: what the next splits are to be decoded with.
-        tally, passed, account: what was seen so far.
-        failure: what ended the decoding; to be raised once what left before it was delivered.
-        again: splits that are to be decoded again with the new `subscription`, and merged before
-            any other; the caller empties it.
-        rewinds: how often splits were taken back to be decoded again.
+        subscription: the subscription for the next splits.
+        tally, passed, account: counts so far.
+        failure: the error that ended decoding; raise it after the transactions released before it
+            are delivered.
+        again: splits that must be decoded again with the new `subscription`, and merged before any
+            others; the caller empties it.
+        rewinds: number of times that splits were undone to be decoded again.
     """
 
     def __init__(
@@ -122,7 +123,9 @@ class Merger:
         )
 
     def abandon(self, scn: int) -> None:
-        """Drop what began or committed from `scn` on: a RESETLOGS gave up that redo."""
+        """Drop what began or committed from `scn` on, because a RESETLOGS has orphaned that
+        redo.
+        """
         self._order.abandon(scn)
         self._watermarks.limit(scn)
         # What was open then, the new incarnation has rolled back.
@@ -134,13 +137,14 @@ class Merger:
         self._states = []
 
     def limit(self, scn: int) -> None:
-        """Do not count what was read of any thread from `scn` on."""
+        """Ignore that threads were read from `scn` on."""
         self._watermarks.limit(scn)
 
     def pass_scn(self, scn: int) -> list[ReadyRun]:
-        """Note that no thread has more redo from before `scn`; what leaves then, see `feed`.
+        """Record that no thread has more redo from before `scn`; return what is released, see
+        `feed`.
 
-        Where `again` is not empty, call it once more after these were merged.
+        If `again` is not empty, call this once more after those splits are merged.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
@@ -150,11 +154,11 @@ class Merger:
         return [] if self._is_stale() else self._leave()
 
     def close_thread(self, thread: int) -> list[ReadyRun]:
-        """Note that a thread brings no more redo; what waited for it alone leaves, see `feed`.
+        """Record that a thread has no more redo; return what waited only for it, see `feed`.
 
-        Where `failure` is set then, these are the last ones. Where `again` is not empty, the
-        thread is still open: DDL that waited for it, too, has splits decoded again, and only then
-        may it be closed.
+        If `failure` is then set, these are the last transactions. If `again` is not empty, the
+        thread is still open: DDL that waited for it requires splits to be decoded again; close the
+        thread after that.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
@@ -166,58 +170,58 @@ class Merger:
 
     @property
     def threads(self) -> frozenset[int]:
-        """The redo threads that count."""
+        """The redo threads that must be read."""
         return self._watermarks.threads
 
     def threads_before(self, scn: int) -> frozenset[int]:
-        """Return those of them that were not read up to `scn`."""
+        """Return those redo threads that were not read up to `scn`."""
         return self._watermarks.before(scn)
 
     def watermark_of(self, thread: int) -> int:
-        """Return the SCN up to which one of them was read."""
+        """Return the SCN up to which a thread was read."""
         return self._watermarks.of(thread)
 
     @property
     def watermark(self) -> int:
-        """The SCN below which every transaction that commits has been decoded."""
+        """The SCN below which every committed transaction has been decoded."""
         lowest = self._watermarks.lowest
         # Without a thread nothing more comes.
         return self._parallel.limited(lowest) if self._watermarks.threads else lowest
 
     @property
     def deliverable_scn(self) -> int:
-        """The SCN below which every transaction that commits may leave."""
+        """The SCN below which every committed transaction can be released."""
         if self._until is None:
             return self.watermark
         return min(self.watermark, self._until.scn + 1)
 
     @property
     def left_scn(self) -> int:
-        """The SCN below which every transaction that commits has left, or was left out."""
+        """The SCN below which every committed transaction was released or left out."""
         return self._order.left_scn
 
     @property
     def left_out(self) -> list[RowFault]:
-        """The faults of the transactions that left last."""
+        """The faults of the transactions that were released last."""
         return self._order.left_out
 
     @property
     def left_dictionary(self) -> list[DictionaryTransaction]:
-        """The changes of the dictionary by the transactions that left last, in commit order."""
+        """The dictionary changes of the transactions that were released last, in commit order."""
         return self._dictionary.left
 
     @property
     def sessions(self) -> SessionDirectory:
-        """The sessions that were announced so far."""
+        """The sessions found in the redo so far."""
         return self._filters.sessions
 
     @property
     def waiting(self) -> int:
-        """The number of finished transactions that wait for the other redo threads."""
+        """The number of finished transactions that wait for other redo threads."""
         return len(self._order)
 
     def report_waiting(self) -> None:
-        """Warn of transactions that nothing more was read for."""
+        """Log a warning about transactions that wait although nothing more is read."""
         if self.waiting:
             _log.warning(
                 "transactions wait for the logs of other redo threads",
@@ -232,17 +236,17 @@ class Merger:
 
     @property
     def has_unsaved(self) -> bool:
-        """True if something waits that an `OpenState` does not have.
+        """True if something is waiting that an `OpenState` does not contain.
 
-        That is: a transaction was rolled back whose begin another redo thread may still bring, its
-        slot is used again before its end was read, or the children of a parallel commit have yet to
-        commit.
+        There are three cases: a transaction was rolled back whose begin another redo thread may
+        still contain; its slot is reused before its end was read; or the children of a parallel
+        commit have not committed yet.
         """
         assembler = self._assembler
         return bool(assembler.unbegun_rollbacks or assembler.unseen_ends or self._parallel)
 
     def open_scn(self) -> int:
-        """Return the lowest begin SCN of what has not left yet: decoded or not."""
+        """Return the lowest begin SCN of what is not released yet, decoded or not."""
         waiting = [*self._order.begin_scns, *self._dictionary.begin_scns]
         return min([self.watermark, self.oldest_open_scn(), *waiting])
 
@@ -253,7 +257,7 @@ class Merger:
         return min(wanted, default=MAX_SCN)
 
     def open_state(self) -> OpenState:
-        """Return the open transactions as they are now; what is fed later does not change it."""
+        """Return the current open transactions; later calls of `feed` do not change the result."""
         saved = self._assembler.saved()
         finished = [*self._order.commit_scns, *self._dictionary.commit_scns]
         opened = saved.open_transactions
@@ -266,7 +270,7 @@ class Merger:
         )
 
     def restore(self, state: OpenState) -> None:
-        """Go on from there, before anything is fed."""
+        """Continue from a state; call it before the first `feed`."""
         self._assembler.restore(state.transactions, state.unowned)
         # They were counted by the run that read them.
         self.account.events += sum(t.changes for t in state.transactions)
@@ -274,31 +278,30 @@ class Merger:
         self._watermarks = Watermarks(state.watermarks)
 
     def accounting(self) -> Accounting:
-        """Account for everything that was merged."""
+        """Return the account of everything merged."""
         tables = changes_by_table(self.subscription.tables, self._table_rows)
         waiting = sum(t.changes for t in self._assembler.open_transactions)
         return Accounting(self.tally, copy(self.account), waiting, tables, self.passed.counts)
 
     def add_thread(self, thread: int, scn: int) -> None:
-        """Wait for another redo thread, which is read from `scn` on."""
+        """Add a redo thread to wait for, which is read from `scn` on."""
         self._watermarks.add(thread, scn)
 
     def feed(
         self, thread: int, result: SplitResult, source: ThreadSplit | None = None
     ) -> list[ReadyRun]:
-        """Take the next split of a thread, and return the transactions that may leave now.
+        """Merge the next split of a thread; return the transactions that can now be released.
 
-        Those of each view are in commit order.
-
-        Where `failure` is set then, these are the last ones. Where `again` is not empty, the
-        split was not taken: it is among those to be decoded again.
+        Those of each view are in commit order. If `failure` is then set, these are the last ones.
+        If `again` is not empty, the split was not merged; it is among those to be decoded again.
 
         Args:
-            source: the split; None where the dictionary is not followed and none comes again.
+            source: the split; None if the dictionary is not followed, so that no split is decoded
+                again.
 
         Raises:
-            OlrPgError: 2014 others left that had to wait for what the split brings; 3070, 3005,
-                the dictionary cannot be followed.
+            OlrPgError: 2014 later commits were released before; 3070, 3005, the dictionary cannot
+                be followed.
         """
         if source is not None:
             before = self._reached.get(thread)
@@ -351,7 +354,7 @@ class Merger:
         self._assembler.losses = no_losses(self.subscription.row_plan)
 
     def _finish(self, finished: Finished | None) -> None:
-        """Add what the driver's own assembler finished to what waits."""
+        """Add the transactions that the merger's own assembler has finished."""
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
             write = partial(just_sized, allocate=self._storage.allocate)
@@ -361,14 +364,16 @@ class Merger:
             self._keep_dictionary(finished.dictionary)
 
     def _count(self) -> None:
-        """Add what the driver's own assembler counted."""
+        """Add the counts of the merger's own assembler."""
         self.account.add(self._assembler.account)
         self._assembler.account = Account()
         self._table_rows += self._assembler.table_rows.reshape(-1)
         self._assembler.table_rows[:] = 0
 
     def _forget(self) -> None:
-        """Give up what redo that all threads were read past can neither begin nor end any more."""
+        """Drop what can neither begin nor end any more after the redo that all threads have
+        read.
+        """
         self._assembler.forget_rollbacks(self.watermark)
         if self._assembler.unseen_ends:
             self._finish(self._assembler.tell_unseen_ends(self.watermark))
@@ -377,7 +382,7 @@ class Merger:
     # --- the dictionary ---
 
     def _save(self, source: ThreadSplit) -> None:
-        """Note the state before a split, until the dictionary is known past its end."""
+        """Save the state before a split, until the dictionary is known past its end."""
         settled = self.watermark
         # Only from the front: to go back to a state undoes every split behind it, those of other
         # threads too, however little of the redo they reach.
@@ -398,7 +403,8 @@ class Merger:
         self._states.append((state, 0))
 
     def _is_stale(self) -> bool:
-        """Tell whether the dictionary changed under splits that were taken: they go to `again`.
+        """Tell whether the dictionary has changed for splits that were merged; they are then in
+        `again`.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
@@ -474,7 +480,9 @@ class Merger:
         return ends_delivery(fault, self.subscription.row_plan, self._follower)
 
     def _leave(self) -> list[ReadyRun]:
-        """Release the transactions that may leave now, in order; `failure` if they are the last."""
+        """Release the transactions that can be released, in order; set `failure` if they are the
+        last.
+        """
         self._parallel.forget(self._watermarks.lowest)
         limit = self.deliverable_scn
         end = None if self._follower is None else self._follower.end
@@ -496,7 +504,7 @@ class Merger:
             self._order.take(run.where(self._delivered(part) & wanted))
 
     def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
-        """Tell which transactions of a part are not left out, and count those that are."""
+        """Return which transactions of a part are not left out, and count those that are."""
         delivered = self._filters.delivered(part.transactions, part.view)
         # What one target does not want, another may: the account is of what was decoded.
         if len(self.subscription.views) == 1:
@@ -508,10 +516,10 @@ class Merger:
 
 
 class DictionaryOrder:
-    """The changes that transactions made to the dictionary, by their commits.
+    """The dictionary changes of transactions, ordered by their commits.
 
     Attributes:
-        left: those that left last, in commit order.
+        left: those released last, in commit order.
     """
 
     def __init__(self) -> None:
@@ -521,27 +529,27 @@ class DictionaryOrder:
 
     @property
     def begin_scns(self) -> list[int]:
-        """The begin SCNs of those that wait."""
+        """The begin SCNs of the waiting transactions."""
         return [transaction.begin_scn for transaction in self._waiting]
 
     @property
     def commit_scns(self) -> list[int]:
-        """The commit SCNs of those that wait."""
+        """The commit SCNs of the waiting transactions."""
         return [transaction.commit_scn for transaction in self._waiting]
 
     def take(self, transaction: DictionaryTransaction) -> None:
-        """Keep the changes of a transaction."""
+        """Add the changes of a transaction."""
         self._waiting.append(transaction)
 
     def before(self, limit: int) -> list[DictionaryTransaction]:
-        """Return those that commit below `limit`, in commit order; they go on waiting."""
+        """Return the transactions that commit below `limit`, in commit order; they keep waiting."""
         known = (t for t in self._waiting if t.commit_scn < limit)
         return sorted(known, key=lambda t: t.order)
 
     def release(self, limit: int) -> None:
         """Remove and return the changes that commit below `limit`, without those released before.
 
-        What is decoded again may have left.
+        A split that is decoded again can contain changes that were already released.
         """
         known, last = self.before(limit), self._last
         self.left = [t for t in known if last is None or t.order > last]
@@ -550,15 +558,17 @@ class DictionaryOrder:
         self._waiting = [t for t in self._waiting if t.commit_scn >= limit]
 
     def abandon(self, scn: int) -> None:
-        """Drop what committed at `scn` or later: a RESETLOGS gave it up."""
+        """Drop transactions that committed at `scn` or later, because a RESETLOGS has orphaned
+        them.
+        """
         self._waiting = [t for t in self._waiting if t.commit_scn < scn]
 
     def saved(self) -> tuple[DictionaryTransaction, ...]:
-        """Return a copy of what waits, for `go_back`."""
+        """Return a copy of what is waiting, for `go_back`."""
         return tuple(self._waiting)
 
     def go_back(self, saved: tuple[DictionaryTransaction, ...]) -> None:
-        """Put back the state that `saved` returned."""
+        """Restore the state from `saved`."""
         self._waiting = list(saved)
 
 
@@ -566,13 +576,13 @@ class DictionaryOrder:
 
 
 def without_dropped(fault: RowFault, dropped: npt.NDArray[np.bool_] | None) -> RowFault | None:
-    """Return a fault without the LOB values of changes that are left out for everyone.
+    """Return a fault without the LOB values of changes that all targets leave out.
 
     Args:
         dropped: shape (tables, 3); see `decoding.filters.Filters.dropped`.
 
     Returns:
-        None where nothing is left of it.
+        None if nothing remains.
     """
     if not fault.lobs or dropped is None:
         return fault
@@ -582,12 +592,12 @@ def without_dropped(fault: RowFault, dropped: npt.NDArray[np.bool_] | None) -> R
 
 
 def is_delivered(fault: RowFault, plan: RowPlan) -> bool:
-    """Tell whether the table of a fault is a client's."""
+    """Tell whether the table of a fault is delivered to a client."""
     return not plan.delivered.size or bool(plan.delivered[fault.table])
 
 
 def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
-    """Tell whether a fault hides something of the dictionary that its snapshot does not know."""
+    """Tell whether a fault hides dictionary changes that the snapshot does not contain."""
     return (
         follower is not None
         and not fault.lobs
@@ -597,7 +607,9 @@ def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | N
 
 
 def ends_delivery(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
-    """Tell whether nobody can be told that the table's changes are missing."""
+    """Tell whether delivery must end at a fault, because no client can be informed that changes are
+    missing.
+    """
     if fault.lobs:
         return False
     is_alone = follower is None or follower.ends_delivery
@@ -608,7 +620,7 @@ def ends_delivery(fault: RowFault, plan: RowPlan, follower: DictionaryFollower |
 
 
 class Watermarks:
-    """The watermarks of the redo threads that count.
+    """The SCNs up to which the open redo threads were read.
 
     Args:
         threads: the open ones, with the SCN from which each will be read.
@@ -624,35 +636,35 @@ class Watermarks:
 
     @property
     def lowest(self) -> int:
-        """Every transaction that commits below it has been decoded; 0 without a thread."""
+        """Every transaction that commits below it has been decoded; 0 without threads."""
         return min(self._scns.values(), default=0)
 
     def of(self, thread: int, default: int = 0) -> int:
-        """Return up to which SCN a redo thread was read, if it counts."""
+        """Return the SCN up to which a redo thread was read; `default` for an unknown thread."""
         return self._scns.get(thread, default)
 
     def before(self, scn: int) -> frozenset[int]:
-        """Return those that were not read up to `scn`."""
+        """Return the threads that were not read up to `scn`."""
         return frozenset(thread for thread, at in self._scns.items() if at < scn)
 
     def add(self, thread: int, scn: int) -> None:
-        """Wait for another redo thread, read from `scn` on, if it is not known yet."""
+        """Add a redo thread, read from `scn` on, if it is not known yet."""
         self._scns.setdefault(thread, scn)
 
     def advance(self, thread: int, scn: int) -> None:
-        """Note that a thread was read up to `scn`, if not further before."""
+        """Record that a thread was read up to `scn`; ignored if it was read further before."""
         self._scns[thread] = max(self.of(thread), scn)
 
     def pass_scn(self, scn: int) -> None:
-        """Note that no thread has more redo from before `scn`."""
+        """Record that no thread has more redo from before `scn`."""
         self._scns = {thread: max(at, scn) for thread, at in self._scns.items()}
 
     def limit(self, scn: int) -> None:
-        """Do not count what was read of any thread from `scn` on."""
+        """Ignore that threads were read from `scn` on."""
         self._scns = {thread: min(at, scn) for thread, at in self._scns.items()}
 
     def close(self, thread: int) -> None:
-        """Note that no more redo comes from a thread."""
+        """Record that a thread has no more redo."""
         self._scns.pop(thread, None)
 
     def saved(self) -> dict[int, int]:

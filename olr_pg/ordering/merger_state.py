@@ -1,4 +1,4 @@
-"""The values that a merger takes in, and those from which it goes on: by itself or another one."""
+"""The values that a merger receives, and the states from which it or another merger continues."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _log = structlog.get_logger(__name__)
 
 
 class ThreadSplit(NamedTuple):
-    """A split to be merged, of a redo thread.
+    """A split to merge, of one redo thread.
 
     Attributes:
-        end_scn: the SCN from which its redo is orphaned by a RESETLOGS; None where it is not.
-        again: whether it was merged before, and is decoded again with another dictionary.
+        end_scn: the SCN from which a RESETLOGS has orphaned its redo, or None.
+        again: whether it was merged before and is decoded again with another dictionary.
     """
 
     thread: int
@@ -41,21 +41,22 @@ class ThreadSplit(NamedTuple):
     again: bool = False
 
     def apart(self) -> list[ThreadSplit]:
-        """Return the splits of joined logs, each by itself."""
+        """Return the splits of joined logs separately."""
         return [self._replace(split=split) for split in self.split.apart()]
 
 
 class MergedUpTo(NamedTuple):
-    """The end of the last LWN group that was merged of a redo thread: block `block` of a log."""
+    """The end of the last merged LWN group of a redo thread: block `block` of a log."""
 
     path: str
     block: int
 
     def missed(self, source: ThreadSplit, result: SplitResult) -> ThreadSplit | None:
-        """Return the next split from the LWN group that it must begin with, if it did not.
+        """Return the next split, starting at the LWN group where it must begin, if its result began
+        elsewhere.
 
-        A split finds its first group by what block headers say of their first record. Nothing else
-        depends on that, so a group may hide there, or what only looks like one be found.
+        A split finds its first group by the block headers' offsets of first records. Only this step
+        depends on these offsets, so a wrong one can hide a group or point to a false one.
         """
         split = source.split
         if self.path != split.path or split.first_group == self.block:
@@ -76,7 +77,7 @@ class MergedUpTo(NamedTuple):
 
 
 class SavedState(NamedTuple):
-    """The state of a merger before it was fed a split."""
+    """The state of a merger before it merged a split."""
 
     source: ThreadSplit
     assembler: Assembler
@@ -92,14 +93,14 @@ class SavedState(NamedTuple):
 
 
 class OpenState(NamedTuple):
-    """The transactions of a merger that have not ended, for another merger to go on from.
+    """The open transactions of a merger, from which another merger continues.
 
     Attributes:
-        transactions: the open ones.
-        unowned: LOB pages that name no transaction yet.
-        sessions: those of the open transactions.
+        transactions: the open transactions.
+        unowned: LOB pages whose transaction is not known yet.
+        sessions: sessions of the open transactions.
         watermarks: by redo thread.
-        commit_scn: everything that had committed did so at this SCN or before.
+        commit_scn: all earlier commits are at or below this SCN.
     """
 
     transactions: tuple[OpenTransaction, ...]
@@ -110,6 +111,6 @@ class OpenState(NamedTuple):
 
     @property
     def batches(self) -> list[Kept]:
-        """All events: of the transactions one by one, then of no transaction."""
+        """Return all events: first those of each transaction, then those without a transaction."""
         waiting = [*(one.chunks for one in self.transactions), self.unowned]
         return Batches(*(one.batches for one in waiting)).kept

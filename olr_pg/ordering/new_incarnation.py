@@ -1,8 +1,8 @@
-"""The order of incarnations: when the redo of a new one may be read.
+"""The order of incarnations: decides when the redo of a new incarnation can be read.
 
-An ``OPEN RESETLOGS`` at an SCN gives up the redo of its parent from there on. Every redo thread
-must have been read up to that SCN before the first log behind it: what is open then is dropped, and
-must not be what another thread still commits.
+An ``OPEN RESETLOGS`` at an SCN orphans the redo of the parent from that SCN on. Every redo thread
+must be read up to that SCN before the first log after it. Transactions that are open then are
+dropped, so no thread may still have a commit of one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Incarnations:
-    """The incarnations that one run reads, one behind the other."""
+    """The incarnations that a run reads, one after the other."""
 
     def __init__(self, merger: Merger) -> None:
         self._merger = merger
@@ -29,23 +29,23 @@ class Incarnations:
         self._behind: frozenset[int] = frozenset()
 
     def restored(self, positions: Iterable[LogPosition]) -> None:
-        """Go on behind logs that another run has read."""
+        """Continue after logs that another run has read."""
         self._current = max(position.resetlogs_id for position in positions)
 
     def limit(self, logs: Iterable[ArchivedLog]) -> None:
-        """Let nothing leave that turned out to be orphaned after it was read.
+        """Do not release transactions that a RESETLOGS orphaned after they were read.
 
         Args:
-            logs: those that are known, with the ends that are known now.
+            logs: the known logs, with their currently known ends.
         """
         for log in logs:
             if log.end_scn is not None and log.position.resetlogs_id == self._current:
                 self._merger.limit(log.end_scn)
 
     def readable(self, logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
-        """Return those of the oldest incarnation, of the logs that are to be read next, in order.
+        """Return those of the next logs that belong to the oldest incarnation, in order.
 
-        Empty where a thread was not read to the end of the one before.
+        The result is empty if a thread was not read to the end of the previous incarnation.
         """
         self._behind = frozenset()
         if not logs:
@@ -62,7 +62,9 @@ class Incarnations:
         return found
 
     def reasons(self) -> list[OlrPgError]:
-        """List what is missing of the incarnation before, so that the next one is not read."""
+        """Return errors for what is missing of the previous incarnation, so that the next one is
+        not read.
+        """
         detail = f"its redo up to the RESETLOGS at SCN {self._next_scn} is not among the logs"
         return [
             OlrPgError(
@@ -72,9 +74,11 @@ class Incarnations:
         ]
 
     def begin(self, log: ArchivedLog) -> int | None:
-        """Read a log next; the SCN from which it takes the place of what was read, if it does.
+        """Start reading `log`. Return the SCN from which it replaces redo that was already read, or
+        None.
 
-        Where that has left already, the merger finds that the log comes too late.
+        If transactions from that redo were already released, the merger reports that the log comes
+        too late.
         """
         position, scn = log.position, log.header.resetlogs_scn
         if position.resetlogs_id <= self._current:
@@ -84,5 +88,5 @@ class Incarnations:
         return scn if replaces else None
 
     def decoded(self, log: ArchivedLog) -> None:
-        """Note that a log was read to its end."""
+        """Record that a log was read to its end."""
         self._read_scn = max(self._read_scn, log.next_scn)

@@ -1,14 +1,13 @@
 """Committed transactions in output format, many at a time.
 
-Theory of operation
--------------------
-What the encoder wrote together stays together: a `ReadyBatch` has the messages of n transactions,
-one behind the other in memory, and a column for each fact about them. What becomes of them (they
-wait for other redo threads, are queued, taken, confirmed, taken back) happens to consecutive ones,
-so all of it is done with a `ReadyRun`: a batch, a first transaction, and an end. To cut one costs
-the same whatever its length, and nothing is done transaction by transaction.
+Theory of operation ------------------- What the encoder wrote together stays together: a
+`ReadyBatch` contains the messages of n transactions, one after the other in memory, and a column
+for each property. Operations (waiting for other redo threads, queueing, delivery, confirmation,
+undoing) always affect consecutive transactions. So they work on a `ReadyRun`: a batch with a first
+transaction and an end. Cutting a run has the same cost for any length, and nothing is done per
+transaction.
 
-Transactions of a batch are in commit order: by commit SCN, ties by `CommitPosition`.
+Transactions of a batch are in commit order: by commit SCN, then by `CommitPosition`.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 SMALL_BYTES: Final = 64 << 10
-"""Runs below this size are put together where many would be kept: each costs about a kilobyte."""
+"""Runs below this size are joined if many would be stored, because each costs about a kilobyte."""
 
 
 CommitKey = tuple[int, CommitPosition]
-"""Commit SCN and position: transactions are delivered in this order."""
+"""Commit SCN and position; transactions are delivered in this order."""
 
 
 class ReadyTransaction(NamedTuple):
-    """One committed transaction, for those who look at them one by one.
+    """One committed transaction, for code that handles single transactions.
 
     Attributes:
         xid: packed as `olr_pg.scalars.pack_xid`.
@@ -59,7 +58,7 @@ class ReadyTransaction(NamedTuple):
         commit_scn: SCN of its COMMIT.
         position: of its commit record.
         blob: framed Data messages: Begin, row changes, Commit.
-        messages: how many they are.
+        messages: their number.
     """
 
     xid: int
@@ -74,7 +73,7 @@ class ReadyColumns(NamedTuple):
     """Transactions in commit order, one row each; fields as in `TransactionColumns`.
 
     Attributes:
-        delay, thread, sequence, block, offset: as in `CommitPosition`.
+        delay, thread, sequence, block, offset: see `CommitPosition`.
     """
 
     xid: U64
@@ -93,13 +92,13 @@ class ReadyBatch:
 
     Attributes:
         columns: n rows.
-        first: shape (n + 1); where the messages of each begin in `blob`, and the end.
-        message_first: shape (n + 1); how many messages of the batch come before each.
-        blob: the framed Data messages of all, without gaps; where those of a large transaction take
-            no memory, what reads them.
+        first: shape (n + 1); the offset in `blob` of each one's messages, and the end.
+        message_first: shape (n + 1); the number of messages before each.
+        blob: the framed Data messages of all, without gaps; for a large transaction on disk, an
+            object that reads them.
         order: byte order of the blob.
-        view: number of what was encoded, where the targets want different things.
-        form: of the blob; in the place of messages it may have others.
+        view: the number of the view, if the targets receive different data.
+        form: of the blob; it can contain other data than messages.
     """
 
     columns: ReadyColumns
@@ -127,7 +126,7 @@ class ReadyBatch:
 class ReadyRun:
     """Transactions `first` to `end` (exclusive) of a batch; its length is their number.
 
-    Sizes and counts are those of these transactions.
+    Sizes and counts refer to these transactions.
     """
 
     batch: ReadyBatch
@@ -155,12 +154,12 @@ class ReadyRun:
 
     @property
     def cost(self) -> int:
-        """Bytes that keeping them takes, about."""
+        """Approximate bytes that storing them takes."""
         return self.size + TRANSACTION_BYTES * len(self)
 
     @property
     def largest_cost(self) -> int:
-        """The cost of the largest one; there is at least one transaction."""
+        """The cost of the largest transaction; the run must not be empty."""
         sizes = np.diff(self.batch.first[self.first : self.end + 1])
         return int(sizes.max()) + TRANSACTION_BYTES
 
@@ -171,13 +170,13 @@ class ReadyRun:
 
     @property
     def bounds(self) -> I64:
-        """Shape (length + 1); where in `blob` the messages of each begin, and the end."""
+        """Shape (length + 1); the offset in `blob` of each one's messages, and the end."""
         bounds: I64 = self.batch.first[self.first : self.end + 1] - self.batch.first[self.first]
         return bounds
 
     @property
     def columns(self) -> ReadyColumns:
-        """Their rows."""
+        """Their rows of the batch's columns."""
         return take(self.batch.columns, slice(self.first, self.end))
 
     @property
@@ -192,68 +191,70 @@ class ReadyRun:
 
     @property
     def lowest_begin_scn(self) -> int:
-        """The lowest begin SCN; there is at least one transaction."""
+        """The lowest begin SCN; the run must not be empty."""
         return int(self.begin_scn.min())
 
     @property
     def first_commit_scn(self) -> int:
-        """The commit SCN of the first transaction; there is at least one."""
+        """The commit SCN of the first transaction; the run must not be empty."""
         return int(self.batch.columns.commit_scn[self.first])
 
     @property
     def last_commit_scn(self) -> int:
-        """The commit SCN of the last transaction; there is at least one."""
+        """The commit SCN of the last transaction; the run must not be empty."""
         return int(self.batch.columns.commit_scn[self.end - 1])
 
     @property
     def first_key(self) -> CommitKey:
-        """The first transaction's key in commit order; there is at least one transaction."""
+        """The first transaction's key; the run must not be empty."""
         return self.batch.key(self.first)
 
     @property
     def last_key(self) -> CommitKey:
-        """The last transaction's key in commit order; there is at least one transaction."""
+        """The last transaction's key; the run must not be empty."""
         return self.batch.key(self.end - 1)
 
     def alike(self, other: ReadyRun) -> bool:
-        """Tell whether they may be joined."""
+        """Tell whether two runs can be joined."""
         mine, its = self.batch, other.batch
         return (mine.order, mine.view, mine.form) == (its.order, its.view, its.form)
 
     def cut(self, count: int) -> tuple[ReadyRun, ReadyRun]:
-        """Part them into the first `count` transactions, and the others."""
+        """Split the run into the first `count` transactions and the others."""
         middle = self.first + count
         return ReadyRun(self.batch, self.first, middle), ReadyRun(self.batch, middle, self.end)
 
     def count_up_to(self, scn: int) -> int:
-        """Count those that commit at `scn` or before."""
+        """Count the transactions that commit at `scn` or before."""
         if scn < 0:
             return 0
         limit = np.uint64(min(scn, np.iinfo(np.uint64).max))
         return int(self.commit_scn.searchsorted(limit, side="right"))
 
     def count_up_to_key(self, key: CommitKey) -> int:
-        """Count those that are not behind `key` in commit order."""
+        """Count the transactions up to `key` in commit order."""
         count = self.count_up_to(key[0] - 1)
         while self.first + count < self.end and self.batch.key(self.first + count) <= key:
             count += 1
         return count
 
     def count_before_key(self, key: tuple[int, tuple[int, ...]]) -> int:
-        """Count those that are before `key` in commit order."""
+        """Count the transactions before `key` in commit order."""
         count = self.count_up_to(key[0] - 1)
         while self.first + count < self.end and self.batch.key(self.first + count) < key:
             count += 1
         return count
 
     def count_fitting(self, cost: int) -> int:
-        """Count how many from the first on cost at most so many bytes together."""
+        """Return how many transactions from the first on cost at most this many bytes together."""
         bounds = self.batch.first[self.first : self.end + 1]
         costs = bounds[1:] - bounds[0] + TRANSACTION_BYTES * np.arange(1, len(self) + 1)
         return int(costs.searchsorted(cost, side="right"))
 
     def count_whole(self, messages: int, size: int) -> int:
-        """Count how many from the first on have together at most so many messages and bytes."""
+        """Return how many transactions from the first on have together at most this many messages
+        and bytes.
+        """
         batch, first = self.batch, self.first
         ends = batch.first[first + 1 : self.end + 1]
         message_ends = batch.message_first[first + 1 : self.end + 1]
@@ -262,7 +263,7 @@ class ReadyRun:
         return int(min(by_size, message_ends.searchsorted(limit, side="right")))
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> ReadyRun:
-        """Return those that are wanted; put together anew where some are not.
+        """Return the wanted transactions; they are copied if some are not wanted.
 
         Args:
             wanted: shape (length).
@@ -276,7 +277,7 @@ class ReadyRun:
         return joined(kept) if kept else ReadyRun(self.batch, first, first)
 
     def alone(self) -> ReadyBatch:
-        """Return a batch of no other transactions than these; nothing is copied but bounds."""
+        """Return a batch with exactly these transactions; only bounds are copied."""
         batch, bounds = self.batch, slice(self.first, self.end + 1)
         is_whole = len(self) == len(batch.columns.xid)
         return ReadyBatch(
@@ -311,10 +312,10 @@ def ready_run(
     view: int = 0,
     stored: StoredBytes | None = None,
 ) -> ReadyRun:
-    """Wrap the encoder's output, sharing its memory.
+    """Return a run of the encoder's output, without copying.
 
     Args:
-        stored: the bytes, where they take none.
+        stored: the bytes, if they are on disk.
     """
     columns = ReadyColumns(
         transactions.xid,
@@ -343,10 +344,10 @@ def whole(batch: ReadyBatch) -> ReadyRun:
 
 
 def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
-    """Join runs, one behind the other, into one; they are copied.
+    """Join runs, one after the other, into a new run; the data is copied.
 
     Args:
-        runs: that are `alike`; one is required.
+        runs: `alike` runs; at least one.
     """
     if len(runs) == 1:
         return runs[0]
@@ -366,19 +367,21 @@ def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
 
 
 def _columns_of(runs: Iterable[ReadyRun]) -> ReadyColumns:
-    """Join the columns of some runs, one run behind the other."""
+    """Concatenate the columns of runs."""
     parts = (run.columns for run in runs)
     return ReadyColumns(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _bounds(parts: Sequence[I64]) -> I64:
-    """Join bounds of what lies behind each other; each part has its own, from 0 on."""
+    """Concatenate bounds; each part's bounds start at 0."""
     sizes = np.concatenate([np.diff(part) for part in parts])
     return np.append(0, np.cumsum(sizes))
 
 
 def appended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
-    """Let the last of some runs go on with the next one, where that is what it does."""
+    """Extend the last run by the next one, if they are consecutive in one batch; return whether
+    that was done.
+    """
     last = runs[-1] if runs else None
     if last is None or last.batch is not run.batch or last.end != run.first:
         return False
@@ -387,7 +390,9 @@ def appended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
 
 
 def prepended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
-    """Let the first of some runs begin with the one before, where that is what it does."""
+    """Extend the first run by the previous one, if they are consecutive in one batch; return
+    whether that was done.
+    """
     head = runs[0] if runs else None
     if head is None or head.batch is not run.batch or run.end != head.first:
         return False
@@ -396,7 +401,7 @@ def prepended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
 
 
 def by_view(runs: Iterable[ReadyRun]) -> dict[int, list[ReadyRun]]:
-    """Sort runs by their view, those of each in the same order as before."""
+    """Group runs by their view, in unchanged order."""
     found: dict[int, list[ReadyRun]] = {}
     for run in runs:
         found.setdefault(run.batch.view, []).append(run)
@@ -404,7 +409,7 @@ def by_view(runs: Iterable[ReadyRun]) -> dict[int, list[ReadyRun]]:
 
 
 def split_runs(runs: Iterable[ReadyRun], scn: int) -> tuple[list[ReadyRun], list[ReadyRun]]:
-    """Part some runs into what commits below `scn`, and the rest."""
+    """Split runs into what commits below `scn`, and the rest."""
     before, rest = [], []
     for run in runs:
         first, others = run.cut(run.count_up_to(scn - 1))
@@ -414,7 +419,7 @@ def split_runs(runs: Iterable[ReadyRun], scn: int) -> tuple[list[ReadyRun], list
 
 
 def in_commit_order(runs: Iterable[ReadyRun]) -> list[ReadyRun]:
-    """Cut runs of one view so that each begins where the one before ends, in commit order."""
+    """Cut runs of one view so that each begins where the previous one ends, in commit order."""
     ordered = sorted(filter(None, runs), key=_first_key)
     if any(one.last_key > next_one.first_key for one, next_one in pairwise(ordered)):
         ordered = _interleaved(ordered)
@@ -422,7 +427,7 @@ def in_commit_order(runs: Iterable[ReadyRun]) -> list[ReadyRun]:
 
 
 def _small_together(runs: Iterable[ReadyRun]) -> Iterator[list[ReadyRun]]:
-    """Group neighbours that are alike, of `SMALL_BYTES` at most; what is larger stays alone."""
+    """Group adjacent runs that are alike, up to `SMALL_BYTES`; larger runs stay alone."""
     together: list[ReadyRun] = []
     size = 0
     for run in runs:
@@ -436,7 +441,7 @@ def _small_together(runs: Iterable[ReadyRun]) -> Iterator[list[ReadyRun]]:
 
 
 def _interleaved(runs: Sequence[ReadyRun]) -> list[ReadyRun]:
-    """Sort the transactions of several runs by commit: the stretches that stay together."""
+    """Merge the transactions of several runs in commit order, as consecutive stretches."""
     columns = _columns_of(runs)
     order = commit_order(
         columns.commit_scn,
@@ -457,7 +462,7 @@ def _interleaved(runs: Sequence[ReadyRun]) -> list[ReadyRun]:
 
 
 class JoinedMessages:
-    """Joins messages; those that lie behind each other in memory are one slice."""
+    """Joins messages; consecutive ones in memory become one slice."""
 
     def __init__(self) -> None:
         self._parts: list[memoryview] = []
@@ -466,7 +471,7 @@ class JoinedMessages:
         self._end = 0
 
     def add(self, batch: ReadyBatch, first: int, end: int) -> None:
-        """Add bytes `first` to `end` of a batch's messages, the next ones."""
+        """Add bytes `first` to `end` of a batch's messages as the next ones."""
         if batch is not self._batch or first != self._end:
             self._close()
             self._batch, self._first = batch, first
@@ -477,7 +482,7 @@ class JoinedMessages:
             self._parts.append(self._batch.part(self._first, self._end))
 
     def joined(self) -> Buffer:
-        """Return all of it."""
+        """Return everything added."""
         self._close()
         self._batch = None
         return self._parts[0] if len(self._parts) == 1 else bytearray().join(self._parts)

@@ -1,4 +1,4 @@
-"""Transactions on their way from the merger into the ready queues, some at a time."""
+"""Passes transactions from the merger to the ready queues, some at a time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
 
 _TOGETHER: Final = 256
-"""Transactions of a view that are queued at once: until then the checkpoint does not move past
-them."""
+"""Number of transactions of a view that are queued at once; until then the checkpoint does not move
+past them.
+"""
 
 
 class _Next(NamedTuple):
-    """A run of a view, and the lowest begin SCN of it and of those behind it."""
+    """A run of a view, and the lowest begin SCN of it and of later ones."""
 
     run: ReadyRun
     lowest_begin_scn: int
 
 
 class Release:
-    """Transactions that left the merger together; true while there is anything.
+    """Transactions that the merger released together; true while some remain.
 
     Args:
         runs: those of each view in commit order.
@@ -39,19 +40,20 @@ class Release:
 
     @property
     def first_commit_scn(self) -> int:
-        """The lowest commit SCN of what comes next."""
+        """The lowest commit SCN of the next transactions."""
         return min(view[0].run.first_commit_scn for view in self._views)
 
     @property
     def lowest_begin_scn(self) -> int:
-        """The lowest begin SCN of everything that is left."""
+        """The lowest begin SCN of everything that remains."""
         return min(view[0].lowest_begin_scn for view in self._views)
 
     def take(self, barrier: int | None) -> tuple[list[ReadyRun], int]:
-        """Take the next transactions: everything that commits up to an SCN, and that SCN.
+        """Return the next transactions: everything that commits up to an SCN, and that SCN.
 
         Args:
-            barrier: a commit SCN behind the first, from which on nothing may go; None: no such.
+            barrier: a commit SCN after the first, from which on nothing may be released; None for
+                no limit.
         """
         heads = [view[0].run for view in self._views]
         last = min(run.cut(min(len(run), _TOGETHER))[0].last_commit_scn for run in heads)

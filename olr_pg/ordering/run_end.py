@@ -1,9 +1,9 @@
-"""The end of a run that is to apply only up to a moment (``run --until-scn``, ``--until-time``).
+"""Ends a run at a given point (``run --until-scn``, ``--until-time``).
 
-Transactions are delivered in the order of their commit SCNs, and what a restart goes on with is
-what comes behind. So a time is made an SCN: the run ends before the first transaction, in that
-order, whose commit record is later. Redo has times as the clock of the database server showed them,
-without a zone, to the second.
+Transactions are delivered in the order of their commit SCNs, and a restart continues after the last
+delivered one. So a time is converted to an SCN: the run ends before the first transaction, in that
+order, whose commit record is later. Redo contains the times of the database server's clock, without
+a time zone, in seconds.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Until:
-    """The last moment that is applied.
+    """The last point that is applied.
 
     Args:
-        scn: the highest commit SCN; None: given by the time.
-        redo_time: the latest commit time, as redo has it; None: given by the SCN.
+        scn: the highest commit SCN; None if a time is given.
+        redo_time: the latest commit time, as in the redo; None if an SCN is given.
 
     Attributes:
-        scn: what is applied commits at this SCN or before; `MAX_SCN` while nobody knows.
+        scn: transactions up to this commit SCN are applied; `MAX_SCN` while unknown.
     """
 
     def __init__(self, scn: int | None = None, redo_time: int | None = None) -> None:
@@ -35,7 +35,7 @@ class Until:
         self._time = redo_time
 
     def see_transactions(self, transactions: TransactionColumns) -> None:
-        """Note committed transactions, in any order, before any of them leaves."""
+        """Process committed transactions, in any order, before any of them is released."""
         if self._time is None:
             return
         later = transactions.commit_scn[transactions.commit_time > np.uint32(self._time)]
@@ -43,17 +43,17 @@ class Until:
             self._lower(int(later.min()) - 1)
 
     def see_log(self, log: ArchivedLog) -> None:
-        """Note a log to be read: what commits from one on that began too late is later, too."""
+        """Process a log that will be read: if it began too late, its commits are too late, too."""
         if self._time is not None and log.header.first_time > self._time:
             self._lower(log.header.first_scn - 1)
 
     def see_end(self, log: ArchivedLog) -> None:
-        """Note that a log was read to its end."""
+        """Record that a log was read to its end."""
         if self._time is not None and log.header.next_time > self._time:
             self._lower(log.next_scn - 1)
 
     def is_passed(self, scn: int) -> bool:
-        """Tell whether everything is known once all redo before `scn` is."""
+        """Tell whether the end is known, if all redo before `scn` was read."""
         return scn > self.scn
 
     def _lower(self, scn: int) -> None:

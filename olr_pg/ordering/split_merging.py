@@ -1,4 +1,4 @@
-"""Decoding splits and merging them (`merger`), again where the dictionary changed under them."""
+"""Decodes splits and merges them (`merger`); decodes them again if the dictionary has changed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 
 class Merged(NamedTuple):
-    """The outcome of merging a split.
+    """The result of merging a split.
 
     Attributes:
-        released: the transactions that may leave now: those of each view in commit order.
-        left_out: what of them, and of others up to them, could not be decoded.
-        source: the split, None where there was none; a split that has to be decoded again turns up
-            only then.
+        released: the transactions that can be released now: those of each view in commit order.
+        left_out: faults of these and earlier transactions, which could not be decoded.
+        source: the split, or None; a split that must be decoded again is only reported after that.
     """
 
     released: list[ReadyRun]
@@ -40,11 +39,11 @@ def thread_splits(
     goes_on_at: Callable[[ArchivedLog], int] | None = None,
     split_bytes: int = SPLIT_BYTES,
 ) -> list[ThreadSplit]:
-    """Cut logs into splits, in their order; small logs are joined (`decoding.joined_logs`).
+    """Divide logs into splits, in their order; small logs are joined (`decoding.joined_logs`).
 
     Args:
-        goes_on_at: gives the block of a log before which it was decoded; None: nothing was.
-        split_bytes: about how much a split has.
+        goes_on_at: returns the block up to which a log was already decoded; None if no log was.
+        split_bytes: approximate size of a split.
     """
     sources: list[ThreadSplit] = []
     for run in joined_runs(logs, split_bytes):
@@ -65,17 +64,17 @@ def merge_splits(
     sources: Sequence[ThreadSplit],
     decode: Decode,
 ) -> Iterator[Merged]:
-    """Decode splits and merge them, again where the dictionary changed under them.
+    """Decode splits and merge them; decode them again if the dictionary has changed.
 
-    Joined logs of which any is broken are decoded again one by one.
+    If one of several joined logs is broken, they are decoded again one by one.
 
     Args:
-        merger: what they are merged into; after a step its `failure` may be set.
+        merger: merges them; its `failure` can be set after each step.
         sources: the splits, in redo order.
-        decode: decodes splits in their order; closed where the rest is not wanted.
+        decode: decodes splits in their order; closed when the rest is not needed.
 
     Raises:
-        OlrPgError: what `decode` or the merger raises.
+        OlrPgError: any error of `decode` or the merger.
     """
     todo = list(sources)
     while todo:
@@ -98,15 +97,15 @@ def merge_splits(
 
 
 def move_on(merger: Merger, step: Callable[[], list[ReadyRun]], decode: Decode) -> Iterator[Merged]:
-    """Move a merger on without a split, once the splits are merged that have to be decoded again.
+    """Advance a merger without a new split, after merging the splits that must be decoded again.
 
     Args:
-        merger: after a step its `failure` may be set.
-        step: one of its methods that give the transactions that leave then.
-        decode: as of `merge_splits`.
+        merger: its `failure` can be set after each step.
+        step: one of its methods that return released transactions.
+        decode: as for `merge_splits`.
 
     Raises:
-        OlrPgError: what `decode` or the merger raises.
+        OlrPgError: any error of `decode` or the merger.
     """
     released = step()
     while merger.again:

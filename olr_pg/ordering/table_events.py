@@ -1,14 +1,14 @@
-"""Events of tables, put between the transactions that come before and behind them.
+"""Publishes events of tables at their position between transactions.
 
-Two streams of events meet here, each in commit order: those of the dictionary
-(`dictionary_follower`) and what could not be decoded (`transactions.row_faults`). An event is
-published when every transaction in front of its barrier is queued, and none behind it.
+Two streams of events meet here, each in commit order: dictionary changes (`dictionary_follower`)
+and changes that could not be decoded (`transactions.row_faults`). An event is published when every
+transaction before its barrier is queued, and none after it.
 
-- A DDL comes behind the transactions of its own commit SCN. Those from before the SCN that decoding
-  starts at are `past`: they only tell the tables' definitions.
-- What cannot be decoded comes before every transaction of its commit SCN, so that the table stops
-  in front of whatever may follow from it; and so do LOB values that are left out, which belong to
-  a transaction behind them.
+- DDL follows the transactions with its own commit SCN. DDL before the SCN at which decoding starts
+  is `past`: it only defines the tables.
+- A change that cannot be decoded precedes every transaction of its commit SCN, so that the table
+  stops before any consequence. The same applies to missing LOB values, which belong to a later
+  transaction.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _log = structlog.get_logger(__name__)
 
 
 class FaultReporter:
-    """Reports what cannot be decoded: of each table the first in full, with an incident file.
+    """Reports faults: the first of each table in full, with an incident file.
 
-    Of the others the second, the fourth, the eighth and so on, with their number.
+    Of later ones it reports the second, fourth, eighth and so on, with their number.
 
     Args:
-        explain: adds to an error what explains it.
+        explain: adds an explanation to an error.
     """
 
     def __init__(self, explain: Callable[[OlrPgError], OlrPgError]) -> None:
@@ -47,7 +47,7 @@ class FaultReporter:
         self._counts: Counter[object] = Counter()
 
     def report(self, fault: RowFault) -> RowFault:
-        """Log a fault; the fault with what explains it."""
+        """Log a fault; return it with the explanation."""
         table = fault.error.where["table"]
         self._counts[table] += 1
         count = self._counts[table]
@@ -64,8 +64,8 @@ class EventFeed:
     """The events of one run of decoding.
 
     Args:
-        publish: publishes one of a table of the subscription; False: it was given up.
-        reporter: is told of every fault.
+        publish: publishes an event of a table of the subscription; False if it was cancelled.
+        reporter: receives every fault.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class EventFeed:
         self._faults: deque[SchemaEvent] = deque()
 
     def publish_past(self, scn: int) -> None:
-        """Publish what the dictionary went through before `scn`: it only tells definitions."""
+        """Publish dictionary changes before `scn`, which only define tables."""
         for event in self._follower.events:
             if event.commit_scn >= scn:
                 break
@@ -89,16 +89,16 @@ class EventFeed:
             self._publish(event._replace(past=True))
 
     def add(self, faults: Iterable[RowFault]) -> None:
-        """Take what could not be decoded, and LOB values that are left out, in commit order."""
+        """Add faults and missing LOB values, in commit order."""
         self._faults.extend(
             _as_event(fault if fault.lobs else self._reporter.report(fault)) for fault in faults
         )
 
     def publish_before(self, scn: int) -> bool:
-        """Publish what comes before a transaction that commits at `scn`.
+        """Publish the events before a transaction that commits at `scn`.
 
         Returns:
-            False where that was given up.
+            False if it was cancelled.
         """
         while (event := self._next()) is not None and event.barrier <= scn:
             if not self._publish(event):
@@ -111,12 +111,12 @@ class EventFeed:
 
     @property
     def barrier(self) -> int | None:
-        """The lowest commit SCN that has to wait for the next event; None where there is none."""
+        """The lowest commit SCN that must wait for the next event; None if there is no event."""
         event = self._next()
         return None if event is None else event.barrier
 
     def begins(self) -> list[int]:
-        """Return the begin SCNs of what is not published yet."""
+        """Return the begin SCNs of unpublished events."""
         waiting = self._follower.events[self._published :]
         return [event.begin_scn for event in (*waiting, *self._faults)]
 

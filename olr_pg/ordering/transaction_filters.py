@@ -1,4 +1,6 @@
-"""The filters of transactions (`decoding.filters`), where the session of every one is known."""
+"""Applies the transaction filters (`decoding.filters`), which need the session of every
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class TransactionFilters:
-    """The filters of transactions, and the sessions they ask for.
+    """The transaction filters, and the sessions that they need.
 
     Args:
         filters: which transactions are left out.
-        view_filters: the same, for single views of a subscription; empty where there are none.
-        sessions: filled with those that are announced; None: with a directory of its own.
+        view_filters: the same, for single views of a subscription.
+        sessions: receives the sessions found in the redo; None to make a new directory.
 
     Attributes:
-        sessions: those that were announced so far.
+        sessions: the sessions found so far.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class TransactionFilters:
         self.sessions = SessionDirectory() if sessions is None else sessions
 
     def delivered(self, columns: TransactionColumns, view: int) -> npt.NDArray[np.bool_]:
-        """Tell which transactions of a view are not left out; shape (transactions)."""
+        """Return which transactions of a view are not left out; shape (transactions)."""
         filters = self._of_transactions(self._filters, *self._view_filters[view : view + 1])
         if not filters:
             return np.ones(len(columns.xid), np.bool_)
@@ -60,7 +62,7 @@ class TransactionFilters:
         )
 
     def drop(self, fault: RowFault) -> bool:
-        """Tell whether the transaction of a fault, a change not put together, is left out."""
+        """Tell whether the transaction of a fault is left out."""
         if names_no_transaction(fault.xid):
             return False  # whose it was, nobody knows
         return self._drop(
@@ -75,7 +77,7 @@ class TransactionFilters:
     def _drop(
         self, filters: Sequence[Filters], xid: int, thread: int, session: int, serial: int
     ) -> bool:
-        """Tell whether filters leave a transaction out, by it and by its session."""
+        """Tell whether filters leave a transaction out, by its own data and its session's."""
         if not filters:
             return False
         key = SessionKey(thread, session, serial)
@@ -86,7 +88,7 @@ class TransactionFilters:
 def count_left_out(
     account: Account, columns: TransactionColumns, delivered: npt.NDArray[np.bool_]
 ) -> None:
-    """Note in the account what filters have left out."""
+    """Add what filters have left out to the account."""
     rows = int(np.diff(columns.dml_first)[~delivered].sum())
     transactions = int((~delivered).sum())
     account.rows -= rows

@@ -1,1 +1,3 @@
-"""The loop that joins capture, decoding, server and applier: its runs, and their recovery."""
+"""The main loop that connects capture, decoding, server and applier: its runs, and their
+recovery.
+"""

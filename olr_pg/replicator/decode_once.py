@@ -1,4 +1,4 @@
-"""Decoding archived logs once, without a server: ``olr-pg decode``."""
+"""Decodes archived logs once, without a server: ``olr-pg decode``."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class LogDecoding:
     Args:
         specs: files, directories or globs of archived logs, or URLs of them (`capture.logs`).
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
-        filters: what is left out.
-        packed: transactions are packed (`wire.packed_changes`), for `tables`, in the place of
+        filters: the filters.
+        packed: produce packed transactions (`wire.packed_changes`) for `tables` instead of
             messages.
 
     Attributes:
-        logs: those that are read, as they come.
-        follower: knows the versions of the tables, as far as they were met.
+        logs: the logs read so far.
+        follower: has the versions of the tables found so far.
 
     Raises:
-        OlrPgError: 2xxx the logs, 3xxx the tables.
+        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LogDecoding:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the subscription, and their versions, as far as they were met."""
+        """The tables of the subscription, with the versions found so far."""
         return self._subscription.tables
 
     def runs(
@@ -115,10 +115,10 @@ class LogDecoding:
         ddl: Callable[[DictionaryTransaction], None] | None = None,
         lost: Callable[[RowFault], None] = lambda _fault: None,
     ) -> Iterator[ReadyRun]:
-        """Yield every committed transaction, many at a time; to be called once.
+        """Yield every committed transaction, in runs; can be called only once.
 
         Args:
-            lost: is given the LOB values that changes are yielded without.
+            lost: receives the missing LOB values of the yielded changes.
             progress, incidents, account, sessions, storage, decode, plan, ddl: as of `decode_logs`.
 
         Raises:
@@ -165,10 +165,10 @@ class LogDecoding:
 
 
 class _Done:
-    """Counts the bytes of logs that were decoded, and reports them to `progress`.
+    """Counts the bytes of decoded logs, and reports them to `progress`.
 
     Args:
-        progress: called as ``progress(bytes done, bytes in all)``.
+        progress: called as ``progress(bytes done, total bytes)``.
     """
 
     def __init__(
@@ -204,21 +204,21 @@ def decode_logs(
     """Yield the framed messages of every committed transaction, many at a time, in delivery order.
 
     Args:
-        snapshot, specs, tables, filters: as of `LogDecoding`.
-        progress: called as ``progress(bytes done, bytes in all)``.
+        snapshot, specs, tables, filters: as for `LogDecoding`.
+        progress: called as ``progress(bytes done, total bytes)``.
         incidents: the directory for the incident file of a decoding error.
-        account: is given the account of it all, at the end.
-        sessions: filled with the sessions of the transactions, before these are yielded.
-        storage: where the bytes of unfinished and of large transactions wait; None is memory.
-        decode: decodes the splits; None: this process does, without Spark.
-        plan: cuts a log into splits, as of `merge_logs`.
-        ddl: is given the transactions with DDL statements of the tables' containers, each before
-            what commits behind it is yielded, and before its own rows.
+        account: receives the complete account at the end.
+        sessions: receives the sessions of the transactions, before these are yielded.
+        storage: stores the bytes of open and of large transactions; None for memory.
+        decode: decodes the splits; None to decode in this process, without Spark.
+        plan: divides a log into splits, as for `merge_logs`.
+        ddl: receives the transactions with DDL statements of the tables' containers, each before
+            its own rows and any later commits are yielded.
 
     Raises:
-        OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
-            end: 2013, a table whose changes behind a DDL could not be decoded; 2011, 2015, 2016,
-            2060 to 2062, changes that could not be decoded, which were left out.
+        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables; everything yielded before is
+            complete. At the end: 2013, changes of a table after a DDL could not be decoded; 2011,
+            2015, 2016, 2060 to 2062, changes that could not be decoded were left out.
     """
     runs = LogDecoding(snapshot, specs, tables=tables, filters=filters).runs(
         progress=progress, incidents=incidents, account=account, sessions=sessions,
@@ -235,7 +235,7 @@ def _with_statements(
 ) -> Iterator[DictionaryTransaction]:
     """Yield the transactions with DDL statements in the dictionary's containers, if wanted.
 
-    Owners are named in them as tables' are.
+    Their owners are named like those of tables.
     """
     if wanted is None:
         return
@@ -254,7 +254,7 @@ def _between_statements(
     statements: deque[DictionaryTransaction],
     ddl: Callable[[DictionaryTransaction], None] | None,
 ) -> Iterator[ReadyRun]:
-    """Yield the runs, cut where statements are told of, which are taken off."""
+    """Yield the runs, cut at the DDL statements, which are removed from the list."""
     for run in runs:
         rest = run
         while statements:
@@ -276,7 +276,7 @@ def _tell(
 
 
 def whole_stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
-    """Join the logs to one stream, but for what a RESETLOGS has orphaned of them.
+    """Join the logs to one stream, without redo that a RESETLOGS has orphaned.
 
     Raises:
         OlrPgError: 2009, 2020, see `join_logs`.
@@ -297,10 +297,10 @@ def merge_logs(
     decode: Decode,
     plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
 ) -> Iterator[Merged]:
-    """Decode whole logs, in order, and merge them, one incarnation behind the other.
+    """Decode whole logs, in order, and merge them, one incarnation after the other.
 
     Args:
-        plan: cuts a log into splits; None: small logs are joined, too (`thread_splits`).
+        plan: divides a log into splits; None to also join small logs (`thread_splits`).
     """
     incarnations = Incarnations(merger)
     for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
@@ -329,7 +329,7 @@ def decode_splits(
     """Decode splits one by one, in this process.
 
     Args:
-        with_names: as of `decode_split`.
+        with_names: as for `decode_split`.
     """
     for split in splits:
         # Each maps its log anew: of a log of gigabytes only a split's pages are this process's.
@@ -337,7 +337,7 @@ def decode_splits(
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:
-    """Choose the named tables; without names, every table that is not Oracle's own.
+    """Return the named tables; without names, every table that is not Oracle's own.
 
     Raises:
         OlrPgError: 3xxx, an unknown table or one that cannot be replicated.
@@ -353,10 +353,10 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
 def is_wanted(
     names: Sequence[str] | None, owner: str, name: str, containers: Sequence[str] = ()
 ) -> bool:
-    """Tell whether `chosen_tables` would choose a table of that owner and name.
+    """Tell whether `chosen_tables` would return a table of that owner and name.
 
     Args:
-        containers: whose names the owner may begin with.
+        containers: the containers whose names the owner can begin with.
     """
     container, _, rest = owner.partition(".")
     plain = rest if rest and container in containers else owner
@@ -367,11 +367,12 @@ def is_wanted(
 
 
 def thread_starts(logs: Sequence[ArchivedLog], scn: int = 0) -> dict[int, int]:
-    """Tell from which SCN each redo thread will be read, where logs that end by `scn` are not.
+    """Return the SCN from which each redo thread will be read, if logs that end at or before `scn`
+    are skipped.
 
     Args:
         logs: in stream order.
-        scn: what begins before it is not wanted.
+        scn: transactions that began before it are not needed.
     """
     starts: dict[int, int] = {}
     for log in logs:

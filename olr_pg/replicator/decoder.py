@@ -1,10 +1,10 @@
-"""The replicator's side of sessions: archived logs, decoded on Spark, into the ready queues.
+"""The replicator's part of sessions: decodes archived logs on Spark, and fills the ready queues.
 
-One decoder serves one appliance. The session of a target subscribes, then starts at an SCN
-(`delivery`); from then on a thread finds new logs, has their splits decoded by Spark tasks, merges
-the results and fills the target's queue, until the session ends. The sessions of several targets
-are fed by the same thread as far as possible (`runs`). Recovery is by SCN alone: a new session
-reads again, from the first log that reaches its SCN.
+One decoder serves one appliance. A target's session subscribes and then starts at an SCN
+(`delivery`). From then on a thread finds new logs, has their splits decoded by Spark tasks, merges
+the results and fills the target's queue, until the session ends. If possible, one thread feeds the
+sessions of several targets (`runs`). Recovery is by SCN alone: a new session reads again, from the
+first log that reaches its SCN.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ if TYPE_CHECKING:
 
 
 def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
-    """Follows the dictionary where nobody but clients is told of its changes."""
+    """Return a follower of the dictionary for a client that does not receive dictionary changes."""
     return DictionaryFollower(snapshot, ends_delivery=True)
 
 
 class Decoder:
-    """Decodes the archived logs of a source database, for one target or several.
+    """Decodes the archived logs of a source database, for one or several targets.
 
     Args:
-        source: where the dictionary and the logs come from.
-        spark: the session to decode in; started with the first backlog.
-        once: decode what is there, then set `Delivery.drained` and wait for the session's end,
-            instead of looking for new logs.
-        storage: where the bytes of unfinished and of large transactions wait.
-        threads_file: remembers over restarts which redo threads were read.
-        follow: makes the follower of a dictionary.
+        source: provides the dictionary and the logs.
+        spark: the Spark session; started with the first backlog.
+        once: decode the available logs, then set `Delivery.drained` and wait for the session's end,
+            instead of polling for new logs.
+        storage: stores the bytes of open and of large transactions.
+        threads_file: the file that records which redo threads were read.
+        follow: makes a follower of a dictionary.
         incidents: the directory for the incident files of decoding errors.
-        filters: which tables, columns, operations and transactions are left out for everyone.
+        filters: which tables, columns, operations and transactions are left out for all targets.
         expected: names of the targets that are started together.
-        recovery: keeps what open transactions changed over restarts; None: they are read again.
-        until: where everything ends, as with `once`; None: nowhere.
+        recovery: keeps the changes of open transactions across restarts; None to read them again.
+        until: the end of the run, otherwise as with `once`; None for no end.
 
     Attributes:
         splits: decodes splits, and counts them.
         decode: its method.
-        filters, recovery, until: as given.
-        logs: of the source, for everyone who reads them.
-        threads: the redo threads that were read.
+        filters, recovery, until: see above.
+        logs: of the source, for all runs.
+        threads: the known redo threads.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class Decoder:
         self.runs = Runs(self._make_run, self._groups, joins=not ends, expected=expected)
 
     def start(self, feed: Feed, image: str | None = None) -> None:
-        """Begin to decode for a target, from its start SCN on.
+        """Start decoding for a target, from its start SCN.
 
         Args:
             image: the recovery image that its checkpoint names for that SCN.
 
         Raises:
-            OlrPgError: 2010 the log that holds it is not there, and is not waited for; 2xxx the
-                logs cannot be used.
+            OlrPgError: 2010 the log with that SCN is missing, and the run does not wait for it;
+                2xxx the logs cannot be used.
         """
         if self.recovery is not None:
             point = self.recovery.enter(feed.delivery.name, image, feed.need)
@@ -139,7 +139,7 @@ class Decoder:
             raise
 
     def leave(self, feed: Feed) -> None:
-        """Let a target go whose client has left."""
+        """Remove a target whose client has disconnected."""
         self._forget(feed)
         self.runs.leave(feed)
 
@@ -193,22 +193,22 @@ class Decoder:
         )
 
     def _groups(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Group the targets that one run which begins now can feed."""
+        """Group the targets that a single run, beginning now, can feed."""
         raw = [feed for feed in feeds if feed.delivery.view.raw_xml]
         text = [feed for feed in feeds if not feed.delivery.view.raw_xml]
         return [group for alike in (raw, text) if alike for group in self._restartable(alike)]
 
     def _restartable(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Group the targets of one form that recovery images let begin together."""
+        """Group targets of one form that can begin together because of recovery images."""
         if self.recovery is None:
             return [list(feeds)]
         groups = self.recovery.groups([feed.need for feed in feeds])
         return [[feeds[number] for number in group] for group in groups]
 
     def _tables_of_run(self, feeds: Sequence[Feed], image: NamedImage | None) -> list[Table]:
-        """Choose what a run decodes: the tables of its image; without one, those of its feeds.
+        """Return the tables that a run decodes: those of its image, or else those of its feeds.
 
-        And those of everyone else, if its images are to serve them, too.
+        The tables of all other targets are added, if its images should be usable for them, too.
         """
         assert self._snapshot is not None
         if image is not None:
@@ -219,7 +219,7 @@ class Decoder:
         return list({table.object_key: table for part in chosen for table in part}.values())
 
     def _tables_of(self, feed: Feed) -> Sequence[Table]:
-        """Find a target's tables in the newest dictionary."""
+        """Return a target's tables in the newest dictionary."""
         assert self._snapshot is not None
         if feed.chosen.snapshot is self._snapshot:
             return feed.chosen.tables
@@ -230,7 +230,7 @@ class Decoder:
 def _views_of(
     feeds: Sequence[Feed], tables: Sequence[Table]
 ) -> tuple[list[TargetView], dict[Feed, int]]:
-    """Give the views that differ, and the number of its own to each feed."""
+    """Return the distinct views, and the index of its view for each feed."""
     views: list[TargetView] = []
     numbered: dict[Feed, int] = {}
     for feed in feeds:

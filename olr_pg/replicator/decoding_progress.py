@@ -1,4 +1,4 @@
-"""The progress of decoding: written by the decoder's thread, read by whoever shows it."""
+"""The progress of decoding: written by the decoder's thread, read by status displays."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _log = structlog.get_logger(__name__)
 
 
 class DecodeProgress:
-    """The progress of one decoder, over its runs.
+    """The progress of one decoder, over all its runs.
 
     Args:
-        clock: seconds of Unix time (`steady_time`).
+        clock: Unix time in seconds (`steady_time`).
 
     Attributes:
-        archived: up to which SCN there are logs, by when these were written.
-        read: up to which SCN there are logs, by when they were found here.
-        queued: up to which SCN every transaction is in the ready queue.
-        looked_at: when the source was asked last and answered; None before the first time.
-        source: the whole of it; replaced, never changed.
-        accounting: of the run, up to the last whole log; None before it.
+        archived: the SCNs up to which logs exist, with the times when they were written.
+        read: the SCNs up to which logs exist, with the times when they were found here.
+        queued: the SCNs up to which every transaction is in the ready queue, with times.
+        looked_at: when the source last answered a query; None before the first answer.
+        source: all values together; replaced, never modified.
+        accounting: the account of the run, up to the last complete log; None before.
     """
 
     def __init__(self, clock: Callable[[], float] = steady_time) -> None:
@@ -57,10 +57,10 @@ class DecodeProgress:
         self.accounting: Accounting | None = None
 
     def begin(self, scn: int = 0) -> None:
-        """Note that a run begins, perhaps further back; what was counted stays.
+        """Record that a run begins, perhaps at an earlier position; counters are kept.
 
         Args:
-            scn: where it begins: what commits below it was delivered before.
+            scn: its start: transactions that commit below it were delivered before.
         """
         self._written = {}
         self._grown = {}
@@ -80,12 +80,12 @@ class DecodeProgress:
         unseen_since: float | None = None,
         answered_at: float | None = None,
     ) -> None:
-        """Note that the logs were looked at.
+        """Record that the logs were scanned.
 
         Args:
-            unseen_since: when online logs were looked at before: what is new of them was written
-                after that. None: nobody knows.
-            answered_at: when the source was asked last and answered.
+            unseen_since: when online logs were last checked before; new redo in them was written
+                later. None if unknown.
+            answered_at: when the source last answered a query.
         """
         self.looked_at = answered_at
         now = self._clock()
@@ -115,24 +115,26 @@ class DecodeProgress:
         self.source = replace(self.source, threads=threads, gaps=gaps, missing_since=missing_since)
 
     def _written_at(self, log: ArchivedLog, since: float) -> float:
-        """Return when a log was written, as of the first time that it was seen."""
+        """Return when a log was written, as determined when it was first seen."""
         if log.grows:
             return self._grown_at(log, since)
         at = self._written.get(log.position)
         return _file_time(log, self._clock()) if at is None else at
 
     def _grown_at(self, log: ArchivedLog, since: float) -> float:
-        """Return since when the newest of a log that grows may have been there."""
+        """Return the earliest time at which the newest redo of a growing log may have been
+        written.
+        """
         known = self._grown.get(log.position)
         if known is None or known[0] != log.next_scn:
             known = self._grown[log.position] = log.next_scn, since
         return known[1]
 
     def _missing_since(self, gap: Gap) -> float:
-        """Return since when redo is missing: it was written behind the last log before the gap.
+        """Return since when redo is missing: it was written after the last log before the gap.
 
-        Where that log is not here any more, the next one tells: the redo is older than it. Where
-        there is none either, it is missing since it was noticed.
+        If that log no longer exists, the next one is used, because the redo is older. If there is
+        none either, redo is missing since the gap was noticed.
         """
         place = gap.resetlogs_id, gap.thread, gap.first_sequence
         here = {
@@ -148,7 +150,9 @@ class DecodeProgress:
         return self._noticed[gap]
 
     def merged(self, split: Split, block_bytes: int, merger: Merger) -> None:
-        """Note that a split was decoded and merged, and that what it finished is queued."""
+        """Record that a split was decoded and merged, and that its finished transactions are
+        queued.
+        """
         opened = [t for t in merger.open_transactions if t.begin_scn is not None]
         oldest = min(opened, key=lambda t: t.begin_scn or 0, default=None)
         began = None if oldest is None else self.archived.passed(oldest.begin_scn or 0)
@@ -171,7 +175,7 @@ class DecodeProgress:
         )
 
     def read_up_to(self, log: ArchivedLog) -> None:
-        """Note that a log was read as far as it is known."""
+        """Record that a log was read up to its known end."""
         threads = tuple(
             replace(one, decoded_sequence=log.header.sequence, decoded_scn=log.next_scn)
             if one.thread == log.header.thread
@@ -181,7 +185,7 @@ class DecodeProgress:
         self.source = replace(self.source, threads=threads)
 
     def decoded(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
-        """Note that logs of a redo thread were read to their end."""
+        """Record that logs of a redo thread were read to their end."""
         self.read_up_to(logs[-1])
         self.accounting = account = merger.accounting()
         self.source = replace(
@@ -192,10 +196,10 @@ class DecodeProgress:
         )
 
     def report(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
-        """Log that logs were decoded to their end, and what more of the run's redo is not whole.
+        """Log that logs were decoded to their end, and which further redo of the run is incomplete.
 
         Args:
-            logs: of a redo thread, in order; one line is of all of them.
+            logs: of a redo thread, in order; one line covers all of them.
         """
         account, last = merger.account, logs[-1]
         several = {} if len(logs) == 1 else {"first_sequence": logs[0].header.sequence}
@@ -222,8 +226,8 @@ class DecodeProgress:
 def _file_time(log: ArchivedLog, now: float) -> float:
     """Return when a log was written.
 
-    Where our clock was moved, nobody knows whether its file has the time of before or of after
-    that. A clock that is wrong makes a log an hour old, hardly ever one that is so.
+    If our clock was changed, it is unknown whether the file's time is from before or after the
+    change. Then a log that seems old is more likely the effect of the change than really old.
     """
     try:
         written = Path(log.path).stat().st_mtime
@@ -239,10 +243,10 @@ _GOES_ON: Final = (CapturePhase.DECODING, CapturePhase.SPILLING, CapturePhase.CA
 def enter_phase(
     monitors: Sequence[CaptureMonitor], phase: CapturePhase, reason: OlrPgError | None = None
 ) -> bool:
-    """Tell the targets what is done, and the log that redo is waited for no more.
+    """Set the phase of the targets; report when the redo that was waited for has arrived.
 
     Returns:
-        Whether that is new for any target.
+        Whether the phase is new for any target.
     """
     before = [monitor.state for monitor in monitors]
     news = [monitor.enter(phase, reason) for monitor in monitors]
@@ -254,7 +258,7 @@ def enter_phase(
 
 
 def tell_end_ahead(read_up_to: int, until: int) -> None:
-    """Log that a run waits for redo, since it has not come to its end."""
+    """Log that a run with an end waits for more redo."""
     _log.info(
         "waiting for redo: the end is not reached",
         read_up_to_scn=read_up_to or "none yet",
@@ -263,6 +267,6 @@ def tell_end_ahead(read_up_to: int, until: int) -> None:
 
 
 def tell_waiting(phase: CapturePhase, reason: OlrPgError) -> None:
-    """Log what decoding waits for, in the words of the status page, and what to do about it."""
+    """Log what decoding waits for, with the status page's words, and what to do about it."""
     words = STATE_WORDS[phase].lower()
     _log.warning(words, state=phase.value, reason=str(reason), action=reason.action)

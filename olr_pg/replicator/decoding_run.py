@@ -1,4 +1,4 @@
-"""A run of decoding: archived logs, decoded in order, into the ready queues of its targets."""
+"""A run of decoding: decodes archived logs in order, and fills the ready queues of its targets."""
 
 from __future__ import annotations
 
@@ -52,16 +52,18 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _ROOM_SECONDS: Final = 0.2
-"""How long room in a full queue is waited for before looking whether the run is to end."""
+"""How long to wait for space in a full queue before checking whether the run should end."""
 
 _LOGS_REMEMBERED: Final = 1024
-"""The latest logs, where a failure's redo is looked for: a run may last for years."""
+"""Number of recent logs in which a failure's redo is searched; limited, because a run can last for
+years.
+"""
 
 _log = structlog.get_logger(__name__)
 
 
 class DecodingRun:
-    """One stretch of decoding for some targets, in a thread of its own; a `runs.Run`."""
+    """A run of decoding for some targets, in its own thread; implements `runs.Run`."""
 
     def __init__(
         self,
@@ -118,7 +120,7 @@ class DecodingRun:
         """Begin with a recovery image, if it can be used.
 
         Raises:
-            OlrPgError: 2010 the logs behind it are not there; 2xxx the logs cannot be used.
+            OlrPgError: 2010 the logs after it are missing; 2xxx the logs cannot be used.
         """
         assert self._recovery is not None
         try:
@@ -153,11 +155,11 @@ class DecodingRun:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the thread's end."""
+        """Wait until the thread has ended."""
         self._thread.join()
 
     def run(self) -> None:
-        """Decode until there is nobody to decode for; a failure ends the queues."""
+        """Decode until there are no targets; an error ends the queues."""
         failed = True
         try:
             self._follow()
@@ -186,7 +188,7 @@ class DecodingRun:
         return with_incident(error, self._logs, self._parts.incidents)
 
     def _enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
-        """Tell the targets what is done; whether that is new."""
+        """Set the phase of the targets; return whether it is new."""
         return enter_phase([feed.delivery.monitor for feed in self.feeds], phase, reason)
 
     def _note_decoding(self) -> None:
@@ -196,7 +198,7 @@ class DecodingRun:
         self._enter(CapturePhase.WAITING_FOR_REDO if self._held_up else phase, self._held_up)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
-        """Note why there is nothing to decode."""
+        """Record why there is nothing to decode."""
         reason = next(iter([*scan.unusable, *missing, *self._admission.reasons()]), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
         self._held_up = reason if scan.source_answers else None
@@ -210,12 +212,14 @@ class DecodingRun:
             tell_end_ahead(self.merger.watermark, self._until.scn)
 
     def _note_caught_up(self) -> bool:
-        """Say that there is no more to decode now; for who starts behind it, nothing at all was.
+        """Report that there is nothing more to decode; for a target that starts later than all
+        redo, that nothing was found at all.
 
-        Where checkpoint or source tell that a start is right, its redo is only not archived yet.
+        If the checkpoint or the source confirms the start position, its redo is just not archived
+        yet.
 
         Returns:
-            Whether that is new for any target.
+            Whether the phase is new for any target.
         """
         logs, is_new = self._parts.logs, False
         for feed in self.feeds:
@@ -253,7 +257,7 @@ class DecodingRun:
             idle += 1
 
     def _is_through(self) -> bool:
-        """Tell whether a run that has an end has delivered everything before it."""
+        """Tell whether a run with an end has delivered everything before it."""
         return self._until is not None and self._until.is_passed(self.merger.watermark)
 
     def _end_until(self) -> None:
@@ -263,7 +267,7 @@ class DecodingRun:
             feed.delivery.drained.set()
 
     def _new_logs(self) -> list[ArchivedLog]:
-        """Find the logs to decode now, oldest first."""
+        """Return the logs to decode now, oldest first."""
         delivered = max(self._scn, self.merger.watermark)
         scan = self._parts.logs.scan(self, delivered, self._left_scn)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
@@ -301,7 +305,7 @@ class DecodingRun:
         return logs
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
-        """Wait no longer for threads that are closed and read to their end."""
+        """Stop waiting for threads that are closed and were read to their end."""
         unread = {log.header.thread for log in logs}
         for thread in self.merger.threads - opened - unread:
             if not self._move_on(partial(self.merger.close_thread, thread)):
@@ -310,11 +314,11 @@ class DecodingRun:
             _log.info("redo thread closed", thread=thread)
 
     def _move_on(self, step: Callable[[], list[ReadyRun]]) -> bool:
-        """Deliver what leaves the merger with a step; False where the session has ended."""
+        """Deliver what the merger releases in a step; return False if the session has ended."""
         return self._take(move_on(self.merger, step, self._parts.decode), {})
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
-        """Decode whole logs of one incarnation; False where the session has ended."""
+        """Decode whole logs of one incarnation; return False if the session has ended."""
         self._logs += map(LogFile.of, logs)
         if self._until is not None:
             for log in logs:
@@ -328,10 +332,10 @@ class DecodingRun:
         return self._take(merged, {log.path: log for log in logs})
 
     def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
-        """Deliver what leaves the merger; False where the session has ended.
+        """Deliver what the merger releases; return False if the session has ended.
 
         Args:
-            logs: by path, those that are read for the first time.
+            logs: the logs that are read for the first time, by path.
         """
         for released, left_out, source in merged:
             if not self._deliver(released, left_out):
@@ -345,10 +349,10 @@ class DecodingRun:
         return True
 
     def _merged(self, split: Split, logs: Mapping[str, ArchivedLog]) -> bool:
-        """Note that a split was merged; False where the session has ended.
+        """Record that a split was merged; return False if the session has ended.
 
         Args:
-            logs: by path, those that are read for the first time.
+            logs: the logs that are read for the first time, by path.
         """
         self._note_decoding()
         log = logs.get(split.path)
@@ -362,9 +366,9 @@ class DecodingRun:
         return True
 
     def _logs_read(self, logs: Sequence[ArchivedLog]) -> bool:
-        """Note that logs were read to their end, or one as far as it is written.
+        """Record that logs were read to their end, or a growing one as far as it is written.
 
-        False where the session has ended.
+        Return False if the session has ended.
         """
         log = logs[-1]
         if log.grows:
@@ -387,9 +391,9 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _begin_incarnation(self, scn: int) -> bool:
-        """Give up the redo from `scn` on after a RESETLOGS: other redo takes its place.
+        """Drop the redo from `scn` on after a RESETLOGS, because other redo replaces it.
 
-        False where the session has ended.
+        Return False if the session has ended.
         """
         if not self._move_on(partial(self.merger.pass_scn, scn)):
             return False
@@ -402,7 +406,7 @@ class DecodingRun:
         return True
 
     def _deliver(self, released: Sequence[ReadyRun], left_out: Sequence[RowFault]) -> bool:
-        """Queue transactions, and publish what of them was left out; False at the run's end.
+        """Queue transactions, and publish their faults; return False when the run ends.
 
         `Feed.open_scn` covers a transaction until it is queued.
         """
@@ -435,7 +439,7 @@ class DecodingRun:
             feed.note_open(scn)
 
     def _put(self, runs: Sequence[ReadyRun]) -> bool:
-        """Queue transactions for everyone; False where the run is to end."""
+        """Queue transactions for all targets; return False if the run should end."""
         of_view = by_view(runs)
         for feed in self.feeds:
             if not self._put_for(feed, of_view.get(self._views[feed], [])):
@@ -443,9 +447,9 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _put_for(self, feed: Feed, runs: Iterable[ReadyRun]) -> bool:
-        """Queue transactions for one target; False where the run is to end.
+        """Queue transactions for one target; return False if the run should end.
 
-        Where its queue is full, it is waited for, unless others would have to wait with it.
+        If its queue is full, wait for it, unless other targets would have to wait too.
         """
         for run in map(feed.wanted, runs):
             while run:
@@ -455,10 +459,10 @@ class DecodingRun:
         return True
 
     def _await(self, feed: Feed, has_room: Callable[[float], bool]) -> bool:
-        """Wait for a target's room; False where nothing more goes to it here.
+        """Wait for space in a target's queue; return False if this run no longer feeds the target.
 
         Args:
-            has_room: whether there is room, after so many seconds at the latest.
+            has_room: waits for at most this many seconds; tells whether there is space.
         """
         if feed.queue.closed:
             self._listener.drop(self, feed)
@@ -478,7 +482,7 @@ class DecodingRun:
         self._listener.detach(self, feed)
 
     def _publish(self, event: SchemaEvent) -> bool:
-        """Tell the targets what happened to a table; False where the run is to end."""
+        """Send an event of a table to the targets; return False if the run should end."""
         for feed in self.feeds:
             if event.view not in (None, self._views[feed]):
                 continue
@@ -494,5 +498,7 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """Tell whether an event waits for room: of one SCN's LOB values only the first does."""
+        """Tell whether an event waits for space; of one SCN's missing LOB values only the first
+        does.
+        """
         return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)

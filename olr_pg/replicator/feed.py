@@ -1,4 +1,4 @@
-"""One session of a target as decoding feeds it: what it lacks, and what it was given."""
+"""A target's session as seen by decoding: what it still needs, and what it has received."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ _log = structlog.get_logger(__name__)
 
 
 class Chosen(NamedTuple):
-    """The tables that a TableList names.
+    """The tables that a TableList selects.
 
     Attributes:
-        snapshot: the dictionary that the tables are from.
-        tables: as they are decoded: the target's own filter may leave columns out of them.
-        would_name: whether it would name a table of that owner and name, if there were one.
+        snapshot: the dictionary of the tables.
+        tables: in the form in which they are decoded; the target's own filter can leave out further
+            columns.
+        would_name: tells whether the TableList would select a table of that owner and name.
     """
 
     snapshot: Snapshot
@@ -72,19 +73,19 @@ class FeedTarget(Protocol):
 
 @dataclass(eq=False)
 class Feed:
-    """One session of a target: from its StartSCN until its client leaves.
+    """A target's session: from its StartSCN until its client disconnects.
 
-    It may be fed by one run of decoding after the other. What each of them decodes is the same, in
-    the same order, so that `wants` tells what the queue has not been given yet.
+    Several runs of decoding can feed it one after the other. All of them decode the same changes in
+    the same order, so `wants` shows what the queue has not received yet.
 
     Attributes:
         start_scn: transactions that began before it are not delivered.
-        resumed: whether it is where the target's checkpoint says.
-        open_scn: no transaction that the queue was not given yet began before it.
-        last: where the last transaction that the queue was given committed.
-        passed_scn: of what began at `start_scn` or later, everything that commits at this SCN or
-            before was given to the queue, or is confirmed.
-        told: the events of tables that the queue was given.
+        resumed: whether it equals the SCN of the target's checkpoint.
+        open_scn: no transaction that the queue still lacks began before it.
+        last: the commit of the last transaction that the queue received.
+        passed_scn: every transaction that began at `start_scn` or later and commits at or before
+            this SCN was queued or is confirmed.
+        told: the events of tables that the queue received.
     """
 
     delivery: FeedTarget
@@ -109,7 +110,7 @@ class Feed:
         return Need(self.open_scn, self.passed_scn, objects)
 
     def view(self, tables: Sequence[Table]) -> TargetView:
-        """Tell what it gets of a subscription to `tables`."""
+        """Return the target's view of a subscription to `tables`."""
         objects = self.need.objects
         everything = objects.issuperset(table.object_key for table in tables)
         return replace(self.delivery.view, objects=None if everything else objects)
@@ -121,23 +122,25 @@ class Feed:
         return run.where(run.begin_scn >= np.uint64(self.start_scn))
 
     def offer(self, run: ReadyRun) -> int:
-        """Put transactions into the queue until it is full; return how many it took."""
+        """Add transactions to the queue until it is full; return how many were added."""
         taken = self.queue.offer(run)
         if taken:
             self.last = run.cut(taken)[0].last_key
         return taken
 
     def note_open(self, scn: int) -> None:
-        """Note that no transaction that may still come began before `scn`."""
+        """Record that no further transaction began before `scn`."""
         self.open_scn = max(self.open_scn, scn)
 
     def note_passed(self, scn: int) -> None:
-        """Note that it was given all that commits at this SCN or before."""
+        """Record that everything that commits at or before this SCN was queued."""
         self.passed_scn = max(self.passed_scn, scn)
         self.queue.pass_scn(scn)
 
     def abandon(self, scn: int) -> None:
-        """Give up the redo from `scn` on after a RESETLOGS: the new one counts on from there."""
+        """Drop the redo from `scn` on after a RESETLOGS; the new incarnation continues from
+        there.
+        """
         self.open_scn = min(self.open_scn, scn)
         self.passed_scn = min(self.passed_scn, scn - 1)
         self.told.abandon(scn)
@@ -146,9 +149,9 @@ class Feed:
             self.last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
-        """Put an event of a table into the queue; return the error that ends the delivery, if any.
+        """Add an event of a table to the queue; return the error that ends the delivery, if any.
 
-        An event that the queue was given already, by an earlier run, is not told again.
+        An event that an earlier run has already queued is skipped.
         """
         if event.table not in self.names or (event.is_of_rows and self._is_passed(event)):
             return None
@@ -164,10 +167,10 @@ class Feed:
         return error if event.is_fault or error.code == UNKNOWN_DDL else None
 
     def _shaped(self, event: SchemaEvent) -> SchemaEvent | None:
-        """Return the event as the target gets it; None where it concerns nothing of that.
+        """Return the event in the form for the target; None if it does not concern the target.
 
         Raises:
-            OlrPgError: 7xxx, the target's filters do not fit the table any more.
+            OlrPgError: 7xxx, the target's filters no longer match the table.
         """
         if event.is_fault:
             return event
@@ -187,15 +190,17 @@ class Feed:
         return name in self.names or self.chosen.would_name(owner, table)
 
     def _is_passed(self, event: SchemaEvent) -> bool:
-        """Tell whether the event's transaction is not delivered, or was passed already."""
+        """Tell whether the event's transaction is not delivered, or was already queued."""
         return event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
-        """Wait until another event may be published; tell whether it may, after so many seconds."""
+        """Wait at most `timeout` seconds until another event can be queued; return whether it
+        can.
+        """
         return not self.delivery.is_told or self.queue.await_event_room(event, timeout)
 
     def too_far_behind(self) -> OlrPgError:
-        """Give the error 4040 for a queue that is full, with what it holds."""
+        """Return error 4040 for a full queue, with its contents."""
         held = self.queue.status()
         return OlrPgError(
             Code.TARGET_TOO_FAR_BEHIND,
@@ -207,8 +212,8 @@ class Feed:
     def fail(self, error: OlrPgError) -> None:
         """End the session's queue with an error.
 
-        The bundled applier ends with it, and says so; whether an external client says anything, and
-        where, nobody here knows.
+        The bundled applier ends with the error and reports it. It is unknown whether an external
+        client reports it, so it is also logged here.
         """
         if not self.delivery.is_told:
             _log.error(

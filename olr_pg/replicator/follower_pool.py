@@ -1,4 +1,4 @@
-"""Followers of the dictionary that no run of decoding uses: the next run takes one over."""
+"""Keeps followers of the dictionary between runs of decoding, for the next run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class FollowerPool:
-    """Followers whose knowledge of the dictionary outlives the run that they followed it in.
+    """Followers whose knowledge of the dictionary is kept after their run.
 
     Args:
-        make: makes the follower of a dictionary.
+        make: makes a follower of a dictionary.
     """
 
     def __init__(self, make: Callable[[Snapshot], DictionaryFollower]) -> None:
@@ -25,7 +25,7 @@ class FollowerPool:
         self._lock = threading.Lock()
 
     def take(self, snapshot: Snapshot) -> DictionaryFollower:
-        """Take the idle follower of a dictionary that has come furthest, or make one."""
+        """Return the idle follower of a dictionary with the most progress, or make one."""
         with self._lock:
             idle = [one for one in self._idle if one.snapshot is snapshot]
             self._idle = []
@@ -34,6 +34,6 @@ class FollowerPool:
             return max(idle, key=lambda one: one.done)
 
     def give_back(self, follower: DictionaryFollower) -> None:
-        """Keep the follower of a run that is over."""
+        """Keep the follower of a run that has ended."""
         with self._lock:
             self._idle.append(follower)

@@ -1,13 +1,12 @@
-"""Compiling the decoding kernels before they are needed.
+"""Compiles the decoding kernels before they are needed.
 
-Numba compiles a kernel at its first call and keeps it on disk. Spark's workers are forked from one
-daemon: what the daemon has compiled, none of them has to. Numba compiles on one core at a time, so
-a process of its own compiles what comes behind the extraction, which is the smaller half. Processes
-that start together (executors, a run and the process that compiles for it) wait for the first one
-of them, and load what it has compiled.
+Numba compiles a kernel at its first call and stores it on disk. Spark's workers are forked from one
+daemon, so they do not need to compile what the daemon has loaded. Numba compiles on one core at a
+time. So a second process compiles the kernels after the extraction, which is the smaller half.
+Processes that start together (executors, or a run and the process that compiles for it) wait for
+the first of them, and load what it has compiled.
 
-The logs that are decoded for it are generated ones that the package carries
-(``tools/warmup_log.py`` writes them).
+For this purpose, generated logs in the package are decoded (``tools/warmup_log.py`` writes them).
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 _LOGS: Final = "data/warmup.tar.xz"
 RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
-"""Logs with what few sources have: large values, undo in parts."""
+"""Logs with rare contents: large values, undo in parts."""
 
 _log = structlog.get_logger(__name__)
 
@@ -53,10 +52,10 @@ def is_compiled() -> bool:
 
 
 def warm_kernels(*, lines: bool = False) -> None:
-    """Decode small generated logs: compiles, or loads, every kernel of the way.
+    """Decode small generated logs, which compiles or loads every kernel of decoding.
 
     Args:
-        lines: the changes become JSON Lines, too.
+        lines: also render the changes as JSON Lines.
     """
     with generated_logs() as folder, _one_compiles():
         if is_compiled():
@@ -67,7 +66,7 @@ def warm_kernels(*, lines: bool = False) -> None:
 
 
 def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
-    """Decode what `unpack_logs` wrote; meanwhile another process compiles what is behind."""
+    """Decode the unpacked logs, while another process compiles the kernels after the extraction."""
     # Forked: what is loaded here need not be loaded again, and it ends with this process.
     behind = multiprocessing.get_context("fork").Process(
         target=warm_behind_extraction, args=(folder,), kwargs={"lines": lines}, daemon=True
@@ -82,7 +81,9 @@ def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage in the block: the compiler makes a million objects, and most stay."""
+    """Disable garbage collection in the block, because the compiler creates a million objects and
+    most of them stay.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -94,7 +95,9 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def _one_compiles() -> Iterator[None]:
-    """Wait while another process of this machine compiles, and keep others waiting if this does."""
+    """Wait while another process on this host compiles; make others wait while this process
+    compiles.
+    """
     place = index_of(extract.extract_groups)
     try:
         lock = None if place is None else place.with_name("compiling.lock").open("wb")
@@ -112,7 +115,7 @@ def _one_compiles() -> Iterator[None]:
 
 
 def warm_online() -> None:
-    """Look for the end of a log, as of one that is still being written."""
+    """Search for the end of a log as if it were still being written, which compiles that kernel."""
     with generated_logs() as folder:
         log = _first_log(folder)
         find_end(
@@ -122,7 +125,7 @@ def warm_online() -> None:
 
 @contextmanager
 def generated_logs(name: str = _LOGS) -> Iterator[Path]:
-    """Hold a temporary directory with the package's logs of that name and their dictionary."""
+    """Yield a temporary directory with the package's logs of that name and their dictionary."""
     with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as folder:
         unpack_logs(Path(folder), name)
         yield Path(folder)
@@ -138,10 +141,10 @@ def unpack_logs(folder: Path, name: str = _LOGS) -> None:
 
 
 def warm_behind_extraction(folder: Path, *, lines: bool = False) -> None:
-    """Decode what `unpack_logs` wrote with the extraction interpreted, which leaves it so.
+    """Decode the unpacked logs with an interpreted extraction; the process keeps interpreting it.
 
     Args:
-        lines: as of `warm_kernels`.
+        lines: as for `warm_kernels`.
     """
     setattr(extract, extract.extract_groups.__name__, interpreted(extract.extract_groups))
     _decode(folder, lines=lines)

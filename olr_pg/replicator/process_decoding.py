@@ -1,11 +1,11 @@
-"""Splits decoded by processes of this machine: ``olr-pg decode --jobs``.
+"""Decodes splits in processes on this host: ``olr-pg decode --jobs``.
 
-The processes are forked from this one, which has loaded the kernels, before it has threads of its
-own. A split's result comes back in memory that they share (`olr_pg.files.shared_rooms`), or, where
-it is larger than that, as a file (`olr_pg.files.result_files`), which is mapped here. Who wants
-lines of text has the processes render what is whole within a split, too: then little is left to be
-done in order. A transaction that cannot be rendered stays packed, so that its error turns up in its
-place.
+The processes are forked from this one after it has loaded the kernels, and before it starts
+threads. A split's result is returned in shared memory (`olr_pg.files.shared_rooms`); a larger one
+in a file (`olr_pg.files.result_files`), which is mapped here. If text lines are requested, the
+processes also render the transactions that are complete within a split, so that little work remains
+to be done in order. A transaction that cannot be rendered stays packed, so that its error appears
+at its position.
 """
 
 from __future__ import annotations
@@ -47,18 +47,17 @@ if TYPE_CHECKING:
 _NO_ROOM: Final = memoryview(b"")
 
 _AHEAD: Final = 3
-"""Splits under way per process: each has its next one at hand while another's is waited for."""
+"""Number of pending splits per process, so that each has its next one ready."""
 
 
 class ProcessDecoding:
-    """Decodes splits in processes; a context, whose end ends them.
+    """Decodes splits in processes; a context manager that ends them.
 
     Args:
-        jobs: how many.
-        lines_of: whose lines of text are wanted in the place of packed transactions; None: no
-            lines are.
-        with_names: as of `decode_split`.
-        parent: the directory to put results below; None for the system's.
+        jobs: the number of processes.
+        lines_of: renders text lines instead of packed transactions; None for no lines.
+        with_names: as for `decode_split`.
+        parent: the parent directory of results; None for the system's temporary directory.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class ProcessDecoding:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the processes, which finish their splits, and remove their results."""
+        """End the processes after their current splits, and delete their results."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._results.remove()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -100,11 +99,11 @@ class ProcessDecoding:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of splits, in order; closing it gives up what is under way.
+        """Yield the results of splits, in order; closing the generator abandons pending splits.
 
         Raises:
-            OlrPgError: 2002 to 2008 the log, 6006 there is no room for results, 9210 a process has
-                ended.
+            OlrPgError: 2002 to 2008 errors of the log, 6006 there is no space for results, 9210 a
+                process has ended.
         """
         stored = self._stored(subscription)
         tasks = (_Task(next(self._tasks), split, stored, self._rooms.lend()) for split in splits)
@@ -128,7 +127,7 @@ class ProcessDecoding:
         return self._pool.submit(_decode, task)
 
     def _result(self, task: _Task, size: int | None) -> Result:
-        """Return the bytes of a result of so many in the task's room; None: it is in a file."""
+        """Return a result of this size from the task's shared memory; None if it is in a file."""
         if size is not None and task.room is not None:
             return self._rooms.result(task.room, size)
         self._give_back(task)
@@ -141,7 +140,7 @@ class ProcessDecoding:
             self._rooms.give_back(task.room)
 
     def _give_up(self, task: _Task, done: Future[int | None]) -> None:
-        """Let the room, or the file, of a result that nobody wants any more be used again."""
+        """Release the shared memory, or the file, of a result that is no longer needed."""
 
         def release(ended: Future[int | None]) -> None:
             self._give_back(task)
@@ -153,11 +152,11 @@ class ProcessDecoding:
 
 
 class _Task(NamedTuple):
-    """What a process is to do.
+    """The work for a process.
 
     Attributes:
         stored: the file with the subscription.
-        room: the room that is lent to it; None: there was none.
+        room: the shared memory for its result; None if none was free.
     """
 
     number: int
@@ -167,7 +166,7 @@ class _Task(NamedTuple):
 
 
 class _Worker(NamedTuple):
-    """What a process works with."""
+    """What a process needs for its tasks."""
 
     directory: str
     rooms: SharedRooms
@@ -179,7 +178,7 @@ _worker: _Worker | None = None
 
 
 def _begin(directory: str, rooms: SharedRooms, lines_of: Database | None, with_names: bool) -> None:
-    """Begin a process: it does not see Ctrl-C, and ends with its parent, however that ends."""
+    """Initialise a process: it ignores Ctrl-C, and ends with its parent in any case."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -198,7 +197,9 @@ def _end_with_parent(directory: str) -> None:
 
 
 def _decode(task: _Task) -> int | None:
-    """Decode a split, write its result, and return its size in the room; None: it is in a file."""
+    """Decode a split, write its result, and return its size in shared memory; None if it is in a
+    file.
+    """
     assert _worker is not None
     subscription, split = _subscription(task.stored), task.split
     room = _NO_ROOM if task.room is None else _worker.rooms.room(task.room)
@@ -223,7 +224,7 @@ def _subscription(stored: str) -> Subscription:
 def _written(
     subscription: Subscription, lines: PackedLines, output: RoomResult, part: Encoded
 ) -> Encoded:
-    """Write lines, or the packed transactions where that cannot be; return the rest."""
+    """Write lines, or packed transactions if they cannot be rendered; return the rest."""
     messages, at = part.messages, output.size
     try:
         first = lines.write_transactions(

@@ -1,4 +1,4 @@
-"""The events of tables that a feed's queue was given: an event goes there once."""
+"""The events of tables that a feed's queue has received, so that each is queued once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class PublishedEvents:
-    """Remembers events over the runs of decoding that feed one queue.
+    """Remembers events across the runs of decoding that feed one queue.
 
-    Each run tells the same events of rows in the same commit order, so that the commit SCN tells
-    whether one was told, but for those of the last one. Changes of definitions are few, and each is
-    remembered: a run begins with all of them again.
+    Each run has the same row events in the same commit order. So the commit SCN shows whether one
+    was queued, except for those at the last SCN, which are remembered. Changes of definitions are
+    few and all remembered, because each run starts with all of them.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class PublishedEvents:
         self._rows: set[tuple[tuple[str, int, int], bool]] = set()
 
     def is_new(self, event: SchemaEvent) -> bool:
-        """Tell whether an event was not told yet, and remember it."""
+        """Tell whether an event was not queued yet, and remember it."""
         if not event.is_of_rows:
             known = event.identity in self._definitions
             self._definitions.add(event.identity)
@@ -35,7 +35,7 @@ class PublishedEvents:
         return not known
 
     def abandon(self, scn: int) -> None:
-        """Forget what is of this commit SCN or behind: other redo takes its place."""
+        """Forget events with this commit SCN or a later one, because other redo replaces theirs."""
         self._definitions = {one for one in self._definitions if one[1] < scn}
         if self._rows_scn >= scn:
             self._rows_scn, self._rows = scn - 1, set()

@@ -1,21 +1,22 @@
-"""Keeps the runs of decoding: which there are, and which targets each of them feeds.
+"""Manages the runs of decoding, and which targets each of them feeds.
 
-One run feeds all targets: what they want is decoded once, from the lowest SCN that any of them
-needs; each is given what it lacks (`feed.Feed`). There are more runs than one only while a
-target is somewhere else than the others:
+One run feeds all targets: redo is decoded once, from the lowest SCN that any target needs, and each
+receives what it lacks (`feed.Feed`). There are several runs only while a target is at another
+position than the others:
 
-- Targets that are started together are waited for (`expected`), and begin in one run.
-- A target that comes later, or again, begins in a run of its own, at its own SCN. The others go on.
-- A target whose queue and backlog are full (OLR-04040) leaves the run of the others, so that it
-  does not hold them up, and goes on in a run of its own, which waits for it.
-- Runs that have come to the same place, and whose targets all keep up, are joined: they end, and a
-  new one begins where the first of them has something open.
-- Where recovery images (`recovery`) do not allow that targets begin together, they begin in several
-  runs; and runs are not joined that could not begin together.
+- Targets that start together wait for each other (`expected`) and begin in one run.
+- A target that connects later, or again, begins in its own run, at its own SCN. The others
+  continue.
+- A target whose queue and backlog are full (OLR-04040) leaves the common run, so that it does not
+  delay the others. It continues in its own run, which waits for it.
+- Runs at the same position whose targets all keep up are joined: they end, and a new run begins at
+  the lowest begin SCN of their open transactions.
+- If recovery images (`recovery`) do not allow targets to begin together, they begin in several
+  runs, and such runs are not joined.
 
-The alternative for a target at its limit is to let decoding wait for it. Then one broken client
-stops the replication of everyone until somebody looks, which is the reason that a target has its
-own queue for. What it costs to do otherwise is that redo is decoded twice for a while.
+Alternatively, decoding could wait for a target at its limit. But then one broken client would stop
+replication for all targets, which separate queues are meant to prevent. The cost of separate runs
+is that redo is decoded twice for a while.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ if TYPE_CHECKING:
     from olr_pg.replicator.feed import Feed
 
 EXPECTED_SECONDS: Final = 30.0
-"""How long targets that are started wait for the others that are expected."""
+"""How long started targets wait for the other expected ones."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Run(Protocol):
-    """A run of decoding, in a thread of its own.
+    """A run of decoding, in its own thread.
 
     Attributes:
-        feeds: what it feeds; replaced, never changed.
-        progress: how far it has come.
+        feeds: the targets that it feeds; replaced, never modified.
+        progress: its progress.
         reached: every transaction that commits below it was delivered.
-        recent_scn: where the last log begins that was decoded.
-        ending: set where it is to end.
+        recent_scn: the first SCN of the last decoded log.
+        ending: set to end it.
     """
 
     feeds: tuple[Feed, ...]
@@ -60,17 +61,17 @@ class Run(Protocol):
         """Start the thread; at its end it calls `Runs.ended`."""
 
     def join(self) -> None:
-        """Wait for the end of the thread."""
+        """Wait until the thread has ended."""
 
 
 class Runs:
-    """The runs of one decoder. All methods may be called from any thread.
+    """The runs of one decoder; thread-safe.
 
     Args:
         make: makes a run for some feeds.
-        groups: which of some feeds can begin together.
-        joins: whether runs are joined; else each goes to its own end.
-        expected: names of the targets that are started together.
+        groups: returns which feeds can begin together.
+        joins: whether runs are joined; otherwise each continues to its own end.
+        expected: the names of targets that start together.
     """
 
     def __init__(
@@ -92,13 +93,13 @@ class Runs:
         self._timer: threading.Timer | None = None
 
     def start(self, feed: Feed, *, together: bool = False) -> None:
-        """Begin for a target that has said where.
+        """Begin decoding for a target with a start position.
 
         Args:
-            together: all runs end, and one begins for everyone.
+            together: end all runs and begin one for all targets.
 
         Raises:
-            OlrPgError: the run cannot be made.
+            OlrPgError: the run cannot begin.
         """
         with self._lock:
             if together and self._running:
@@ -124,7 +125,7 @@ class Runs:
             self._begin_waiting()
 
     def leave(self, feed: Feed) -> None:
-        """Remove a feed from its run; return once no run without a feed is at work."""
+        """Remove a feed from its run; return when no run without a feed is running."""
         with self._lock:
             self._waiting = [one for one in self._waiting if one is not feed]
             left = [run for run in self._running if feed in run.feeds]
@@ -135,7 +136,7 @@ class Runs:
                 run.join()
 
     def detach(self, run: Run, feed: Feed) -> None:
-        """Give a feed that holds the others of its run up a run of its own."""
+        """Move a feed that delays the others of its run to its own run."""
         with self._lock:
             if feed not in run.feeds or run.ending.is_set():
                 return
@@ -151,7 +152,9 @@ class Runs:
             self._remove(run, feed)
 
     def join_with_near(self, run: Run) -> None:
-        """End the runs that a run has come near to, and itself, so that one run goes on for all."""
+        """If other runs are near a run's position, end all of them, so that one run continues for
+        all.
+        """
         if not self._joins:
             return
         with self._lock:
@@ -173,7 +176,7 @@ class Runs:
                 one.ending.set()
 
     def ended(self, run: Run, *, failed: bool) -> None:
-        """Note that the thread of a run is at its end."""
+        """Record that the thread of a run ends."""
         with self._lock:
             self._running.remove(run)
             if run.ending.is_set() and not failed and run.feeds:
@@ -192,7 +195,7 @@ class Runs:
             self._begin_waiting()
 
     def _begin_waiting(self) -> None:
-        """Begin a run for those that wait, once nobody else has to come."""
+        """Begin a run for the waiting targets, if no others are expected."""
         if self._expected or any(run.ending.is_set() for run in self._running):
             return
         feeds, self._waiting = self._waiting, []

@@ -1,4 +1,4 @@
-"""The parts that every run of a decoder works with, as one value."""
+"""The parts that all runs of a decoder share, as one value."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunParts:
-    """The parts that every run of a decoder works with.
+    """The parts that all runs of a decoder share.
 
     Attributes:
-        decode: decodes splits, on Spark or wherever.
-        followers: take the run's follower back at its end.
-        threads: the redo threads that were read.
-        storage: where the bytes of unfinished and of large transactions wait.
-        filters: what is left out for everyone.
+        decode: decodes splits, on Spark or in this process.
+        followers: receives the run's follower at its end.
+        threads: the known redo threads.
+        storage: stores the bytes of open and of large transactions.
+        filters: the filters for all targets.
         incidents: the directory for the incident files of decoding errors.
-        recovery: keeps what open transactions changed over restarts; None: they are read again.
-        once: decode what is there, and end.
-        until: where everything ends; None: nowhere.
+        recovery: keeps the changes of open transactions across restarts; None to read them again.
+        once: decode the available logs, and end.
+        until: the end of the run; None for no end.
     """
 
     logs: SharedLogs
@@ -47,8 +47,9 @@ class RunParts:
 
     @property
     def waits_for_beginning(self) -> bool:
-        """Whether a log that a run must begin with may still come.
+        """Whether a log that a run must begin with may still appear.
 
-        Where online logs are read it may be on its way to the archive: its group was used again.
+        If online logs are read, the log may be in the process of being archived, after its group
+        was reused.
         """
         return self.logs.source.is_online and not self.once

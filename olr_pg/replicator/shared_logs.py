@@ -1,4 +1,4 @@
-"""The logs of a source, as all who read them want them together."""
+"""Shares the logs of a source among all its readers."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 _BUSY_SECONDS: Final = 0.01
-"""Between looks at the ends of online logs: nobody tells when Oracle has written."""
+"""Interval at which the ends of online logs are checked, because Oracle does not report writes."""
 
 _QUIET_AFTER: Final = 1.0
 _QUIET_SECONDS: Final = 0.025
-"""Between looks where nothing was written for so long."""
+"""Interval of the checks after a time without writes."""
 
 
 class SharedLogs:
-    """One source database for several readers, each at a place of its own.
+    """One source database for several readers, each at its own position.
 
-    The source is asked by one of them at a time. All methods may be called from any thread.
+    Only one of them queries the source at a time. All methods are thread-safe.
 
     Args:
-        source: where the dictionary and the logs come from.
+        source: provides the dictionary and the logs.
 
     Attributes:
-        source: as given; what does not change of it may be read at any time.
-        reach_scn: the end of all logs that were seen so far, 0 before the first.
-        unseen_since: what the last `scan` found new of online logs was written after this, in
-            seconds of Unix time; None before the second look.
-        answered_at: when the last `scan` began that the source answered; None before the first.
+        source: see above; its constant properties can be read at any time.
+        reach_scn: the highest end of all logs found so far, 0 before the first.
+        unseen_since: new redo that the last `scan` found in online logs was written after this Unix
+            time in seconds; None before the second scan.
+        answered_at: start time of the last `scan` that the source answered; None before the first.
     """
 
     def __init__(self, source: SourceDatabase) -> None:
@@ -53,24 +53,24 @@ class SharedLogs:
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
     ) -> tuple[Snapshot, tuple[Table, ...]]:
-        """Find the tables that a TableList query names, and the dictionary they are from.
+        """Return the tables that a TableList query selects, and their dictionary.
 
         Args:
-            is_abandoned: whether nobody waits for the answer any more: the query ends then.
+            is_abandoned: tells whether the client has gone; the query is then cancelled.
 
         Raises:
-            OlrPgError: 3xxx or 7xxx, why it cannot be done.
+            OlrPgError: 3xxx or 7xxx, if it fails.
         """
         with self._lock:
             return self.source.resolve(sql, is_abandoned)
 
     def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
-        """Look which logs there are (`SourceDatabase.scan`), for everyone who has asked.
+        """Scan for logs (`SourceDatabase.scan`), on behalf of all readers.
 
         Args:
-            reader: who asks.
-            scn: from where it reads.
-            delivered_scn: up to where it has delivered.
+            reader: the calling reader.
+            scn: the SCN from which it reads.
+            delivered_scn: the SCN up to which it has delivered.
         """
         with self._lock:
             self._wanted[reader] = scn, delivered_scn
@@ -83,9 +83,9 @@ class SharedLogs:
             return found
 
     def is_reached(self, scn: int) -> bool:
-        """Tell whether the source has come to an SCN, though no log with it may be here yet.
+        """Tell whether the source has reached an SCN, even if no log with it is available yet.
 
-        False where nobody can tell; the source is asked until it has.
+        False if unknown. The source is queried until it has reached it.
         """
         with self._lock:
             if scn > self._source_scn:
@@ -93,7 +93,7 @@ class SharedLogs:
             return scn <= self._source_scn
 
     def current_scn(self) -> int | None:
-        """Ask for an SCN that the source has come to (`SourceDatabase.current_scn`)."""
+        """Return an SCN that the source has reached (`SourceDatabase.current_scn`)."""
         with self._lock:
             return self.source.current_scn()
 
@@ -107,7 +107,7 @@ class SharedLogs:
             return news
 
     def await_redo(self, seconds: float, ending: threading.Event) -> None:
-        """Wait until it is time to look for logs, an online log has grown, or `ending` is set."""
+        """Wait until the next scan is due, an online log has grown, or `ending` is set."""
         if not self.source.is_online:
             ending.wait(seconds)
             return
@@ -122,11 +122,11 @@ class SharedLogs:
                 return
 
     def delivering(self, scn: int) -> None:
-        """Note what is delivered (`SourceDatabase.delivering`)."""
+        """Record what is delivered (`SourceDatabase.delivering`)."""
         with self._lock:
             self.source.delivering(scn)
 
     def remove_reader(self, reader: object) -> None:
-        """Remove a reader, which asks no more."""
+        """Remove a reader."""
         with self._lock:
             self._wanted.pop(reader, None)

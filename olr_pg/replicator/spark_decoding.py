@@ -1,8 +1,8 @@
-"""Splits decoded: a backlog by Spark tasks, a small increment in the appliance's own process.
+"""Decodes splits: a backlog by Spark tasks, a small increment in the appliance's own process.
 
-A Spark job takes some 50 ms before its first result, and the session seconds to start. So what a
-core decodes in less is decoded by the thread that wants it, with the same function that tasks call;
-kernels release the GIL, so that confirmations are answered meanwhile.
+A Spark job takes about 50 ms until its first result, and the session takes seconds to start. So
+work that one core does faster is done in the calling thread, by the same function as in tasks.
+Kernels release the GIL, so confirmations are answered meanwhile.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ PRELOAD: Final = (
     "olr_pg.decoding.heap:keep_freed_memory",
     "olr_pg.replicator.kernel_warmup:warm_kernels",
 )
-"""What Spark's daemon does before it forks workers."""
+"""What Spark's daemon runs before it forks workers."""
 
 HERE_BYTES: Final = 8 << 20
-"""Up to how many bytes of redo are decoded in this process."""
+"""Maximum bytes of redo that are decoded in this process."""
 
 _log = structlog.get_logger(__name__)
 
 
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
-    """Do what a Spark task does: decode one split, write its result."""
+    """Run a Spark task: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     write_split(_subscription(subscription), split, result.write)
 
@@ -53,7 +53,7 @@ def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None
 def decode_sealed_task(
     key: RowKey, payload: bytes, subscription: bytes, result: TaskResult
 ) -> None:
-    """Do it where logs may be encrypted."""
+    """Run a Spark task for logs that can be encrypted."""
     use_key(key)
     decode_task(payload, subscription, result)
 
@@ -65,23 +65,24 @@ def _subscription(packed: bytes) -> Subscription:
 
 
 class SplitCounts(NamedTuple):
-    """Says how many splits were decoded where: in this process, and by Spark's workers."""
+    """The numbers of splits decoded in this process and by Spark's workers."""
 
     here: int = 0
     by_spark: int = 0
 
 
 class SparkDecoding:
-    """Decodes splits: a backlog on Spark, little in the calling thread.
+    """Decodes splits: a backlog on Spark, small amounts in the calling thread.
 
     Args:
-        settings: of the session to decode in; started with the first backlog.
-        here_bytes: how many bytes of redo are decoded here.
-        waits: for the session while it starts; else a backlog is decoded here meanwhile, since
-            within these seconds the source of online redo writes more than is behind.
+        settings: of the Spark session, which is started with the first backlog.
+        here_bytes: maximum bytes of redo to decode in this process.
+        waits: whether to wait for the session while it starts; otherwise a backlog is decoded here
+            meanwhile, because a source of online redo would write more than the backlog in that
+            time.
 
     Attributes:
-        counts: of what was decoded; replaced, never changed.
+        counts: numbers of decoded splits; replaced, never modified.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class SparkDecoding:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of splits, in order; closing it cancels what is under way."""
+        """Yield the results of splits, in order; closing the generator cancels pending work."""
         is_little = sum(split.size for split in splits) <= self._here_bytes
         for number, split in enumerate(splits):
             if not is_little and self._may_ask_session():
@@ -108,7 +109,7 @@ class SparkDecoding:
             self.counts = self.counts._replace(here=self.counts.here + 1)
 
     def _may_ask_session(self) -> bool:
-        """Tell whether the session need not be waited for; it is started where there is none."""
+        """Tell whether the session can be used without waiting; start it if there is none."""
         if self._waits:
             return True
         if self._starting is None:
@@ -158,12 +159,12 @@ class SparkDecoding:
 
 
 def _is_here(error: OlrPgError) -> bool:
-    """Tell whether a task could not open a log that this process finds."""
+    """Tell whether a task could not open a log that this process can open."""
     return error.code == Code.LOG_UNREADABLE and Path(str(error.where.get("file"))).exists()
 
 
 def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
-    """Decode a split as a task does; what it raises is what a task would have raised."""
+    """Decode a split as a task would; it raises the same errors."""
     written = BytesIO()
     with errors_of_task(path=split.path):
         write_split(subscription, split, written.write)
@@ -171,7 +172,7 @@ def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
 
 
 def describe(splits: Sequence[Split]) -> str:
-    """Say what is decoded, for Spark's page: ``decode thread 1, logs 118–125, 2.1 GB``."""
+    """Describe the splits for Spark's page: ``decode thread 1, logs 118–125, 2.1 GB``."""
     logs: dict[int, list[int]] = {}
     for split in splits:
         logs.setdefault(split.thread, []).append(split.sequence)

@@ -1,4 +1,4 @@
-"""A target's share of decoding: its tables, its ready queue, how far it has got."""
+"""A target's share of decoding: its tables, its ready queue, its progress."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ _log = structlog.get_logger(__name__)
 
 
 class Delivery:
-    """A target, as its port's `server.replication_source.ReplicationSource`.
+    """A target of decoding; implements its port's `server.replication_source.ReplicationSource`.
 
     Args:
-        decoder: decodes for it, and for others.
-        name: of the target; empty where there is only one.
+        decoder: decodes for this target and for others.
+        name: of the target; empty if there is only one.
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element.
-        raw_xml: binary XML goes out as it is stored.
-        transactions_max, bytes_max: the bound of its ready queue.
-        backlog: where ready transactions wait beyond that; None: decoding waits instead.
-        filters: what of the decoder's tables and transactions it does not get.
-        is_told: whether its client is the bundled applier, which is told what happens to tables.
-        ends_with_table: whether a table that ends without anyone being told ends the delivery.
+        raw_xml: whether binary XML is delivered as stored.
+        transactions_max, bytes_max: the limits of its ready queue.
+        backlog: stores ready transactions above these limits; None to make decoding wait instead.
+        filters: the filters of this target, in addition to the decoder's.
+        is_told: whether its client is the bundled applier, which receives events of tables.
+        ends_with_table: whether delivery ends when a table ends, because no client is informed.
 
     Attributes:
-        drained: set once everything that is there has been queued.
-        failure: what ended the last session's decoding, or kept it from starting, if anything did.
-        progress: how far decoding for it has come.
-        monitor: what decoding for it is doing.
-        told: called when the queue of a session has got something; set before the first session.
+        drained: set when everything available has been queued.
+        failure: the error that ended the last session's decoding, or prevented its start, if any.
+        progress: the progress of decoding for it.
+        monitor: the state of decoding for it.
+        told: called when something was added to the queue of a session; set before the first
+            session.
     """
 
     def __init__(
@@ -88,10 +89,10 @@ class Delivery:
         self._feed: Feed | None = None
 
     def tables(self, sql: str) -> tuple[Table, ...]:
-        """Find the tables of a TableList query, as this target gets them.
+        """Return the tables of a TableList query, in the form for this target.
 
         Raises:
-            OlrPgError: 3xxx or 7xxx, why it cannot be done; 1095 nothing is left.
+            OlrPgError: 3xxx or 7xxx, if it fails; 1095 no table remains.
         """
         snapshot, tables = self._decoder.logs.resolve(sql)
         return self.view.filters.chosen(tables, snapshot.database)
@@ -103,7 +104,7 @@ class Delivery:
             is_abandoned: see `server.replication_source.ReplicationSource.resolve`.
 
         Raises:
-            OlrPgError: as `tables`; 4006 a name does not fit the protocol.
+            OlrPgError: as for `tables`; 4006 a name is too long for the protocol.
         """
         snapshot, tables = self._decoder.logs.resolve(sql, is_abandoned)
         report_idle(self.view.filters, snapshot.tables, **self.named)
@@ -115,13 +116,14 @@ class Delivery:
         _log.info("subscribed", tables=len(tables), **self.named)
 
     def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
-        """Begin to decode every transaction that began at or after `scn`; 0 is the oldest log.
+        """Begin to decode every transaction that began at or after `scn`; 0 means from the oldest
+        log.
 
         Args:
             image, resumed: see `server.replication_source.ReplicationSource.start`.
 
         Raises:
-            OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
+            OlrPgError: 2010 the log with `scn` is missing; 2xxx the logs cannot be used.
         """
         assert self._chosen is not None  # the protocol asks for TableList first
         queue = ReadyQueue(*self._bounds, self._backlog, self.told)
@@ -144,7 +146,9 @@ class Delivery:
 
     @property
     def begun_scn(self) -> int:
-        """No transaction that its client was not given yet began before it; 0 nobody knows."""
+        """No transaction that its client has not received yet began before this SCN; 0 if
+        unknown.
+        """
         feed = self._feed
         return 0 if feed is None else feed.open_scn
 
@@ -155,7 +159,7 @@ class Delivery:
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """See `server.replication_source.ReplicationSource.recovery_points`.
 
-        None of them passes what the queue was given.
+        None of them is ahead of what was queued.
         """
         recovery, feed = self._decoder.recovery, self._feed
         if recovery is None or feed is None:
@@ -169,7 +173,7 @@ class Delivery:
             self._decoder.recovery.saved(self.name, scn, image)
 
     def stop(self) -> None:
-        """End the session of a client that has left: nothing is decoded for it any more."""
+        """End the session of a client that has disconnected: nothing is decoded for it any more."""
         if self._feed is not None:
             self._decoder.leave(self._feed)
             if self._decoder.recovery is not None:
@@ -182,14 +186,16 @@ class Delivery:
 
     @property
     def state(self) -> CaptureState:
-        """The state of decoding for it, and why it waits; may be asked from any thread."""
+        """The state of decoding for it, and why it waits; thread-safe."""
         return self.monitor.state
 
     @property
     def named(self) -> dict[str, str]:
-        """For log lines: which target it is, where there are several."""
+        """For log events: the target's name, if there are several."""
         return {"target": self.name} if self.name else {}
 
     def accounting(self) -> Accounting | None:
-        """Give the account of decoding for it, up to the last whole log; None before the first."""
+        """Return the account of decoding for it, up to the last complete log; None before the
+        first.
+        """
         return self.progress.accounting

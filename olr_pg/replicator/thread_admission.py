@@ -1,4 +1,4 @@
-"""Decides which redo threads a run waits for before transactions may leave."""
+"""Decides which redo threads a run waits for before transactions can be released."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Admission:
     """The redo threads of one run.
 
     Args:
-        known: the threads that were read over restarts.
-        scn: that the run begins at.
-        waits: whether the run waits for a beginning that is missing.
+        known: the threads that were read in this or earlier runs.
+        scn: the start SCN of the run.
+        waits: whether the run waits if the beginning of a thread is missing.
 
     Attributes:
-        silent: threads that were read before this run and of which no log is here, where nobody
-            knows whether one will come.
+        silent: threads that were read before this run, that have no log here, and for which it is
+            unknown whether a log will come.
     """
 
     def __init__(
@@ -44,15 +44,16 @@ class Admission:
         self.silent: frozenset[int] = frozenset()
 
     def check_beginnings(self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> None:
-        """Check that every thread is there from the run's SCN on, when its first log is there.
+        """Check that every thread is complete from the run's SCN on, when its first log is
+        available.
 
-        A thread that is open may have had nothing archived when the run began.
+        An open thread may not have had any archived log when the run began.
 
         Args:
-            reached: how far each thread is in the recovery image.
+            reached: the position of each thread in the recovery image.
 
         Raises:
-            OlrPgError: 2010, the oldest log of a thread does not hold its beginning.
+            OlrPgError: 2010, the oldest log of a thread begins too late.
         """
         unread = unread_logs(logs, self._scn, reached) if reached else logs
         new = [log for log in unread if log.header.thread not in self._begun]
@@ -62,10 +63,11 @@ class Admission:
     def missing_beginnings(
         self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
     ) -> list[OlrPgError]:
-        """Check as `check_beginnings` does, and list what is missing where that is waited for.
+        """Check as `check_beginnings` does; if the run waits for missing beginnings, return them
+        instead.
 
         Raises:
-            OlrPgError: 2010, as `check_beginnings`, where it is not.
+            OlrPgError: 2010, as for `check_beginnings`, if the run does not wait.
         """
         try:
             self.check_beginnings(logs, reached)
@@ -76,14 +78,14 @@ class Admission:
         return []
 
     def admit(self, stream: LogStream, scan: LogScan) -> None:
-        """Count every thread in that has logs to read, or will have, or would have.
+        """Add every thread that has logs to read now or later.
 
-        Where the source does not know which threads are open, one that was read before is waited
-        for even if nothing of it is here: its logs may be confirmed and gone, and the next one
-        have redo from before what others have.
+        If it is unknown which threads are open, a thread that was read before is waited for, even
+        if it has no log here. Its logs may be confirmed and deleted, and its next log may contain
+        redo that is older than that of other threads.
 
         Raises:
-            OlrPgError: 2014, transactions of other threads left that had to wait for a new one.
+            OlrPgError: 2014, later transactions of other threads were already released.
         """
         logs, opened = stream.readable, scan.open_threads
         starts = thread_starts(logs)
@@ -103,7 +105,9 @@ class Admission:
         self._known.add(starts)
 
     def reasons(self) -> list[OlrPgError]:
-        """List the redo threads that are waited for although no log shows that they are open."""
+        """Return errors for the redo threads that are waited for although no log shows that they
+        are open.
+        """
         detail = "what others have committed since then waits for its next one"
         return [
             OlrPgError(Code.REDO_THREAD_MISSING, detail, thread=thread)
@@ -111,7 +115,7 @@ class Admission:
         ]
 
     def closed(self, thread: int) -> None:
-        """Close a thread that is read to its end: only a newer log brings it back."""
+        """Close a thread that was read to its end; only a newer log reopens it."""
         self._closed[thread] = self._newest.get(thread)
 
     def _check_in_time(self, starts: Mapping[int, int]) -> None:
@@ -133,10 +137,10 @@ class Admission:
         return last is not None and self._newest[thread] <= last
 
     def _wait_for(self, thread: int, scn: int) -> None:
-        """Let nothing leave before the thread has been read further.
+        """Release nothing until the thread has been read further.
 
-        A thread that was closed for a while counts from what has left since: the logs of that time
-        may be gone.
+        A thread that was closed for a while starts at what was released since, because its logs of
+        that time may be deleted.
         """
         self._closed.pop(thread, None)
         self._merger.add_thread(thread, max(scn, self._merger.left_scn))

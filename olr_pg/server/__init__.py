@@ -1,1 +1,1 @@
-"""Sockets around the wire protocol; ready queue and checkpoint file."""
+"""Sockets for the wire protocol; the ready queue and the checkpoint file."""

@@ -1,4 +1,4 @@
-"""The backlog: ready transactions on disk that one target has not taken while others go on.
+"""The backlog: ready transactions of one target on disk, while other targets are faster.
 
 Transactions are collected in memory until they make a segment, which then goes to disk
 (`files.waiting_rows`). A segment is read back when everything before it was taken. The segments
@@ -38,7 +38,7 @@ _FILE_PART: Final = 16
 """A new file is begun when the last one has this part of the bytes that wait."""
 
 AGAIN_SECONDS: Final = 1.0
-"""How long a disk that has taken nothing is left alone."""
+"""Pause after a failed write."""
 
 _WAITING: Final = WaitingUse("ready-", Code.BACKLOG_UNWRITABLE, Code.BACKLOG_UNREADABLE)
 _EARLIER: Final = "*.ready"
@@ -65,9 +65,9 @@ class _Segment(NamedTuple):
 
 
 class Backlog:
-    """The transactions behind those that the ready queue of a target has in memory.
+    """The transactions that follow those in memory in a target's ready queue.
 
-    Not to be used from several threads at once: the queue has the lock.
+    Not thread-safe: the queue holds the lock.
 
     Args:
         directory: of the files, for nothing else; made when first needed. What an earlier version
@@ -75,8 +75,8 @@ class Backlog:
         bytes_max: of all transactions.
 
     Attributes:
-        transactions: how many it holds.
-        size: how many bytes they take, `TRANSACTION_BYTES` for each included.
+        transactions: number of transactions.
+        size: their bytes, including `TRANSACTION_BYTES` for each.
     """
 
     def __init__(self, directory: Path, bytes_max: int) -> None:
@@ -93,11 +93,13 @@ class Backlog:
             remove_plain(left)
 
     def has_room(self, size: int) -> bool:
-        """Tell whether so many bytes more fit, and may be written: not soon after a failure."""
+        """Tell whether this many more bytes fit and can be written; False for a while after a
+        failure.
+        """
         return self.size + size <= self.bytes_max and time.monotonic() >= self._again_at
 
     def append(self, run: ReadyRun) -> int:
-        """Put transactions behind all others; return how many there was room for."""
+        """Append transactions; return how many fitted."""
         run, _ = run.cut(run.count_fitting(self.bytes_max - self.size))
         rest = run
         while rest:
@@ -118,7 +120,7 @@ class Backlog:
         return taken
 
     def pop(self) -> Sequence[ReadyRun]:
-        """Take the oldest transactions; nothing where there are none.
+        """Remove and return the oldest transactions; empty if there are none.
 
         Raises:
             OlrPgError: 4042, their file cannot be read.
@@ -184,6 +186,6 @@ class _Messages:
         """Read some of them.
 
         Raises:
-            OlrPgError: 4042, they are not what was written.
+            OlrPgError: 4042, the file is damaged.
         """
         return self._rows.read(self._first + first, size)

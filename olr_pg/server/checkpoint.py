@@ -1,55 +1,53 @@
 """The checkpoint file: the SCN from which a restarted client must start.
 
-What it means
--------------
-MinStartSCN is the lowest begin SCN among the transactions that no client has confirmed: those in
-the ready queue, transmitted or not, those still open in the decoder, and those not yet decoded
-(which begin at or after the position the decoder has reached). StartSCN delivers every transaction
-that *began* at or after it, so whoever starts there gets every unconfirmed transaction again — and
-some confirmed ones, those that began later than an unconfirmed one; clients skip them by commit SCN
-and XID.
+What it means ------------- MinStartSCN is the lowest begin SCN of the transactions that no client
+has confirmed: those in the ready queue, those still open in the decoder, and those not yet decoded
+(which begin at or after the decoder's position). StartSCN delivers every transaction that *began*
+at or after it. So a client that starts there receives every unconfirmed transaction again. It also
+receives some confirmed ones, which began later than an unconfirmed one; clients skip them by commit
+SCN and XID.
 
-What moves it (`port_session.PortSession` decides, here it becomes durable):
+When it changes (`port_session.PortSession` decides; this module makes it durable):
 
 - Nothing is written before a client confirms a transaction that was transmitted to it: StartSCN(n)
   alone never writes n, nor anything else.
 - A confirmation by a client that started at the saved SCN, or before it, writes the lowest begin
-  SCN of what is left. Where it started further back on purpose that may be lower than before: it
-  gets again what was confirmed, and says anew what it has. Where nothing was saved, the first
-  confirmation makes the beginning: what began before that client's start is of nobody's concern.
-- A client that started ahead of the saved SCN has passed over transactions that nobody confirmed.
-  Which, nobody knows without reading them, so that nothing that it does moves the saved SCN: it
-  stands until somebody starts there (4050 tells so).
-- In a quiet time, with everything transmitted confirmed and nothing waiting, the decoder's own
-  progress raises it (it never lowers it then). That is for a client that confirmed something since
-  its start, that names the same tables as the one whose confirmations are saved, or that is the
-  bundled applier: for them nothing is left before that place. Somebody who subscribed to a table
-  that does not change has nothing to confirm and leaves the others' transactions where they are.
+  SCN of the remaining transactions. If the client started at a lower SCN on purpose, the new value
+  can be lower than before: the client receives confirmed transactions again, and confirms them
+  again. If nothing was saved, the first confirmation is the first value; transactions that began
+  before that client's start do not matter.
+- A client that started after the saved SCN has skipped transactions that no client confirmed. Which
+  ones is unknown without reading them. So its confirmations never change the saved SCN, until a
+  client starts there (the warning 4050 reports this).
+- In a quiet time, when everything transmitted is confirmed and nothing is waiting, the decoder's
+  progress raises it (and never lowers it). This applies only to a client that has confirmed
+  something since its start, that names the same tables as the client whose confirmations are saved,
+  or that is the bundled applier: for them nothing remains before that position. A client that
+  subscribes to a table that never changes has nothing to confirm, and does not affect other
+  clients' transactions.
 
-`confirmed_by` is how the last two know each other again: the bundled applier by its subscription's
-name, others by the digest of their TableList query. A bundled applier that finds that others have
-confirmed starts from what its target says (`applier.session.conversation`).
+`confirmed_by` identifies these clients: the bundled applier by its subscription's name, others by
+the digest of their TableList query. If other clients have confirmed, a bundled applier starts from
+the position in its target (`applier.session.conversation`).
 
-Too low a value costs time, too high a one loses transactions. Hence the order of things: a
-confirmation is first made durable here and only then does the queue drop what it confirms, and the
-next element leaves after both. A kill between any two steps leaves a file that is right or too low.
+A value that is too low costs time; one that is too high loses transactions. So a confirmation is
+first made durable here. Only then does the queue drop the confirmed transactions, and the next
+element is sent after both. A kill between any two steps leaves a value that is right or too low.
 
-Durability and its price
-------------------------
-A write is a new file beside the old one, its fsync, a rename over the old one and the fsync of the
-directory: after a power failure there is the old file or the new one, whole. That costs one to a
-few milliseconds, so a value that has not changed is not written again: a client that confirms the
-same SCN with every request, or one whose progress does not move the lowest begin SCN, pays nothing,
-and a client that confirms per batch pays once per batch.
+Durability and its price ------------------------ A write creates a new file, syncs it, renames it
+over the old one, and syncs the directory: after a power failure either the old or the new file
+exists, complete. This takes one to a few milliseconds, so an unchanged value is not written again.
+A client that confirms the same SCN with every request, or whose progress does not change the lowest
+begin SCN, has no cost; a client that confirms once per batch has it once per batch.
 
-Beside MinStartSCN the file may name a recovery image: what the open transactions had changed up to
-a later place in the redo (`replicator.recovery.bounded_recovery`). A start at exactly MinStartSCN
-need not read what lies before that place, since everything that is not confirmed is in the image or
-behind it. Both are written together, so they always belong to each other.
+In addition to MinStartSCN the file can name a recovery image: the changes of open transactions up
+to a later position in the redo (`replicator.recovery.bounded_recovery`). A start at exactly
+MinStartSCN does not need to read redo before that position, because everything unconfirmed is in
+the image or after it. Both are written together, so they always match.
 
-The file is JSON with a format name, a version, the source it belongs to and a CRC over these, so
-that a damaged or foreign file is refused instead of believed. So is one of a newer version, since
-nobody here knows what it promises.
+The file is JSON with a format name, a version, the source that it belongs to, and a CRC, so that a
+damaged file or one of another source is refused. A file of a newer version is refused too, because
+its meaning is unknown.
 """
 
 from __future__ import annotations
@@ -79,9 +77,9 @@ class Saved(NamedTuple):
     """The content of the file.
 
     Attributes:
-        scn: MinStartSCN; None where there is no file yet.
-        image: name of the recovery image for a start there; None where there is none.
-        confirmed_by: whose confirmations it tells of; None where the file does not say.
+        scn: MinStartSCN; None if there is no file yet.
+        image: name of the recovery image for a start there, or None.
+        confirmed_by: the client whose confirmations it contains; None if unknown.
     """
 
     scn: int | None = None
@@ -105,17 +103,17 @@ class _File(_Content):
 
 
 class Checkpoint:
-    """The checkpoint file of one source; safe to use from several threads.
+    """The checkpoint file of one source; thread-safe.
 
     Args:
         path: of the file; its directory must exist.
-        source: what the SCNs belong to, such as DBID and container; compared as it is.
+        source: identifies the database of the SCNs, such as DBID and container; compared literally.
 
     Attributes:
-        failure: why it could not be written the last time; None once it was.
+        failure: the error of the last write; None if it succeeded.
 
     Raises:
-        OlrPgError: 4011 the file is there but cannot be read or is damaged; 4012 it belongs to
+        OlrPgError: 4011 the file exists but cannot be read or is damaged; 4012 it belongs to
             another source; 4035 it is of a newer version.
     """
 
@@ -133,30 +131,30 @@ class Checkpoint:
 
     @property
     def saved(self) -> int | None:
-        """MinStartSCN as the file has it; None where there is no file yet."""
+        """MinStartSCN in the file; None if there is no file yet."""
         return self._saved.scn
 
     @property
     def image(self) -> str | None:
-        """The recovery image for a start at `saved`; None where there is none."""
+        """The recovery image for a start at `saved`, or None."""
         return self._saved.image
 
     @property
     def confirmed_by(self) -> str | None:
-        """The client whose confirmations `saved` tells of; None where the file does not say."""
+        """The client whose confirmations `saved` contains; None if unknown."""
         return self._saved.confirmed_by
 
     def save(self, scn: int, image: str | None = None, confirmed_by: str | None = None) -> bool:
-        """Make `scn` durable, with the recovery image that serves a start there.
+        """Write `scn` durably, with the recovery image for a start there.
 
         Args:
-            confirmed_by: what to know again by who confirmed all that began before.
+            confirmed_by: identifies the client that confirmed everything that began before.
 
         Returns:
-            False where the file has it already and nothing was written.
+            False if the file already contains it, so that nothing was written.
 
         Raises:
-            OlrPgError: 4013; the old file is still there.
+            OlrPgError: 4013 it cannot be written; the old file is kept.
         """
         with self._lock:
             new = Saved(scn, image, confirmed_by)
@@ -212,9 +210,9 @@ class Checkpoint:
 
 
 def read_saved(path: Path) -> Saved:
-    """Read what the file at `path` says, whatever source it belongs to.
+    """Read the file at `path`, for any source.
 
-    For looking only: a damaged file counts as none.
+    For display only: a damaged file counts as missing.
     """
     try:
         file = _File.model_validate_json(path.read_bytes())
@@ -224,10 +222,10 @@ def read_saved(path: Path) -> Saved:
 
 
 def source_identity(database: Database) -> str:
-    """Return what a checkpoint's SCNs belong to."""
+    """Return the identity of a checkpoint's database."""
     return f"{database.name}/{database.con_id}/{database.dbid or 0}"
 
 
 def _crc(content: _Content) -> int:
-    """Return the checksum of everything but itself."""
+    """Return the checksum of all content except itself."""
     return zlib.crc32(content.model_dump_json(exclude={"crc32"}).encode())

@@ -1,8 +1,8 @@
-"""A client's link from inside the server's process: the same protocol, without a socket.
+"""A client's link within the server's process: the same protocol, without a socket.
 
-The answers are handed over as they lie in the ready queue; between two sockets each byte would be
-copied into the system and out of it, which took longer than to parse it. And what happens to tables
-comes along, which the protocol has no messages for.
+The answers are passed on as they are in the ready queue; over a socket each byte would be copied
+into and out of the kernel, which takes longer than parsing. The link also passes events of tables,
+for which the protocol has no messages.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import ByteOrder
 
 PIECE_BYTES: Final = 4 << 20
-"""What the client is handed at once, about: it parses each piece as a whole."""
+"""Approximate bytes that the client receives at once; it parses each piece as a whole."""
 
 _ONE_PART: Final = 1
-"""Bytes after which a piece of output ends: each part goes to the client as it is."""
+"""Bytes after which a piece of output ends, so that each part is passed to the client unchanged."""
 
 _log = structlog.get_logger(__name__)
 
 
 class InsideLink:
-    """A `wire.link.ServerLink`, and the server's end of it; a session of the server like others.
+    """Implements `wire.link.ServerLink` and the server's end of it, as a session of the server.
 
-    Used by its client's thread; `close` may come from another one.
+    Used by its client's thread; `close` can be called from another thread.
 
     Args:
-        session: what the client may do; closed with the link.
-        ended: told of the link when it has ended.
+        session: the client's session; closed with the link.
+        ended: called with the link when it has ended.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class InsideLink:
             self._protocol.receive(requests)
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
-        """See `ServerLink`; the server has an answer at once, so nothing is waited for."""
+        """See `ServerLink`; never waits, because the server has an answer at once."""
         with self._lock:
             self._check()
             parts = self._protocol.answers()
@@ -69,7 +69,7 @@ class InsideLink:
             client.adopt(memoryview(part))
 
     def close(self) -> None:
-        """End the session; whoever uses the link afterwards finds it broken."""
+        """End the session; later calls report a broken link."""
         with self._lock:
             if self._is_closed:
                 return

@@ -1,4 +1,4 @@
-"""Compiling the port's kernels before a client asks."""
+"""Compiles the port's kernels before a client connects."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from olr_pg.wire.offsets import message_offsets, message_run
 
 _MESSAGE = bytes((2, 0, 0, 0, 0, 0))
-"""The smallest that there is: its size, and a code."""
+"""The smallest message: its size, and a code."""
 
 
 def warm_port() -> None:
-    """Look for messages in bytes that may not be written, as the ready queue has them."""
+    """Search for messages in read-only bytes, as in the ready queue, which compiles the kernel."""
     blob = np.frombuffer(_MESSAGE * 2, np.uint8)
     message_run(blob, 0, False, 2, blob.size)
     message_offsets(blob.copy(), big_endian=False)

@@ -1,9 +1,9 @@
 """The TCP listener: sockets around `ServerProtocol`, a thread per connection.
 
-Who may connect: the addresses of the allow-list, loopback always. How many: `limits.clients`;
-where they are all taken, the one that has been silent longest and does not replicate gives way to
-the new one, so that a flood of idle connections keeps nobody out, and nothing takes a place from
-the client that replicates.
+Loopback and the addresses of the allow-list can connect. The number of connections is limited by
+`limits.clients`. If all are in use, the connection that has been idle longest and does not
+replicate is closed for the new one. So a flood of idle connections cannot block others, and the
+replicating client never loses its connection.
 """
 
 from __future__ import annotations
@@ -52,32 +52,33 @@ _LOST_BEFORE: Final = (
     errno.EOPNOTSUPP,
     errno.ETIMEDOUT,
 )
-"""What accept() says of a connection that was lost, or forbidden, before it was accepted: accept(2)
-wants it called again."""
+"""Errors of accept() for a connection that was lost, or forbidden, before it was accepted;
+accept(2) requires calling it again.
+"""
 _LEAVING_SECONDS: Final = 2.0
-"""How long a new connection waits for one that is on its way out; longer than that may drain."""
+"""How long a new connection waits for one that is being closed; draining can take longer."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Listener:
-    """The server: listens from `start` to `stop`; also a context manager of that span.
+    """The server: listens from `start` to `stop`; also a context manager.
 
     Args:
-        checkpoint: where confirmations become durable.
-        host: address to listen on; loopback unless told otherwise (without `tls` and a client CA
-            the protocol has no authentication).
-        port: 0 = any free one (see `address`).
+        checkpoint: makes confirmations durable.
+        host: address to listen on; loopback by default (without `tls` and a client CA the protocol
+            has no authentication).
+        port: 0 for any free one (see `address`).
         order: byte order of every connection.
-        limits: of each connection, and of their number.
-        tls: what encrypts the connections.
-        allow: networks that may connect beside loopback; None = all.
-        applier: what the bundled applier is to the checkpoint: the place is kept for `connect`
-            then, from the first moment; None where there is none.
+        limits: limits of each connection, and of their number.
+        tls: the TLS context.
+        allow: networks that may connect, in addition to loopback; None for all.
+        applier: identifies the bundled applier in the checkpoint: the port's replication is then
+            reserved for `connect` from the start; None without a bundled applier.
 
     Attributes:
-        limits, allow: as above; may be set while it runs, for connections to come.
-        refusals: connections that were refused, or ended for what they did.
+        limits, allow: see above; can be changed while it runs, for new connections.
+        refusals: counts of connections that were refused, or ended because of a violation.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port that are listened on, after `start`."""
+        """Host and port on which it listens, after `start`."""
         assert self._socket is not None
         host, port = self._socket.getsockname()[:2]
         return host, port
@@ -136,7 +137,7 @@ class Listener:
 
     @property
     def silence(self) -> OlrPgError | None:
-        """The warning 4054, where the client that replicates has asked for nothing for long."""
+        """The warning 4054, if the replicating client has sent no request for long."""
         holder = self._claim.holder
         if holder is None or holder.applier is not None:
             return None
@@ -149,7 +150,7 @@ class Listener:
             return len(self._connections)
 
     def start(self) -> None:
-        """Listen, and serve in the background.
+        """Start listening, and serve in the background.
 
         Raises:
             OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
@@ -163,7 +164,9 @@ class Listener:
         )
 
     def stop(self) -> None:
-        """Close every socket, end every session and wait for the threads; may be called again."""
+        """Close every socket, end every session and wait for the threads; can be called
+        repeatedly.
+        """
         with self._lock:
             self._stopping.set()
             self._left.notify_all()
@@ -182,7 +185,9 @@ class Listener:
             self._socket.close()
 
     def connect(self) -> InsideLink:
-        """Return a link from inside this process; the port's guards do not apply to it."""
+        """Return a link within this process; the port's limits and allow-list do not apply to
+        it.
+        """
         session = PortSession(
             self._source, self._checkpoint, self._claim, BUNDLED, PIECE_BYTES, self._applier
         )
@@ -250,7 +255,9 @@ class Listener:
             )
 
     def _make_room(self) -> bool:
-        """Make room for one more connection where there is none; False where none gives way."""
+        """Close a connection if there is no room for one more; return False if none can be
+        closed.
+        """
         limit = self.limits.clients
         if len(self._connections) - len(self._leaving) < limit:
             return True
@@ -272,7 +279,7 @@ class Listener:
         return True
 
     def _serve(self, connection: Connection) -> None:
-        """Serve a connection in its thread, and close its session whatever happens."""
+        """Serve a connection in its thread, and close its session in any case."""
         log = _log.bind(peer=connection.peer)
         reason: dict[str, str] = {}
         try:
@@ -296,9 +303,10 @@ class Listener:
                 self._forget(connection)
 
     def _look_at_silence(self) -> None:
-        """Warn of a client that asks for nothing; end it if another waits for its place too long.
+        """Log a warning about a client that sends no request; end it if another client waits for
+        its place too long.
 
-        A client alone may be silent for as long as it likes: it may be quiet by nature, or work.
+        A single client can be silent without limit: it may have nothing to request, or be applying.
         """
         holder, limit = self._claim.holder, self.limits.silent_seconds
         if holder is None or holder.applier is not None:
@@ -328,11 +336,11 @@ class Listener:
 # --- what is refused: counted, and logged without a flood ---
 
 QUIET_SECONDS: Final = 60.0
-"""How long, after a line, further ones of the same code are only counted."""
+"""Seconds after a log line during which further refusals with the same code are only counted."""
 
 
 class Refusals:
-    """Counts refusals by error code; may be used from any thread.
+    """Counts refusals by error code; thread-safe.
 
     Args:
         message: of the lines in the log.
@@ -348,7 +356,7 @@ class Refusals:
         self._said: dict[str, float] = {}
 
     def add(self, error: OlrPgError, peer: str) -> None:
-        """Count a refusal; log it, unless one of its kind was logged of late."""
+        """Count a refusal; log it, unless one with the same code was logged recently."""
         now = self._clock()
         with self._lock:
             self._counts[error.label] += 1
@@ -367,7 +375,7 @@ class Refusals:
         )
 
     def counts(self) -> dict[str, int]:
-        """Return how many there were, by the code as it is printed."""
+        """Return the counts by error code in its printed form."""
         with self._lock:
             return dict(self._counts)
 
@@ -375,13 +383,14 @@ class Refusals:
 # --- a client that holds the claim to replicate and asks for nothing ---
 
 WARN_SECONDS: Final = 15.0
-"""A client that applies a batch may be silent for a while; it is warned of sooner where its time is
-over sooner."""
+"""Silence after which a client is warned about; a client that applies a batch can be silent for a
+while. The warning is earlier if its time limit is shorter.
+"""
 LOOK_SECONDS: Final = 0.5
 
 
 class Silence:
-    """Tells how long a session has asked for nothing, and logs it once for each silence.
+    """Measures for how long a session has sent no request, and logs each silence once.
 
     Args:
         clock: seconds, as those of `PortSession.asked_at`.
@@ -392,17 +401,17 @@ class Silence:
         self._said: tuple[PortSession, float] | None = None
 
     def seconds(self, session: PortSession) -> float:
-        """Return the seconds since it last asked for something."""
+        """Return the seconds since the session's last request."""
         return 0.0 if session.is_served else self._clock() - session.asked_at
 
     def of(
         self, session: PortSession, saved_scn: int | None, limit: float | None
     ) -> OlrPgError | None:
-        """Return 4054, where it is worth a warning.
+        """Return the warning 4054 if it is due, else None.
 
         Args:
-            saved_scn: where the checkpoint waits.
-            limit: seconds after which another client may take its place, None for never.
+            saved_scn: the checkpoint's SCN, which waits for the client.
+            limit: seconds after which another client can replace it, None for never.
         """
         seconds = self.seconds(session)
         if seconds < (WARN_SECONDS if limit is None else min(WARN_SECONDS, limit / 2)):
@@ -423,7 +432,7 @@ class Silence:
         )
 
     def report(self, session: PortSession, warning: OlrPgError | None) -> None:
-        """Log the warning, unless it was logged since the session last asked."""
+        """Log the warning, unless it was logged since the session's last request."""
         now = session, session.asked_at
         if warning is None or now == self._said:
             return

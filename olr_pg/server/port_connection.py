@@ -1,13 +1,13 @@
-"""One connection of the port: its conversation, and the time that each part of it may take.
+"""A connection of the port: its protocol exchange, and the time limit of each part.
 
-A connection's loop is: receive a chunk into a buffer of its own, feed the protocol, and send what
-it answers, piece by piece. Nothing is fetched from the queue while a piece waits for the
-network, so a client that does not read holds up only itself.
+The connection's loop receives a chunk into its own buffer, passes it to the protocol, and sends the
+answers, piece by piece. Nothing is fetched from the queue while a piece waits for the network, so a
+client that does not read delays only itself.
 
-Time is bounded where nobody has subscribed: TLS, a request that has begun and an answer that is
-not read may take `request_seconds`, silence `idle_seconds`. A request that has begun is bounded
-for the subscribed client too; its silence is not, since applying may take long, and neither is
-its reading.
+Before a client has subscribed, everything has a time limit: `request_seconds` for TLS, for a
+request that has begun, and for an answer that is not read; `idle_seconds` for silence. For the
+subscribed client, only a request that has begun has a limit. Its silence has none, because applying
+can take long, and neither has its reading.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _KEEPALIVE: Final = (
 
 
 class Connection:
-    """A client that is connected; `converse` and `end` belong to its thread.
+    """A connected client; `converse` and `end` belong to its thread.
 
     Args:
-        session: what the client may do.
+        session: the client's session.
         peer: its address, for messages.
         order: byte order of the connection.
-        limits: of time and size.
-        tls: agreed on first, where there is one.
-        told: called with the errors that requests are answered with.
+        limits: limits of time and size.
+        tls: the TLS context, if the port uses TLS.
+        told: called with each error that is sent as an answer.
 
     Attributes:
         requests: whether it has sent a whole request.
@@ -87,8 +87,8 @@ class Connection:
         """Serve the connection to its end.
 
         Raises:
-            OlrPgError: 4001 the client broke the framing (it has been told), 4033 it took too
-                long, 4034 no TLS; what `fail` was told.
+            OlrPgError: 4001 the client violated the framing (the error was sent), 4033 a time
+                limit, 4034 TLS failed; the error passed to `fail`.
             OSError: the connection broke.
         """
         for level, option, value in _KEEPALIVE:
@@ -149,7 +149,7 @@ class Connection:
                 self._begun = self.active
 
     def _patience(self) -> float | None:
-        """Return the seconds that the client has for its next bytes; None for ever."""
+        """Return the seconds that the client has to send its next bytes; None for no limit."""
         if self._begun is not None:
             left = self._begun + self._limits.request_seconds - time.monotonic()
             return max(left, 0.001)
@@ -160,7 +160,7 @@ class Connection:
             self._socket.settimeout(seconds)
 
     def has_gone(self) -> bool:
-        """Tell whether the client has closed its side, or `shut` was called; from any thread."""
+        """Tell whether the client has closed its side, or `shut` was called; thread-safe."""
         events = select.poll()
         try:
             events.register(self._socket, select.POLLRDHUP)
@@ -169,17 +169,19 @@ class Connection:
         return bool(events.poll(0))
 
     def shut(self) -> None:
-        """End the conversation from another thread."""
+        """End the connection from another thread."""
         shut(self._socket)
 
     def fail(self, error: OlrPgError) -> None:
-        """End the conversation from another thread, with an error; again does nothing."""
+        """End the connection from another thread, with an error; later calls have no effect."""
         if self._failure is None:
             self._failure = error
             self.shut()
 
     def end(self) -> None:
-        """Close, but let the client read its last answers: unread input would reset it."""
+        """Close the connection, but let the client read its last answers: unread input would reset
+        the connection.
+        """
         left = _DRAIN_BYTES
         deadline = time.monotonic() + _DRAIN_SECONDS
         try:
@@ -197,14 +199,14 @@ class Connection:
 
 
 def _pieces(parts: Sequence[Buffer]) -> Sequence[Buffer]:
-    """Return what is sent at once: parts are only put together where they are small."""
+    """Return the parts to send at once; small parts are joined."""
     if sum(map(len, parts)) >= _PIECE_BYTES * len(parts):
         return parts
     return (b"".join(parts),)
 
 
 def shut(one: socket.socket) -> None:
-    """Wake whatever waits on a socket."""
+    """Shut a socket down, which wakes every thread that waits on it."""
     try:
         # Not that of `ssl`, which would take the encryption off under a thread that still sends.
         socket.socket.shutdown(one, socket.SHUT_RDWR)

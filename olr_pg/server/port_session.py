@@ -1,4 +1,4 @@
-"""One connection's share of the server: the claim to replicate, its run, the checkpoint."""
+"""A connection's session: its claim to replicate, its run, and its confirmations."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 CLAIM_SECONDS: Final = 1.0
-"""How long a subscription waits for a session that may be ending: the client that comes back at
-once after its connection broke must not find itself in the way."""
+"""How long a subscription waits for a session that may be ending: a client that reconnects after a
+broken connection must not be refused because of its own old session.
+"""
 
 BUNDLED: Final = "bundled applier"
-"""What the session of the bundled applier is called."""
+"""The name of the bundled applier's session."""
 
 
 class ReplicationClaim:
-    """The right to replicate: one session has it at a time.
+    """The right to replicate, which one session holds at a time.
 
     Args:
         patience: seconds that `acquire` waits for the holder to end.
-        is_kept: whether it is the bundled applier's, also while that has no session: nobody else
-            gets it then.
+        is_kept: whether it is reserved for the bundled applier, also while that has no session.
     """
 
     def __init__(self, patience: float = CLAIM_SECONDS, *, is_kept: bool = False) -> None:
@@ -49,10 +49,10 @@ class ReplicationClaim:
         self._wanted_at = float("-inf")
 
     def acquire(self, session: PortSession) -> None:
-        """Give the claim to `session`, which may have it already.
+        """Give the claim to `session`, which may already hold it.
 
         Raises:
-            OlrPgError: 4008, another session has it, or it is kept for one.
+            OlrPgError: 4008, another session holds it, or it is reserved.
         """
         if self._is_kept and session.applier is None:
             raise OlrPgError(Code.PLACE_TAKEN, "the place is kept for it", client=BUNDLED)
@@ -66,42 +66,42 @@ class ReplicationClaim:
             self._holder = session
 
     def release(self, session: PortSession) -> None:
-        """Take the claim back if `session` has it."""
+        """Release the claim if `session` holds it."""
         with self._released:
             if self._holder is session:
                 self._holder = None
                 self._released.notify_all()
 
     def is_wanted(self) -> bool:
-        """Tell whether another session asked for the claim since its holder asked for anything."""
+        """Tell whether another session has requested the claim since its holder's last request."""
         holder = self._holder
         return holder is not None and self._wanted_at > holder.asked_at
 
     @property
     def holder(self) -> PortSession | None:
-        """The session that replicates, or has subscribed to."""
+        """The session that holds the claim."""
         return self._holder
 
 
 class PortSession:
-    """The effect of a connection on the server; the `SessionOperations` of its `ServerProtocol`.
+    """The actions of a connection on the server; the `SessionOperations` of its `ServerProtocol`.
 
-    Life cycle: made with the connection; the claim is taken by TableList and kept until `close`;
-    the run begins with StartSCN and ends with `close`. Used from the connection's thread.
+    Life cycle: it is made with the connection. TableList acquires the claim, which is held until
+    `close`. The run begins with StartSCN and ends with `close`. Used from the connection's thread.
 
     Args:
-        checkpoint: where confirmations become durable.
+        checkpoint: makes confirmations durable.
         claim: shared by all sessions of the server.
         peer: the client's address, for messages.
-        piece_bytes: where what is taken at once ends.
-        applier: what the bundled applier is to the checkpoint, where it is that one's session.
+        piece_bytes: approximate bytes that are taken from the queue at once.
+        applier: identifies the bundled applier in the checkpoint, if this is its session.
 
     Attributes:
-        is_abandoned: tells whether the client has gone, which ends what is being done for it; set
-            by whoever makes the session, asked from its thread and from those that work for it.
-        asked_at: when the client last asked for what replication needs (`time.monotonic`); the
-            status and the saved SCN may be asked for by anybody.
-        is_served: whether it waits for us: its query runs, or logs are looked for.
+        is_abandoned: tells whether the client has disconnected, which cancels its work; set by the
+            session's creator, called from its thread and from those that work for it.
+        asked_at: time of the client's last request for replication (`time.monotonic`); requests for
+            the status and the saved SCN do not count.
+        is_served: whether the client waits for the server: its query runs, or logs are searched.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PortSession:
 
     @property
     def subscribed(self) -> bool:
-        """Tell whether the session has the claim to replicate."""
+        """Tell whether the session holds the claim to replicate."""
         return self._claim.holder is self
 
     @property
@@ -141,14 +141,14 @@ class PortSession:
 
     @property
     def ahead(self) -> OlrPgError | None:
-        """The warning 4050, where its run passes over unconfirmed changes."""
+        """The warning 4050, if its run skips unconfirmed changes."""
         return self._ahead
 
     def resolve(self, sql: str) -> None:
         """Answer TableList.
 
         Raises:
-            OlrPgError: 4008 another client is replicating; else the source's reason.
+            OlrPgError: 4008 another client is replicating; else any error of the source.
         """
         self._claim.acquire(self)
         self._who = self.applier or f"tables {hashlib.sha256(sql.encode()).hexdigest()}"
@@ -164,7 +164,7 @@ class PortSession:
         """Answer StartSCN.
 
         Raises:
-            OlrPgError: the source's reason.
+            OlrPgError: any error of the source.
         """
         saved = self._checkpoint
         resumed = scn == saved.saved
@@ -197,9 +197,9 @@ class PortSession:
         """Answer LastCommitedSCN, `messages` times in a row.
 
         Raises:
-            OlrPgError: 4013 the confirmation cannot be made durable (nothing is confirmed then);
-                4051 it is of what was never sent (likewise); the decoder's failure, once all that
-                was ready before it is delivered.
+            OlrPgError: 4013 the confirmation cannot be made durable (then nothing is confirmed);
+                4051 it includes transactions that were never sent (likewise); the decoder's
+                failure, after everything ready before it is delivered.
         """
         queue = self._running()
         self.asked_at = time.monotonic()
@@ -211,7 +211,7 @@ class PortSession:
         """Answer BackToSCN.
 
         Raises:
-            OlrPgError: the decoder's failure, where nothing is ready before it.
+            OlrPgError: the decoder's failure, if nothing is ready before it.
         """
         queue = self._running()
         self.asked_at = time.monotonic()
@@ -226,7 +226,7 @@ class PortSession:
         return self._checkpoint.saved
 
     def close(self) -> None:
-        """End the session, whose connection has ended; may be called again."""
+        """End the session after its connection has ended; can be called repeatedly."""
         if self._queue is not None:
             self._queue.close()
             self._queue = None
@@ -238,7 +238,7 @@ class PortSession:
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
-        """Count what takes its time as no silence of the client."""
+        """While the context is active, the client's waiting does not count as silence."""
         self.is_served = True
         try:
             yield
@@ -247,13 +247,13 @@ class PortSession:
             self.is_served = False
 
     def _check_sent(self, queue: ReadyQueue, scn: int) -> None:
-        """Check that everything that a confirmation may mean was sent.
+        """Check that everything that a confirmation includes was sent.
 
-        What was sent to an earlier session nobody here may remember, so that a client that has been
-        sent nothing yet may bring any SCN up to the end of the redo.
+        What was sent to an earlier session may be unknown. So a client that has not been sent
+        anything yet can confirm any SCN up to the end of the redo.
 
         Raises:
-            OlrPgError: 4051, it was not.
+            OlrPgError: 4051, it was not sent.
         """
         sent = queue.sent_scn
         if scn <= max(sent or 0, self._brought_scn):
@@ -276,17 +276,17 @@ class PortSession:
         queue.confirm(scn)
 
     def _is_quiet(self, queue: ReadyQueue) -> bool:
-        """Tell whether the decoder's progress is the client's.
+        """Tell whether the decoder's progress counts as the client's.
 
-        With nothing left to confirm it moves the checkpoint, so that a restart does not need the
-        logs of a time without changes. But only for who confirms what there is, not for somebody
-        who subscribed to a table that does not change.
+        If nothing remains to be confirmed, the decoder's progress moves the checkpoint, so that a
+        restart does not need the logs of a time without changes. This applies only to a client that
+        confirms changes, not to one that subscribed to a table that never changes.
         """
         is_known = self._has_confirmed or self._who in (self.applier, self._checkpoint.confirmed_by)
         return is_known and queue.is_empty()
 
     def _save(self, queue: ReadyQueue, scn: int, *, only_up: bool) -> None:
-        """Write the lowest begin SCN of what is not confirmed, once `scn` is."""
+        """Write the lowest begin SCN of what remains unconfirmed after `scn` is confirmed."""
         # the source first: what it has handed over by the time the queue is asked is in the queue
         points = self._source.recovery_points()
         open_scn = self._source.open_scn()

@@ -1,9 +1,8 @@
 """The ready queue: committed transactions between the decoder and the one client.
 
-Theory of operation
--------------------
-A transaction enters in output format, as one run of framed messages, in ascending commit SCN (ties
-in the order of their commit records, which is the order of `put`). It then lives through
+Theory of operation ------------------- A transaction enters in output format, as one run of framed
+messages, in ascending commit SCN (ties in the order of their commit records, which is the order of
+`put`). It then lives through
 
     ready --first message taken--> transmitting --last one taken--> transmitted --confirmed--> gone
 
@@ -19,25 +18,26 @@ order throughout. So every operation works at an end:
   > n, and sets the one being transmitted back to its Begin, whatever its commit SCN.
 
 The lowest begin SCN of what is not confirmed is what a checkpoint needs. It is kept as a sliding
-minimum (each transaction enters and leaves it once), so that a confirmation costs the same however
-many transactions wait.
+minimum (each transaction enters and leaves it once), so the cost of a confirmation does not depend
+on the number of waiting transactions.
 
-The bound: the queue is full when `transactions_max` transactions wait to be transmitted, or when
+The limit: the queue is full when `transactions_max` transactions wait to be transmitted, or when
 *sent* and *ready* together take `bytes_max` bytes (each transaction counts with its messages and
-`TRANSACTION_BYTES` for keeping it), but never while *ready* is empty. `put` waits while it is full.
-Transmitted transactions count in bytes only, and never keep the next one out: a client that
-confirms T only after it has seen a later transaction would wait for the decoder while the decoder
-waits for it. So a client that holds back more than the bound gets one transaction at a time beyond
-it, its largest aside, which is reported (4016, `QueueStatus.held_back`), and neither side ever
-waits for the other.
+`TRANSACTION_BYTES`), but never while *ready* is empty. `put` waits while it is full. Transmitted
+transactions count only in bytes, and never block the next one: otherwise a client that confirms T
+only after it has received a later transaction would wait for the decoder, while the decoder waits
+for the client. So a client whose unconfirmed transactions (without the largest) exceed the limit
+still receives one transaction at a time. This is reported (4016, `QueueStatus.held_back`), and
+there is no deadlock.
 
-Where there are several targets, each with a queue, a client that is slow must not hold the decoder
-up for the others. Then the queue has a *backlog* on disk: what finds the queue full goes behind it
-there, and comes back when *ready* is empty; only a full backlog is a full queue.
+With several targets, each has a queue, and a slow client must not delay the decoder for the others.
+Then the queue has a *backlog* on disk: when the queue is full, further transactions are appended to
+the backlog, and return when *ready* is empty. The queue then counts as full only if the backlog is
+full.
 
-What happened to a table (DDL, a change that cannot be decoded) stands between the transactions, in
-the same order (`queued_events`). `take` ends before such an event; the next one brings it alone.
-*ready* counts as empty while that event waits for the transactions of its commit SCN.
+Events of tables (DDL, a change that cannot be decoded) are between the transactions, in the same
+order (`queued_events`). `take` ends before such an event; the next `take` returns only the event.
+*ready* counts as empty while the event waits for the transactions of its commit SCN.
 
 An object is one run of replication: one client, one StartSCN. Either side ends it (`close`).
 """
@@ -79,22 +79,25 @@ _log = structlog.get_logger(__name__)
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 100 << 20
 _MESSAGES_MIN: Final = 2
-"""Of a transaction: Begin and Commit."""
+"""Minimum messages of a transaction: Begin and Commit."""
 _SIZE_BYTES: Final = 4
 _TOGETHER: Final = 256
-"""Transactions that become one stretch of `LowestBegin`, where they come in smaller ones."""
+"""Number of transactions that become one section of `LowestBegin`, if they arrive in smaller
+runs.
+"""
 _PIECE_BYTES: Final = 1 << 20
-"""Memory that is let go of at once, at least: each time costs a call of the system."""
+"""Minimum memory that is released at once, because each release is a system call."""
 
 
 class ReadyQueue:
-    """The queue of one run: see the module's theory of operation. Any thread may call any method.
+    """The queue of one run; see the module. Thread-safe.
 
     Args:
-        transactions_max: `context.memory.max-tx-msgs`, of those that wait to be transmitted.
-        bytes_max: of everything held.
-        backlog: where what finds the queue full goes; None: nowhere.
-        told: called when something was put; it must not wait.
+        transactions_max: `context.memory.max-tx-msgs`, limit of transactions that wait to be
+            transmitted.
+        bytes_max: limit of bytes of everything held.
+        backlog: stores transactions when the queue is full; None for no backlog.
+        told: called when something was put; must not block.
     """
 
     def __init__(
@@ -145,10 +148,10 @@ class ReadyQueue:
         return False
 
     def offer(self, run: ReadyRun) -> int:
-        """Append committed transactions, up to the first that finds the queue full.
+        """Append committed transactions until the queue is full.
 
         Returns:
-            How many were taken in; none where the queue is closed.
+            The number of appended transactions; 0 if the queue is closed.
 
         Raises:
             OlrPgError: 4015, a commit SCN is lower than that of the one before.
@@ -167,20 +170,20 @@ class ReadyQueue:
             return taken
 
     def await_room(self, run: ReadyRun, timeout: float | None = None) -> bool:
-        """Wait until there is room for the first transaction of a run, or the queue is closed.
+        """Wait until there is space for the first transaction of a run, or the queue is closed.
 
         Args:
-            timeout: seconds; None = for ever.
+            timeout: seconds; None for no limit.
 
         Returns:
-            Whether either is so.
+            Whether one of them is the case.
         """
         size = run.cut(1)[0].cost
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
 
     def put_event(self, event: SchemaEvent) -> None:
-        """Append what happened to a table, in its place in commit order; it does not wait."""
+        """Append an event of a table, at its position in commit order; it does not wait."""
         with self._changed:
             place = self._transmitted_count + self._ready_count + self._spilled
             self._events.put(event, place)
@@ -189,24 +192,26 @@ class ReadyQueue:
             self._told()
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
-        """Wait as `await_room` for an event; everything that commits before it was put already."""
+        """Wait like `await_room`, for an event; everything that commits before it was already
+        put.
+        """
         with self._changed:
             events = self._events
             events.pass_scn(event.commit_scn - 1)
             return self._changed.wait_for(lambda: self._closed or events.has_room(event), timeout)
 
     def pass_scn(self, scn: int) -> None:
-        """Note that everything that commits at this SCN or before was put."""
+        """Record that everything that commits at or before this SCN was put."""
         with self._changed:
             self._events.pass_scn(scn)
 
     def abandon(self, scn: int) -> None:
-        """Note that other redo takes the place of that from this SCN on."""
+        """Record that other redo replaces the redo from this SCN on."""
         with self._changed:
             self._events.abandon(scn)
 
     def _append(self, run: ReadyRun) -> int:
-        """Append them; return how many there was room for."""
+        """Append a run; return how many transactions fitted."""
         backlog = self._backlog
         if backlog is None:
             return self._append_ready(run)
@@ -218,7 +223,7 @@ class ReadyQueue:
         return taken + len(spilled)
 
     def _append_ready(self, run: ReadyRun) -> int:
-        """Append them in memory; return how many there was room for."""
+        """Append a run in memory; return how many transactions fitted."""
         room = max(self._transactions_max - self._ready_count, 0)
         first, _ = run.cut(min(room, len(run)))
         count = first.count_fitting(self._bytes_max - self._held_bytes)
@@ -231,7 +236,7 @@ class ReadyQueue:
         return count
 
     def _hold(self, run: ReadyRun) -> None:
-        """Keep a run behind what is ready; with a small one before it, in one."""
+        """Append a run to what is ready; join it with a small run before it."""
         ready = self._ready
         self._ready_count += len(run)
         self._held_bytes += run.cost
@@ -248,7 +253,9 @@ class ReadyQueue:
         return backlog.has_room(size)
 
     def fail(self, error: OlrPgError) -> None:
-        """Note that decoding cannot go on: what is ready is delivered, then `take` raises this."""
+        """Record that decoding has failed: what is ready is delivered, then `take` raises the
+        error.
+        """
         with self._changed:
             self._failure = error
             self._changed.notify_all()
@@ -257,19 +264,19 @@ class ReadyQueue:
     # the client's side
 
     def take(self, messages: int, *, stop_scn: int = -1, bytes_max: int = ANSWER_BYTES) -> Batch:
-        """Take the next messages, in order, or the event that comes before them.
+        """Take the next messages, in order, or the event before them.
 
         Args:
-            messages: at most so many (at least 1).
-            stop_scn: end where a transaction with a commit SCN up to this ends, because the next
-                request confirms it.
-            bytes_max: at most so many bytes, but always one message.
+            messages: the maximum number (at least 1).
+            stop_scn: end after a transaction with a commit SCN up to this, because the next request
+                confirms it.
+            bytes_max: the maximum bytes, but at least one message.
 
         Returns:
             At least one message, or an event, unless nothing is ready.
 
         Raises:
-            OlrPgError: the decoder's failure, once nothing is ready before it.
+            OlrPgError: the decoder's failure, when nothing is ready before it.
         """
         parts = JoinedMessages()
         count = 0
@@ -302,11 +309,11 @@ class ReadyQueue:
 
     @property
     def sent_scn(self) -> int | None:
-        """The highest commit SCN of which a message was taken; None before the first."""
+        """The highest commit SCN of the taken messages; None before the first."""
         return self._sent_scn
 
     def confirm(self, scn: int) -> int:
-        """Drop all that was transmitted with commit SCN up to `scn`; return how many."""
+        """Drop all transmitted transactions with commit SCN up to `scn`; return their number."""
         with self._changed:
             events = self._events.confirm(scn)
             count = self._sent.count_up_to(scn)
@@ -323,7 +330,7 @@ class ReadyQueue:
             return count + events
 
     def rewind(self, scn: int) -> None:
-        """Answer BackToSCN: see the theory of operation."""
+        """Answer BackToSCN; see the module."""
         with self._changed:
             self._begun = TakenBefore()
             self._events.rewind(scn)
@@ -340,18 +347,20 @@ class ReadyQueue:
             return self._sent.confirms(scn) or self._events.confirms(scn)
 
     def lowest_begin_scn(self, confirming: int = -1) -> int | None:
-        """Return the lowest begin SCN of what is held, less what `confirm(confirming)` would drop.
+        """Return the lowest begin SCN of what is held, without what `confirm(confirming)` would
+        drop.
 
-        None where nothing is left.
+        None if nothing remains.
         """
         with self._changed:
             lowest = self._lowest.lowest(dropping=self._sent.count_up_to(confirming))
             return lower_of(lowest, self._events.lowest_begin_scn(confirming))
 
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
-        """Return the lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
+        """Return the lowest commit SCN of what is held, without what `confirm(confirming)` would
+        drop.
 
-        None where nothing is left; 0 where nothing is left in memory, but in the backlog.
+        None if nothing remains; 0 if only the backlog has transactions.
         """
         with self._changed:
             lowest = self._lowest_transaction(confirming)
@@ -371,14 +380,14 @@ class ReadyQueue:
             return self._is_empty
 
     def close(self) -> None:
-        """End the run: `put` returns False from now on; what is ready can still be taken."""
+        """End the run: `put` returns False from now on; ready transactions can still be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Transactions and bytes past which `put` waits."""
+        """The limits, in transactions and bytes, above which `put` waits."""
         return self._transactions_max, self._bytes_max
 
     @property
@@ -390,7 +399,7 @@ class ReadyQueue:
         """Wait until every transaction put so far is confirmed, or the queue is closed.
 
         Args:
-            timeout: seconds; None = for ever.
+            timeout: seconds; None for no limit.
 
         Returns:
             Whether all are confirmed.
@@ -400,13 +409,13 @@ class ReadyQueue:
             return self._is_empty
 
     def is_calm(self) -> bool:
-        """Tell whether it is so far from full that it will not soon be again."""
+        """Tell whether the queue is far enough from full that it will not soon be full again."""
         with self._changed:
             is_half = 2 * self._held_bytes > self._bytes_max
             return not (self._spilled or is_half or 2 * self._ready_count > self._transactions_max)
 
     def status(self) -> QueueStatus:
-        """Return what the queue holds now."""
+        """Return the current contents of the queue in numbers."""
         with self._changed:
             transmitting = 1 if self._begun.messages else 0
             backlog, spilled = self._backlog, self._spilled
@@ -439,16 +448,18 @@ class ReadyQueue:
 
     @property
     def _transmitted_count(self) -> int:
-        """The number of transactions that were ever taken whole, less those that come again."""
+        """The number of transactions that were taken whole, without those that are sent again after
+        a rewind.
+        """
         return self._sent.confirmed + self._sent.count
 
     @property
     def _has_next(self) -> bool:
-        """Tell whether anything that is ready may be taken."""
+        """Tell whether a ready transaction or event can be taken."""
         return bool(self._ready) and not self._events.is_in_the_way(self._transmitted_count)
 
     def _refill(self) -> bool:
-        """Tell whether anything is ready; what is next in the backlog is fetched for that."""
+        """Tell whether anything is ready; read from the backlog if needed."""
         if not self._ready and self._backlog is not None and self._spilled:
             try:
                 for run in self._backlog.pop():
@@ -466,8 +477,8 @@ class ReadyQueue:
         """Take whole transactions, or messages of the next one.
 
         Args:
-            stop_scn: whole ones are no more than one where it commits at this SCN or before.
-            must: whether it has to be one message at least.
+            stop_scn: if the first transaction commits at or before this SCN, take only that one.
+            must: whether at least one message must be taken.
         """
         head = self._ready[0]
         ahead = self._events.ahead(self._transmitted_count)
@@ -481,7 +492,7 @@ class ReadyQueue:
         return TakenMessages(sent, sent.start, sent.start + sent.size, sent.messages)
 
     def _take_part(self, messages: int, bytes_max: int, *, must: bool) -> TakenMessages:
-        """Take messages of the head of `_ready`; none if the first is too large, but for `must`."""
+        """Take messages of the head of `_ready`; none if the first is too large, unless `must`."""
         head, _ = self._ready[0].cut(1)
         part = next_messages(head, self._begun, messages, bytes_max, must=must)
         taken = self._begun.messages + part.messages
@@ -492,7 +503,9 @@ class ReadyQueue:
         return part
 
     def _transmitted(self, count: int) -> ReadyRun:
-        """Note that the first `count` of the head of `_ready` were taken to their end."""
+        """Record that the first `count` transactions of the head of `_ready` were taken
+        completely.
+        """
         self._begun = TakenBefore()
         sent, rest = self._ready.popleft().cut(count)
         if rest:
@@ -511,12 +524,12 @@ class QueueStatus(NamedTuple):
     Attributes:
         ready: transactions whose first message has not been taken.
         transmitting: 0 or 1.
-        transmitted: waiting for confirmation.
-        held_bytes: of all three, `TRANSACTION_BYTES` for each included.
+        transmitted: transactions that wait for confirmation.
+        held_bytes: bytes of all three, including `TRANSACTION_BYTES` for each.
         full: `put` would wait.
-        held_back: the bound is passed for the sake of a client that does not confirm.
+        held_back: the limit is exceeded because the client does not confirm.
         next_scn: commit SCN of the first transaction that is not transmitted; None without one.
-        spilled, spilled_bytes: those of `ready` that are in the backlog, not in `held_bytes`.
+        spilled, spilled_bytes: those of `ready` in the backlog; not part of `held_bytes`.
         events: events of tables that have not been taken.
     """
 
@@ -536,9 +549,9 @@ class QueueStatus(NamedTuple):
 
 
 class TakenMessages(NamedTuple):
-    """Messages that are taken: bytes `first` to `end` of what the batch of `run` has.
+    """Messages that are taken: bytes `first` to `end` of the messages in the run's batch.
 
-    They are whole transactions, or of one transaction.
+    They are those of whole transactions, or a part of one transaction.
     """
 
     run: ReadyRun
@@ -548,14 +561,14 @@ class TakenMessages(NamedTuple):
 
 
 class TakenBefore(NamedTuple):
-    """The messages that were taken before of the transaction at the head, and their bytes."""
+    """The messages of the head transaction that were already taken, and their bytes."""
 
     messages: int = 0
     size: int = 0
 
 
 def check_commit_order(run: ReadyRun, last: int) -> None:
-    """See that the transactions of a run commit in order, the first at `last` or later.
+    """Check that the transactions of a run are in commit order, the first at `last` or later.
 
     Raises:
         OlrPgError: 4015, a commit SCN is lower than that of the one before.
@@ -577,13 +590,13 @@ def check_commit_order(run: ReadyRun, last: int) -> None:
 def next_messages(
     head: ReadyRun, begun: TakenBefore, messages: int, bytes_max: int, *, must: bool
 ) -> TakenMessages:
-    """Find the next messages of one transaction.
+    """Return the next messages of one transaction.
 
     Args:
-        begun: how far it is taken already.
-        messages: at most so many.
-        bytes_max: at most so many bytes; none where the first message is larger, unless one `must`
-            be.
+        begun: what was already taken of it.
+        messages: the maximum number.
+        bytes_max: the maximum bytes; none are returned if the first message is larger, unless
+            `must`.
     """
     batch, start, end = head.batch, head.start + begun.size, head.start + head.size
     left = head.messages - begun.messages
@@ -606,11 +619,11 @@ def next_messages(
 
 
 class Transmitted:
-    """Transmitted transactions, in commit order; its queue has the lock.
+    """Transmitted transactions, in commit order; the queue holds the lock.
 
     Attributes:
-        count: how many they are.
-        confirmed: how many there were before them, which are confirmed.
+        count: their number.
+        confirmed: the number of confirmed transactions before them.
     """
 
     def __init__(self) -> None:
@@ -624,13 +637,13 @@ class Transmitted:
         return self._runs
 
     def add(self, run: ReadyRun) -> None:
-        """Add the next ones."""
+        """Append a run."""
         self.count += len(run)
         if not appended(self._runs, run):
             self._runs.append(run)
 
     def count_up_to(self, scn: int) -> int:
-        """Count those that commit at `scn` or before."""
+        """Count the transactions that commit at `scn` or before."""
         count = 0
         for run in self._runs:
             found = run.count_up_to(scn)
@@ -644,7 +657,9 @@ class Transmitted:
         return bool(self._runs) and self._runs[0].first_commit_scn <= scn
 
     def first_commit_scn(self, confirming: int) -> int | None:
-        """Return the commit SCN of the first one behind SCN `confirming`; None without one."""
+        """Return the commit SCN of the first transaction after SCN `confirming`; None if there is
+        none.
+        """
         for run in self._runs:
             dropped = run.count_up_to(confirming)
             if dropped < len(run):
@@ -652,7 +667,7 @@ class Transmitted:
         return None
 
     def confirm(self, count: int) -> Iterator[ReadyRun]:
-        """Drop the first `count`, and yield them."""
+        """Remove and yield the first `count`."""
         self.count -= count
         self.confirmed += count
         while count:
@@ -664,7 +679,7 @@ class Transmitted:
             yield gone
 
     def take_back(self, scn: int) -> Iterator[ReadyRun]:
-        """Drop those that commit behind `scn`, and yield them, the last ones first."""
+        """Remove and yield the transactions that commit after `scn`, the last ones first."""
         while self._runs and self._runs[-1].last_commit_scn > scn:
             run = self._runs.pop()
             kept, again = run.cut(run.count_up_to(scn))
@@ -678,11 +693,11 @@ class Transmitted:
 
 
 class _Stretch(NamedTuple):
-    """Transactions number `first` to `end` (exclusive) in the order of their coming.
+    """Transactions number `first` to `end` (exclusive) in the order of arrival.
 
     Attributes:
-        lowest: the lowest begin SCN of all of them.
-        begins: shape (end - first), those of each; None where only `lowest` is known.
+        lowest: their lowest begin SCN.
+        begins: shape (end - first), the begin SCN of each; None if only `lowest` is known.
     """
 
     first: int
@@ -692,9 +707,9 @@ class _Stretch(NamedTuple):
 
 
 class LowestBegin:
-    """A sliding minimum: stretches that a later one undercuts are forgotten.
+    """A sliding minimum of begin SCNs: sections with a higher minimum than a later one are dropped.
 
-    Each stretch comes and goes once, so that asking costs the same however many wait.
+    Each section is added and removed once, so the cost of a query does not depend on their number.
     """
 
     def __init__(self) -> None:
@@ -703,10 +718,10 @@ class LowestBegin:
         self._dropped = 0
 
     def put(self, run: ReadyRun, *, roughly: bool = False) -> None:
-        """Add transactions that came.
+        """Add transactions.
 
         Args:
-            roughly: the lowest of them stands for all until the last is dropped.
+            roughly: keep only their minimum, which counts until the last of them is dropped.
         """
         lowest, stretches = run.lowest_begin_scn, self._stretches
         first, self._put = self._put, self._put + len(run)
@@ -723,13 +738,13 @@ class LowestBegin:
         stretches.append(_Stretch(first, self._put, lowest, begins))
 
     def drop(self, count: int) -> None:
-        """Drop the oldest `count`, which went."""
+        """Remove the oldest `count`."""
         self._dropped += count
         while self._stretches and self._stretches[0].end <= self._dropped:
             self._stretches.popleft()
 
     def lowest(self, dropping: int = 0) -> int | None:
-        """Return the lowest of all but the oldest `dropping`; None where that is nothing."""
+        """Return the minimum of all but the oldest `dropping`; None if none remain."""
         gone = self._dropped + dropping
         found: int | None = None
         for stretch in self._stretches:
@@ -743,7 +758,7 @@ class LowestBegin:
 
 
 def lower_of(one: int | None, other: int | None) -> int | None:
-    """Return the lower of two SCNs, either of which may be missing."""
+    """Return the lower of two SCNs, each of which can be None."""
     return min((scn for scn in (one, other) if scn is not None), default=None)
 
 
@@ -751,13 +766,13 @@ def lower_of(one: int | None, other: int | None) -> int | None:
 
 
 class HeldBack:
-    """Tells whether the bound is passed for the sake of a client, and logs when that changes.
+    """Detects that the limit is exceeded because a client does not confirm, and logs changes.
 
     Args:
-        bytes_max: the bound of the queue.
+        bytes_max: the limit of the queue.
 
     Attributes:
-        now: whether it was so at the last look.
+        now: the result of the last check.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -767,12 +782,13 @@ class HeldBack:
     def look(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], count: int, held_bytes: int
     ) -> None:
-        """Log once when what a client does not confirm passes the bound, and once it is half.
+        """Log once when a client's unconfirmed transactions exceed the limit, and once when they
+        are at half of it.
 
         Args:
             sent, ready: the lists of the queue.
             count: transactions of `sent`.
-            held_bytes: of both.
+            held_bytes: bytes of both.
         """
         if self.now:
             over = bool(sent) and held_bytes > self._bytes_max // 2
@@ -799,9 +815,9 @@ class HeldBack:
     def _is_over(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], held_bytes: int
     ) -> bool:
-        """Tell whether a client has more than the bound, its largest transaction aside.
+        """Tell whether a client's unconfirmed transactions, without the largest, exceed the limit.
 
-        That may be of any size, and is not confirmed before it is applied.
+        The largest can have any size, and is not confirmed before it is applied.
         """
         size = held_bytes - sum(run.cost for run in ready)
         return size > self._bytes_max and (
@@ -813,10 +829,11 @@ class HeldBack:
 
 
 class ConfirmedMessages:
-    """Messages of transactions as they are confirmed, one run after the other.
+    """Messages of transactions in the order of confirmation, one run after the other.
 
-    A batch is kept until its last transaction is confirmed. Where its messages lie in a mapped
-    file, those before are not: many times a log's size would be in memory at once.
+    A batch is kept until its last transaction is confirmed. If its messages are in a mapped file,
+    the pages of confirmed ones are released earlier; otherwise many times a log's size would be in
+    memory.
     """
 
     def __init__(self) -> None:
@@ -825,7 +842,7 @@ class ConfirmedMessages:
         self._end = 0
 
     def add(self, run: ReadyRun) -> None:
-        """Add the next ones."""
+        """Append a run."""
         batch = None if self._batch is None else self._batch()
         if run.batch is not batch or run.start != self._end:
             self._batch, self._first = weakref.ref(run.batch), run.start

@@ -1,17 +1,18 @@
-"""Events of tables in the ready queue: DDL and changes that cannot be decoded, in band.
+"""Events of tables in the ready queue, between the transactions: DDL and changes that cannot be
+decoded.
 
-An event has its place between the transactions: how many were put into the queue before it. It is
-taken when as many are transmitted, whole, and then lives as a transaction does: it waits for its
-confirmation (`confirm`), and comes again after a rewind (`rewind`). Only the bundled applier is
-given events; the queue of an external client gets none.
+The position of an event is the number of transactions that were put into the queue before it. It is
+taken when that many are completely transmitted. Then it behaves like a transaction: it waits for
+its confirmation (`confirm`), and is sent again after a rewind (`rewind`). Only the bundled applier
+receives events; the queue of an external client contains none.
 
-**LOB values that are left out** (`SchemaEvent.lobs`) belong to a transaction of the same commit SCN
-that comes behind them, if it changes anything else. The client that has such an event, and then
-finds nothing more ready, takes it that there is no such transaction. So the event is not given
-before all transactions of its commit SCN are in the queue (`pass_scn`).
+**Missing LOB values** (`SchemaEvent.lobs`) belong to a later transaction with the same commit SCN,
+if that changes anything else. A client that has received such an event and then finds nothing more
+ready concludes that there is no such transaction. So the event is not sent before all transactions
+of its commit SCN are in the queue (`pass_scn`).
 
-**Definitions from before the start** (`SchemaEvent.past`) are nothing that a restart would miss:
-they hold no checkpoint, and a queue that holds nothing else is empty.
+**Definitions from before the start** (`SchemaEvent.past`) are not needed by a restart: they do not
+hold the checkpoint back, and a queue that contains nothing else counts as empty.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 EVENT_BYTES: Final = 4096
-"""What an event of rows takes while it waits for the applier, about."""
+"""Approximate memory of a row event while it waits for the applier."""
 
 
 class _Placed(NamedTuple):
-    """An event, and how many transactions were put into the queue before it."""
+    """An event, with the number of transactions that were put into the queue before it."""
 
     event: SchemaEvent
     place: int
 
 
 class QueuedEvents:
-    """The events of one queue, which has the lock.
+    """The events of one queue, which holds the lock.
 
     Args:
-        rows_max: so many events of rows may wait for their confirmation before the next one has to
-            wait: a table that has stopped may have any number of them.
+        rows_max: maximum number of row events that wait for confirmation before the next one must
+            wait; a stopped table can have any number of them.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -56,43 +57,43 @@ class QueuedEvents:
         return len(self._ready)
 
     def has_room(self, event: SchemaEvent) -> bool:
-        """Tell whether one more event may be put."""
+        """Tell whether another event can be put."""
         return not event.is_of_rows or self._rows < self._rows_max
 
     def put(self, event: SchemaEvent, place: int) -> None:
-        """Add an event behind all others.
+        """Append an event.
 
         Args:
-            place: how many transactions were put before it.
+            place: the number of transactions that were put before it.
         """
         self._ready.append(_Placed(event, place))
         self._rows += event.is_of_rows
 
     def pass_scn(self, scn: int) -> None:
-        """Note that every transaction that commits at this SCN or before was put."""
+        """Record that every transaction that commits at or before this SCN was put."""
         self._passed_scn = max(self._passed_scn, scn)
 
     def abandon(self, scn: int) -> None:
-        """Note that other redo takes the place of that from this SCN on."""
+        """Record that other redo replaces the redo from this SCN on."""
         self._passed_scn = min(self._passed_scn, scn - 1)
 
     def ahead(self, transmitted: int) -> int | None:
-        """Count the transactions in front of the next event; None where no event waits.
+        """Return the number of transactions before the next event; None if no event waits.
 
         Args:
-            transmitted: how many transactions were taken whole.
+            transmitted: the number of transactions that were taken whole.
         """
         return self._ready[0].place - transmitted if self._ready else None
 
     def is_due(self, transmitted: int) -> bool:
-        """Tell whether the next event may be taken now."""
+        """Tell whether the next event can be taken now."""
         if self.ahead(transmitted) != 0:
             return False
         event = self._ready[0].event
         return not event.lobs or event.commit_scn <= self._passed_scn
 
     def is_in_the_way(self, transmitted: int) -> bool:
-        """Tell whether the next event comes before the next transaction, and is not due yet."""
+        """Tell whether the next event precedes the next transaction, and is not due yet."""
         return self.ahead(transmitted) == 0 and not self.is_due(transmitted)
 
     def take(self) -> SchemaEvent:
@@ -102,14 +103,14 @@ class QueuedEvents:
         return placed.event
 
     def confirms(self, scn: int) -> bool:
-        """Tell whether `confirm(scn)` would drop what a restart would miss."""
+        """Tell whether `confirm(scn)` would drop an event that a restart needs."""
         return any(True for _ in self._confirmed(scn))
 
     def confirm(self, scn: int) -> int:
-        """Drop what was taken and is of this commit SCN or before.
+        """Drop the taken events with this commit SCN or a lower one.
 
         Returns:
-            How many of them a restart would have missed.
+            The number of those that a restart would need.
         """
         count = 0
         while self._sent and self._sent[0].event.commit_scn <= scn:
@@ -119,25 +120,25 @@ class QueuedEvents:
         return count
 
     def rewind(self, scn: int) -> None:
-        """Make the events behind this commit SCN ready again."""
+        """Make the events after this commit SCN ready again."""
         while self._sent and self._sent[-1].event.commit_scn > scn:
             self._ready.appendleft(self._sent.pop())
 
     def lowest_begin_scn(self, confirming: int) -> int | None:
-        """Return the lowest begin SCN of what is not confirmed, less what would be; None: nothing.
+        """Return the lowest begin SCN of the unconfirmed events, or None.
 
         Args:
-            confirming: what `confirm` of it would drop does not count.
+            confirming: events that `confirm(confirming)` would drop do not count.
         """
         return min((event.begin_scn for event in self._kept(confirming)), default=None)
 
     def lowest_commit_scn(self, confirming: int) -> int | None:
-        """Return the lowest commit SCN of what is not confirmed, as `lowest_begin_scn`."""
+        """Return the lowest commit SCN of the unconfirmed events, as for `lowest_begin_scn`."""
         return next((event.commit_scn for event in self._kept(confirming)), None)
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether a restart would miss nothing."""
+        """Tell whether there are no events that a restart needs."""
         return next(self._kept(-1), None) is None
 
     def _confirmed(self, scn: int) -> Iterator[SchemaEvent]:

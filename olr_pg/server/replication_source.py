@@ -1,4 +1,4 @@
-"""The source of transactions that the server asks: the replicator implements it."""
+"""The interface of a source of transactions for the server; the replicator implements it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class RecoveryPoint(NamedTuple):
-    """A durable recovery image: what was open when the logs had been read up to some place.
+    """A durable recovery image: the open transactions at a position up to which the logs were read.
 
     Attributes:
         image: its name.
-        commit_scn: everything that is not in the image, nor behind it in the redo, committed at
+        commit_scn: everything that is neither in the image nor after it in the redo committed at
             this SCN or before.
-        read_scn: who starts with it reads no redo below this SCN.
-        whole_scn: transactions that began before it may be in it without their begin.
+        read_scn: a start with the image reads no redo below this SCN.
+        whole_scn: transactions that began before this SCN can be in the image without their begin.
     """
 
     image: str
@@ -27,11 +27,11 @@ class RecoveryPoint(NamedTuple):
     whole_scn: int = 0
 
     def serves(self, start_scn: int, unconfirmed_scn: int | None) -> bool:
-        """Tell whether it may take the place of the redo before it.
+        """Tell whether it can replace the redo before it.
 
         Args:
-            start_scn: the lowest begin SCN of what is not confirmed.
-            unconfirmed_scn: the lowest commit SCN in the queue, None where that is empty.
+            start_scn: the lowest begin SCN of unconfirmed transactions.
+            unconfirmed_scn: the lowest commit SCN in the queue; None if it is empty.
         """
         is_confirmed = unconfirmed_scn is None or unconfirmed_scn > self.commit_scn
         return is_confirmed and self.whole_scn <= start_scn < self.read_scn
@@ -40,63 +40,66 @@ class RecoveryPoint(NamedTuple):
 class ReplicationSource(Protocol):
     """The source of transactions: one subscription and one run of decoding at a time.
 
-    The calls of one session come from one thread, in the order `resolve`…, `start`, `stop`;
-    `open_scn`, `reach_scn`, `recovery_points` and `saved` may be called at any time between `start`
-    and `stop`, and then from that same thread. `resolve` may be called again after it failed.
-    Sessions follow each other: the next `resolve` comes after `stop`.
+    A session calls the methods from one thread, in the order `resolve`…, `start`, `stop`. It can
+    call `open_scn`, `reach_scn`, `recovery_points` and `saved` at any time between `start` and
+    `stop`, from the same thread. `resolve` can be called again after it failed. There is one
+    session at a time: the next `resolve` comes after `stop`.
     """
 
     def resolve(self, sql: str, is_abandoned: Callable[[], bool] | None = None) -> None:
-        """Run a TableList query and subscribe to the tables it names.
+        """Run a TableList query and subscribe to its tables.
 
         Args:
-            is_abandoned: whether nobody waits for the answer any more: the query ends then. May be
-                asked from any thread until the call returns, and as often as wanted.
+            is_abandoned: tells whether the client has gone; the query is then cancelled. It can be
+                called from any thread until this call returns.
 
         Raises:
-            OlrPgError: why it cannot be done; nothing is subscribed then.
+            OlrPgError: if it fails; then there is no subscription.
         """
 
     def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
         """Begin to decode, in the background, every transaction that began at or after `scn`.
 
         Args:
-            image: the recovery image that the checkpoint names for that SCN: what had committed
-                before it is confirmed and need not come again.
-            resumed: whether the checkpoint names that SCN.
+            image: the recovery image in the checkpoint for that SCN; everything that committed
+                before it is confirmed and not needed again.
+            resumed: whether the SCN is the checkpoint's.
 
         Returns:
             A new queue, which the decoder fills with `put` until that returns False, and ends with
             `fail` where it cannot go on.
 
         Raises:
-            OlrPgError: decoding cannot start there; the session may try another SCN.
+            OlrPgError: decoding cannot start there; the session can try another SCN.
         """
 
     def open_scn(self) -> int:
-        """Return the lowest begin SCN of every transaction that the queue has not taken in yet.
+        """Return the lowest begin SCN of all transactions that are not in the queue yet.
 
-        That is the minimum over the transactions open in the decoder, those whose `put` has not
+        It is the minimum of the transactions open in the decoder, those whose `put` has not
         returned, and the SCN from which logs are not decoded yet (all threads). Before anything is
-        decoded: the SCN of `start`. Too low is safe, too high loses transactions.
+        decoded, it is the SCN of `start`. A value that is too low is safe; one that is too high
+        loses transactions.
         """
 
     def reach_scn(self) -> int:
-        """Return the end of the redo seen, 0 before the first: no commit lies behind it."""
+        """Return the end of the redo found so far, 0 before the first; no commit is after it."""
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """Return the durable recovery images, oldest first.
 
-        All that committed up to the `commit_scn` of one of them, and what happened to tables until
-        then, has been taken in by the queue.
+        Everything that committed up to the `commit_scn` of each of them, with the events of tables,
+        is in the queue.
         """
 
     def saved(self, scn: int, image: str | None) -> None:
-        """Note that the checkpoint with that SCN and image is durable: older images can go."""
+        """Record that the checkpoint with that SCN and image is durable; older images can be
+        deleted.
+        """
 
     def stop(self) -> None:
-        """Stop decoding and drop the subscription: the session has ended.
+        """Stop decoding and end the subscription, because the session has ended.
 
-        The queue, if there is one, is closed already. Called once for each `resolve` that did not
-        fail, whether or not `start` followed.
+        The queue, if there is one, is already closed. It is called once for each successful
+        `resolve`, with or without a `start`.
         """

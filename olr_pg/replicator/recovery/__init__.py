@@ -1,1 +1,3 @@
-"""Bounded recovery: images of open transactions, so that a restart need not read days of redo."""
+"""Bounded recovery: images of open transactions, so that a restart does not need to read days of
+redo.
+"""

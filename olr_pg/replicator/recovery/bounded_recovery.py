@@ -1,45 +1,42 @@
-"""Bounded recovery: a transaction that is open for days must not make a restart read days of redo.
+"""Bounded recovery: if a transaction is open for days, a restart must not read days of redo.
 
-How it works
-------------
-Once the oldest open transaction is as old as the limit, in bytes of redo, and as much was read
-since the last image, a run of decoding takes a new one at the end of a log (`recovery_run`): all
-open transactions as the merger has them, whoever they belong to, with the place up to which each
-redo thread was read. The image becomes durable (`recovery_files`) once every thread has been read
-past that place, so that the dictionary is known up to there and nothing in the image is taken back
-any more. The checkpoint names it as soon as everything that had committed before it is confirmed:
-then all that a client still needs is in the image or behind it in the redo. MinStartSCN stays what
-it is, the begin of the oldest unconfirmed transaction.
+How it works ------------ When the oldest open transaction is as old as the limit (in bytes of
+redo), and as much was read since the last image, a run of decoding takes a new image at the end of
+a log (`run_images`). It contains the merger's open transactions for all targets, and the position
+up to which each redo thread was read. The image becomes durable (`image_files`) when every thread
+has been read past that position, because then the dictionary is known up to there and nothing in
+the image can be undone. The checkpoint names the image when everything that committed before it is
+confirmed. Then everything that a client still needs is in the image or after it in the redo.
+MinStartSCN is unchanged: the begin of the oldest unconfirmed transaction.
 
-A start at exactly MinStartSCN loads the image and reads on behind it. Any other start, further back
-or further on, reads the redo from there, as without images. So does a start whose image is missing,
-damaged, or made with other tables: the redo from the transaction's begin on says the same, as long
-as its logs are there.
+A start at exactly MinStartSCN loads the image and continues after it. A start at any other SCN,
+lower or higher, reads the redo from there, as without images. The same happens if the image is
+missing, damaged, or was made with other tables: the redo from the transaction's begin on contains
+the same, as long as its logs exist.
 
-Several targets
----------------
-The images are everyone's. Each is of all transactions and of all tables of the run that took it, so
-it serves any target (`Image.serves`)
+Several targets --------------- All targets share the images. Each contains all transactions and all
+tables of its run. So it can be used for a target (`Need.is_served`) if three conditions are met:
 
-- that has got, or confirmed, what had committed before the image; one that is further on passes
-  over what it has, as it does with redo that it is given again;
-- whose transactions are whole in it: what it lacks began behind the place where the run began;
-- whose tables are among those of the image.
+- The target has received or confirmed everything that committed before the image. A target that is
+  further ahead skips what it has, as with redo that is read again.
+- Its transactions are complete in the image: everything that it lacks began after the start of the
+  run.
+- Its tables are among those of the image.
 
-Each checkpoint names one for its own target. A run that begins, whatever for (a start, a target
-that comes back, one that was left behind at its limit, runs that are joined), begins with the
-newest image that serves all of its targets. Where there is none for all, but some have one, they
-begin in several runs, each with its own (`groups`), and runs are joined only once one image serves
-them together: a transaction that is open for days keeps nobody from it but a target that began
-after that transaction did, with tables that the others do not have.
+Each checkpoint names an image for its own target. A new run (after a start, for a target that
+reconnects or was left behind at its limit, or for joined runs) begins with the newest image that
+can be used for all of its targets. If there is none for all, the targets begin in several runs,
+each with its own image (`groups`). Runs are joined only when one image can be used for all their
+targets. A transaction that is open for days prevents this only for a target that began after that
+transaction, with tables that the others do not have.
 
-A run decodes the tables of every connected target, and those of the image that it began with: so
-that its images serve the others, too.
+A run decodes the tables of every connected target, and those of the image that it began with, so
+that its images can be used for other targets, too.
 
-Order of things: the data are durable, then the manifest, then the checkpoint that names it; only
-then are the files removed that no target's checkpoint names and no running session may yet name. A
-kill in between leaves files that nobody asks for; the next checkpoint removes them. A target that
-is not connected keeps the image that its checkpoint names.
+Order of writes: first the data become durable, then the manifest, then the checkpoint that names
+it. Only then are files deleted that no target's checkpoint names and no running session can still
+name. A kill in between leaves unused files, which the next checkpoint deletes. The image in the
+checkpoint of a disconnected target is kept.
 """
 
 from __future__ import annotations
@@ -74,11 +71,11 @@ _log = structlog.get_logger(__name__)
 
 
 class Need(NamedTuple):
-    """The redo that a target lacks.
+    """The transactions that a target lacks.
 
     Attributes:
-        open_scn: all of it began at this SCN or later.
-        passed_scn: and committed behind this one.
+        open_scn: all of them began at this SCN or later.
+        passed_scn: all of them committed after this SCN.
         objects: OBJ# of its tables.
     """
 
@@ -87,7 +84,7 @@ class Need(NamedTuple):
     objects: frozenset[int]
 
     def is_served(self, image: Image) -> bool:
-        """Tell whether all of it is in an image, or behind it in the redo."""
+        """Tell whether all of them are in an image, or after it in the redo."""
         return (
             image.whole_scn <= self.open_scn
             and self.objects.issubset(image.objects)
@@ -103,27 +100,27 @@ class NamedImage(NamedTuple):
 
     @property
     def point(self) -> RecoveryPoint:
-        """Return the image as sessions know it."""
+        """Return the image in the form for sessions."""
         return RecoveryPoint(
             self.name, self.image.commit_scn, self.image.read_scn, self.image.whole_scn
         )
 
 
 class BoundedRecovery:
-    """The recovery images of one source; all methods may be called from any thread.
+    """The recovery images of one source; thread-safe.
 
     Args:
-        directory: of the files; made when first needed.
-        source: what the SCNs belong to.
-        limit_bytes: redo that a restart may have to read again for the sake of open transactions,
-            about: an image is taken at the end of a log.
-        storage: where the bytes of open transactions wait.
-        disk_max: bytes of files together with what waits in `storage`; None = what the disk has.
+        directory: of the files; created when first needed.
+        source: identifies the database of the SCNs.
+        limit_bytes: approximate maximum redo that a restart reads again because of open
+            transactions; an image is taken at the end of a log.
+        storage: stores the bytes of open transactions.
+        disk_max: maximum bytes of files together with `storage`; None for no limit.
         named: by target, the image that its checkpoint names.
 
     Attributes:
-        directory, source, limit_bytes, storage: as given.
-        files: held while files are written, read or removed.
+        directory, source, limit_bytes, storage: see above.
+        files: a lock for writing, reading and deleting files.
 
     Raises:
         OlrPgError: 4035, an image is of a newer version.
@@ -166,14 +163,14 @@ class BoundedRecovery:
     # --- for sessions ---
 
     def enter(self, target: str, name: str | None, need: Need) -> RecoveryPoint | None:
-        """Begin the session of a target.
+        """Begin a target's session.
 
         Args:
-            name: of the image that its checkpoint has for the SCN that it begins at.
-            need: with the SCN that it begins at; its tables in their order.
+            name: of the image in its checkpoint for the SCN at which it begins.
+            need: with its start SCN, and its tables in order.
 
         Returns:
-            The image; None where there is none, or it cannot be used.
+            The image; None if there is none or it cannot be used.
         """
         with self._lock:
             self._waiting[target] = []
@@ -193,20 +190,20 @@ class BoundedRecovery:
         return NamedImage(name, image).point
 
     def leave(self, target: str) -> None:
-        """End the session: the target needs what its checkpoint names, nothing else."""
+        """End a target's session; then only the image in its checkpoint is kept for it."""
         with self._lock:
             self._waiting.pop(target, None)
             self._has_waste = True
         self.clean()
 
     def points(self, target: str) -> Sequence[RecoveryPoint]:
-        """List the durable images that the target's checkpoint may name, oldest first."""
+        """Return the durable images that the target's checkpoint can name, oldest first."""
         with self._lock:
             found = [(name, self._images[name]) for name in self._waiting.get(target, ())]
         return [NamedImage(*one).point for one in found]
 
     def saved(self, target: str, scn: int, name: str | None) -> None:
-        """Note that the target's checkpoint with that SCN and image is durable."""
+        """Record that the target's checkpoint with that SCN and image is durable."""
         with self._lock:
             if name is None:
                 self._named.pop(target, None)
@@ -220,11 +217,11 @@ class BoundedRecovery:
     # --- for runs ---
 
     def find(self, needs: Sequence[Need], *, of_others: bool = True) -> NamedImage | None:
-        """Find the newest image that serves everyone, and saves the reading of redo.
+        """Return the newest image that can be used for all needs and saves reading redo.
 
         Args:
             needs: of the targets of a run.
-            of_others: whether it may be of more tables than theirs.
+            of_others: whether it can contain more tables than theirs.
         """
         lowest = min(need.open_scn for need in needs)
         wanted = frozenset[int]().union(*(need.objects for need in needs))
@@ -239,10 +236,10 @@ class BoundedRecovery:
         return max(fitting, key=lambda one: one.image.read_scn, default=None)
 
     def groups(self, needs: Sequence[Need]) -> list[list[int]]:
-        """Group the targets that are to begin together.
+        """Group the targets that begin together.
 
         Returns:
-            The numbers of their needs, in groups; the first of those that begin furthest back.
+            The indexes of their needs, in groups; the group with the lowest start comes first.
         """
         rest = list(range(len(needs)))
         if self.find(needs) is not None:
@@ -258,7 +255,7 @@ class BoundedRecovery:
         return [group for group in groups if group]
 
     def refuse(self, name: str, reason: OlrPgError) -> None:
-        """Give up an image that cannot be used, now or later."""
+        """Stop using an image that is unusable."""
         _warn(reason)
         with self._lock:
             self._refused.add(name)
@@ -268,17 +265,17 @@ class BoundedRecovery:
                     names.remove(name)
 
     def attach(self, writer: PartWriter) -> None:
-        """Note that a run begins to write."""
+        """Record that a run begins to write images."""
         with self.files:
             self._writers.append(writer)
 
     def detach(self, writer: PartWriter) -> None:
-        """Note that the run has ended."""
+        """Record that a run has ended."""
         with self.files:
             self._writers.remove(writer)
 
     def publish(self, name: str, image: Image, targets: Iterable[str]) -> None:
-        """Note an image that is durable, or was read: checkpoints of targets may name it now."""
+        """Record a durable image; the targets' checkpoints can name it now."""
         with self._lock:
             self._images[name] = image
             for target in targets:
@@ -289,7 +286,7 @@ class BoundedRecovery:
             self._is_paused = False
 
     def has_room(self, fresh: int) -> bool:
-        """Tell whether so many bytes more may be written; `pause` where not."""
+        """Tell whether this many more bytes can be written; call `pause` if not."""
         used = files_bytes(self.directory) + self.storage.waiting_bytes
         if self._disk_max is None or used + fresh <= self._disk_max:
             return True
@@ -305,7 +302,7 @@ class BoundedRecovery:
         return False
 
     def pause(self, reason: OlrPgError) -> None:
-        """Go on without a new image: a restart takes longer, nothing is lost."""
+        """Skip new images for now: a restart takes longer, but nothing is lost."""
         if not self._is_paused:
             self._is_paused = True
             _log.warning(
@@ -315,7 +312,7 @@ class BoundedRecovery:
             )
 
     def clean(self) -> None:
-        """Remove the files that no start can ask for any more."""
+        """Delete the files that no start can use any more."""
         with self.files:
             with self._lock:
                 has_waste, self._has_waste = self._has_waste, False

@@ -1,15 +1,15 @@
-"""The files of bounded recovery: what open transactions had changed up to a place in the redo.
+"""The files of bounded recovery: the changes of open transactions up to a position in the redo.
 
-An *image* is all transactions that were open when every redo thread had been read to the end of
-some log. It is a manifest, ``image-*.json``, that refers to parts of data files, ``image-*.redo``:
-each part is one batch of events as the assembler keeps it (`redo.batch`), its four arrays one
-behind the other. An image writes only what no earlier one has written, into one data file of its
-own; so a transaction that stays open for days is not written again with each image. Data files of
-which most is not needed any more are left behind by writing everything again.
+An *image* contains all transactions that were open when every redo thread had been read to the end
+of some log. It is a manifest, ``image-*.json``, that refers to parts of data files,
+``image-*.redo``. Each part is one batch of events from the assembler (`redo.batch`), with its four
+arrays one after the other. An image writes only events that no earlier image has written, to one
+new data file. So a transaction that is open for days is not written again with each image. When
+most of the data files is no longer needed, everything needed is written to a new file.
 
-A manifest names its version, the layout of the arrays and a CRC of itself and of every part. The
-files are synced, data first, and the manifest is renamed into its place; so one that is there is
-whole, unless something damaged it afterwards, and then it is refused.
+A manifest contains its version, the layout of the arrays, and a CRC of itself and of every part.
+The files are synced, data first, and the manifest is renamed to its final name. So an existing
+manifest is complete, unless it was damaged later; then it is refused.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ VERSION: Final = 3
 """The version that is written and read."""
 
 LAYOUT: Final = zlib.crc32(repr([dtype.descr for dtype in (EVENT, PIECE, ENTRY)]).encode())
-"""Of the arrays in data files: those of a release with other ones cannot be read."""
+"""Digest of the arrays' layout; data files of a release with another layout cannot be read."""
 
 _PREFIX: Final = "image-"
 _COMPACT_SHARE: Final = 2
-"""Everything is written again once the files hold so many times what is needed of them."""
+"""Everything is rewritten when the files contain this many times the needed bytes."""
 
 _U64 = Annotated[int, Field(ge=0, lt=1 << 64)]
 
@@ -61,7 +61,7 @@ class _Model(BaseModel):
 
 
 class Part(_Model):
-    """A batch of events in a data file: how long its arrays are, and where they begin."""
+    """A batch of events in a data file: the lengths of its arrays, and its offset."""
 
     file: str
     offset: int
@@ -80,7 +80,7 @@ class Part(_Model):
 
 
 class Mark(_Model):
-    """A redo thread that was read to the end of a log, which ends at `scn`."""
+    """The end of a log up to which a redo thread was read, with its SCN."""
 
     thread: int
     resetlogs_id: int
@@ -111,16 +111,16 @@ class Image(_Model):
     """A manifest.
 
     Attributes:
-        source: what the SCNs belong to.
-        marks: of every redo thread of which something was read.
-        watermarks: (redo thread, SCN) of those that count, as of the merger.
-        commit_scn: everything that had committed by then did so at this SCN or before.
-        tables: identity of each table of the row plan, which events name by its number.
-        transactions: the open ones.
-        unowned: LOB pages that name no transaction.
-        whole_scn: transactions that began before it are in it from there on only.
-        objects: OBJ# of the tables that it is of, in their order in the row plan.
-        begun: redo threads, and up to which block the log behind their mark was read.
+        source: identifies the database of the SCNs.
+        marks: of every redo thread that was read.
+        watermarks: (redo thread, SCN) of the merger's threads.
+        commit_scn: all earlier commits are at or below this SCN.
+        tables: identity of each table of the row plan; events refer to tables by number.
+        transactions: the open transactions.
+        unowned: LOB pages without a transaction.
+        whole_scn: transactions that began before this SCN are incomplete in the image.
+        objects: OBJ# of its tables, in their order in the row plan.
+        begun: redo threads, with the block up to which the log after their mark was read.
     """
 
     format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
@@ -147,12 +147,12 @@ class Image(_Model):
 
     @property
     def read_scn(self) -> int:
-        """The SCN below which no redo has to be read again."""
+        """The SCN below which no redo must be read again."""
         return min(mark.scn for mark in self.marks)
 
     @property
     def settled_scn(self) -> int:
-        """The SCN from which on all redo is behind the image, in every thread."""
+        """The SCN from which on all redo, in every thread, is after the image."""
         return max(mark.scn for mark in self.marks)
 
 
@@ -164,17 +164,17 @@ class _File(BaseModel):
 
 
 class _Written(NamedTuple):
-    """A batch that is in a file; kept, so that it stays the same object."""
+    """A batch that is in a file; it is kept so that it stays the same object."""
 
     batch: Kept
     part: Part
 
 
 class PartWriter:
-    """Writes the batches of one image that are not in a file yet.
+    """Writes the batches of an image that are not in a file yet.
 
     Args:
-        directory: where; made when first needed.
+        directory: of the files; created when first needed.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -182,21 +182,21 @@ class PartWriter:
         self._written: dict[int, _Written] = {}
 
     def forget(self) -> None:
-        """Write everything again: what was written is not to be relied on."""
+        """Write everything again, because earlier files cannot be relied on."""
         self._written = {}
 
     def forget_others(self, files: Collection[str]) -> None:
-        """Forget what is in other data files than these: they are gone."""
+        """Forget batches in data files other than these, which were deleted."""
         self._written = {
             key: written for key, written in self._written.items() if written.part.file in files
         }
 
     def new_bytes(self, batches: Iterable[Kept]) -> int:
-        """Count the bytes that `write` would write of these."""
+        """Return how many bytes `write` would write for these batches."""
         return sum(kept_bytes(batch) for batch in batches if id(batch) not in self._written)
 
     def is_mostly_waste(self, batches: Sequence[Kept]) -> bool:
-        """Tell whether most bytes of the files that these batches are in are of others."""
+        """Tell whether most bytes in the files of these batches belong to other batches."""
         parts = [
             found.part for batch in batches if (found := self._written.get(id(batch))) is not None
         ]
@@ -206,13 +206,13 @@ class PartWriter:
         return there > _COMPACT_SHARE * needed
 
     def write(self, name: str, batches: Sequence[Kept]) -> list[Part]:
-        """Make batches durable.
+        """Write batches durably.
 
         Args:
-            name: of the data file, should one be needed.
+            name: of the data file, if one is needed.
 
         Returns:
-            The part of each; what is not among them is forgotten.
+            The part of each; all other batches are forgotten.
 
         Raises:
             OSError: it cannot be written.
@@ -240,12 +240,12 @@ class PartWriter:
         return [kept[id(one)].part for one in batches]
 
     def loaded(self, batch: ChangeBatch, part: Part) -> None:
-        """Note that a batch came out of a file."""
+        """Record that a batch was read from a file."""
         self._written[id(batch)] = _Written(batch, part)
 
 
 def write_image(path: Path, image: Image) -> None:
-    """Make a manifest durable; its parts are.
+    """Write a manifest durably, after its parts.
 
     Raises:
         OSError: it cannot be written.
@@ -291,10 +291,10 @@ def read_image(path: Path, source: str) -> Image:
 
 
 def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
-    """Read a batch out of its data file.
+    """Read a batch from its data file.
 
     Args:
-        allocate: gives the room for its bytes.
+        allocate: returns a buffer for its bytes.
 
     Raises:
         OlrPgError: 2071, the file is missing or damaged.
@@ -329,10 +329,10 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
 
 
 def new_stem(directory: Path) -> str:
-    """Choose what the names of the next image's files begin with; never that of any image before.
+    """Return the prefix of the names of the next image's files; it is never reused.
 
-    A checkpoint may name an image that is gone: its name must not be another's later. So there is
-    a random part behind the number, by which people see the order.
+    A checkpoint can name a deleted image, so the name must not be reused. It contains a number,
+    which shows people the order, and a random part.
     """
     stems = [path.stem.removeprefix(_PREFIX) for path in directory.glob(f"{_PREFIX}*")]
     numbers = [int(part) for part in (stem.partition("-")[0] for stem in stems) if part.isdecimal()]
@@ -340,25 +340,25 @@ def new_stem(directory: Path) -> str:
 
 
 def image_name(stem: str) -> str:
-    """Name a manifest."""
+    """Return the name of a manifest."""
     return f"{stem}.json"
 
 
 def data_name(stem: str) -> str:
-    """Name an image's data file."""
+    """Return the name of an image's data file."""
     return f"{stem}.redo"
 
 
 def files_bytes(directory: Path) -> int:
-    """Bytes of all files in a directory that may be missing."""
+    """Return the bytes of all files in a directory, which can be missing."""
     return sum(path.stat().st_size for path in directory.glob(f"{_PREFIX}*"))
 
 
 def remove_others(directory: Path, needed: Iterable[str]) -> None:
-    """Remove the images of a directory except some files.
+    """Delete the images in a directory, except some files.
 
     Raises:
-        OSError: one cannot be removed.
+        OSError: one cannot be deleted.
     """
     keep = set(needed)
     for path in directory.glob(f"{_PREFIX}*"):

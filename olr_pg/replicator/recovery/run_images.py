@@ -1,4 +1,4 @@
-"""The recovery images that one run of decoding begins with and takes; see `recovery`."""
+"""The recovery images that one run of decoding begins with and takes; see `bounded_recovery`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 
 def marks_of(image: Image) -> dict[int, Reached]:
-    """Return how far an image reaches in each redo thread."""
+    """Return the position of an image in each redo thread."""
     begun = dict(image.begun)
     return {
         mark.thread: Reached(
@@ -67,7 +67,7 @@ class _Taken(NamedTuple):
     """An image that is not durable yet.
 
     Attributes:
-        settled_scn: it is to be once every thread was read up to here.
+        settled_scn: it can be made durable when every thread was read up to this SCN.
     """
 
     marks: Mapping[int, Reached]
@@ -78,11 +78,11 @@ class _Taken(NamedTuple):
 
 
 class RecoveryRun:
-    """The images of one run; used by the run's thread only, from `restore` to `end`.
+    """The images of one run; used only by the run's thread, from `restore` to `end`.
 
     Args:
-        scn: that the run begins at: of transactions that began before, it reads the rest only.
-        targets: names those that the run feeds.
+        scn: the start SCN of the run; transactions that began before it are incomplete.
+        targets: returns the names of the targets that the run feeds.
     """
 
     def __init__(
@@ -101,17 +101,17 @@ class RecoveryRun:
         self._is_orphaned = False
 
     def end(self) -> None:
-        """End with the run."""
+        """End the use of images when the run ends."""
         self._recovery.detach(self._writer)
 
     def restore(self, found: NamedImage, subscription: Subscription) -> Restored | None:
         """Begin with an image.
 
         Args:
-            subscription: what is decoded.
+            subscription: the subscription to decode.
 
         Returns:
-            What it holds; None where it cannot be used.
+            Its state; None if it cannot be used.
         """
         image = found.image
         try:
@@ -132,15 +132,16 @@ class RecoveryRun:
         return restored
 
     def refuse(self, found: NamedImage, reason: OlrPgError) -> None:
-        """Refuse an image that does not fit what is there."""
+        """Refuse an image that does not match the logs."""
         self._recovery.refuse(found.name, reason)
         self._writer.forget()
         self._marks = {}
 
     def logs_read(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
-        """Note that logs of a redo thread were merged and what they finished was delivered.
+        """Record that logs of a redo thread were merged, and that their finished transactions were
+        delivered.
 
-        Of one that grows, which comes by itself, as much as is known of it; no image is taken then.
+        A growing log is passed alone, and its known part counts; no image is taken then.
         """
         log, size = logs[-1], sum(one.used_bytes for one in logs)
         end = log.next_scn if log.end_scn is None else log.end_scn
@@ -165,11 +166,11 @@ class RecoveryRun:
         self.settle(merger)
 
     def abandoned(self) -> None:
-        """Note that what a RESETLOGS has orphaned was dropped."""
+        """Record that redo that a RESETLOGS has orphaned was dropped."""
         self._taken, self._is_orphaned = None, False
 
     def settle(self, merger: Merger) -> None:
-        """Make the taken image durable if it stands for good."""
+        """Make the taken image durable, if nothing in it can be undone any more."""
         taken = self._taken
         if merger.rewinds != self._rewinds:
             # Splits were decoded again with another dictionary.
@@ -229,7 +230,7 @@ class RecoveryRun:
         )
 
     def _image(self, taken: _Taken, parts: Sequence[Part]) -> Image:
-        """Make the manifest; the parts are those of the state's batches, in their order."""
+        """Return the manifest; the parts are those of the state's batches, in order."""
         state, rest = taken.state, iter(parts)
         opened = [
             Opened(
@@ -283,7 +284,7 @@ class RecoveryRun:
 
 
 class _Loaded:
-    """Batches out of files, which wait in memory only as far as they may."""
+    """Batches read from files; they are kept in memory up to its limit."""
 
     def __init__(self, recovery: BoundedRecovery, writer: PartWriter) -> None:
         self._directory = recovery.directory
@@ -310,9 +311,10 @@ class _Loaded:
 
 
 def table_identities(subscription: Subscription) -> list[str]:
-    """Tell each table of the row plan from any other, and one version from another.
+    """Return an identity for each table of the row plan, different for each table and each version.
 
-    Its object key, the SCN from which on the definition is in force, a digest of the definition.
+    It consists of the object key, the SCN from which the definition is valid, and a digest of the
+    definition.
     """
     plan = subscription.row_plan
     since = dict(zip(plan.object_table.tolist(), plan.object_since.tolist(), strict=True))
@@ -323,7 +325,7 @@ def table_identities(subscription: Subscription) -> list[str]:
 
 
 def delivered_objects(subscription: Subscription) -> list[int]:
-    """Return the object keys of the tables that clients get, in their order."""
+    """Return the object keys of the tables that clients receive, in order."""
     delivered = subscription.row_plan.delivered
     numbered = enumerate(subscription.tables)
     wanted = [t.object_key for number, t in numbered if not delivered.size or delivered[number]]
@@ -331,10 +333,10 @@ def delivered_objects(subscription: Subscription) -> list[int]:
 
 
 def check_table_numbers(image: Image, subscription: Subscription) -> None:
-    """Check that tables have the numbers by which events name them, but for later versions.
+    """Check that tables have the same numbers as in the image's events, except later versions.
 
     Raises:
-        OlrPgError: 2073, they are not.
+        OlrPgError: 2073, they have not.
     """
     now = table_identities(subscription)
     end = max(mark.scn for mark in image.marks)
