@@ -5,9 +5,9 @@ TableList, 4 protocol and server, 5 PostgreSQL and the applier, 6 Spark and Java
 source, 8 simulator, benchmarks, monitoring and control, 9 the appliance itself. A code never
 changes its meaning and is never used again.
 
-An error says what went wrong (the message), where (`where`, an ordered mapping such as
-``thread``, ``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do
-(`action`, from the catalogue unless the place that raises knows better).
+An error contains what failed (the message), where (`where`, an ordered mapping such as ``thread``,
+``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do (`action`, from
+the catalogue unless the place that raises knows better).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 _EXIT_CODES: Final = {9: 70}
-"""Of the areas whose exit code is not one more than their number."""
+"""The exit codes of areas whose exit code is not their number plus one."""
 
 
 class _Entry(NamedTuple):
-    """What `Code` is made of."""
+    """The data from which `Code` is made."""
 
     number: int
     title: str
@@ -34,14 +34,14 @@ class _Entry(NamedTuple):
 
 
 class Code(IntEnum):
-    """The error catalogue: a member is the number that is printed, with what the reader needs.
+    """The error catalogue: a member is the printed number, with the texts for the reader.
 
-    The thousand tells the area and the exit code. A number is never used again for another meaning.
-    Members are in the order of their numbers.
+    The thousand determines the area and the exit code. A number is never used again for another
+    meaning. Members are in the order of their numbers.
 
     Attributes:
-        title: what went wrong, without the particulars.
-        action: what the reader should do about it.
+        title: what failed, without details.
+        action: what the reader should do.
         exit_code: of the command that ends with this error (1 to 125).
     """
 
@@ -53,7 +53,7 @@ class Code(IntEnum):
     def __new__(
         cls, number: int, title: str = "", action: str = "", exit_code: int | None = None
     ) -> Self:
-        """Make a member; without an exit code of its own it has that of its area."""
+        """Make a member; without its own exit code it has that of its area."""
         member = int.__new__(cls, number)
         member._value_ = number
         member.title, member.action = title, action
@@ -2100,12 +2100,12 @@ Place = str | int
 
 
 class OlrPgError(Exception):
-    """A failure from the catalogue.
+    """Raised for a failure from the catalogue.
 
     Args:
-        detail: the particulars, one sentence without a final full stop.
-        action: overrides the catalogue's advice where the raiser knows better.
-        where: the place, as keyword arguments in the order to print them.
+        detail: the details, one sentence without a final full stop.
+        action: replaces the catalogue's action, if the caller knows better.
+        where: the location, as keyword arguments in printing order.
 
     Raises:
         ValueError: `code` is not in the catalogue (a bug of the caller).
@@ -2124,7 +2124,7 @@ class OlrPgError(Exception):
 
     @property
     def label(self) -> str:
-        """The code as it is printed: ``OLR-02005``."""
+        """The code in its printed form: ``OLR-02005``."""
         return f"OLR-{self.code:05d}"
 
     def __str__(self) -> str:
@@ -2137,7 +2137,9 @@ class OlrPgError(Exception):
 
 
 def format_place(where: Mapping[str, Place]) -> str:
-    """Tell where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
+    """Return the location of an error as text: ``thread 1, sequence 19``; empty without a
+    location.
+    """
     return ", ".join(f"{key} {value}" for key, value in where.items())
 
 
@@ -2149,12 +2151,12 @@ _NOISE: Final = re.compile(r"\[(?:[Ee]rrno -?\d+|(?:SSL|X509|PEM)(?:: \w+)?)\] |
 
 
 def without_noise(text: str) -> str:
-    """Return the words of a library without the number of an error, or a place in its source."""
+    """Return a library's message without error numbers and source locations."""
     return _NOISE.sub("", text)
 
 
 def plain_reason(error: BaseException) -> str:
-    """Say what an exception of a library or of Python says, without classes and numbers."""
+    """Return the message of an exception of a library or of Python, without classes and numbers."""
     if isinstance(error, OSError) and error.strerror:
         said = without_noise(error.strerror)
         return f"{error.filename}: {said}" if error.filename else said
@@ -2165,12 +2167,14 @@ def plain_reason(error: BaseException) -> str:
 
 
 def system_reason(error: BaseException) -> str:
-    """Say what the system says of a file or connection that the error's place names already."""
+    """Return the system's message about a file or connection that the error's location already
+    names.
+    """
     said = error.strerror if isinstance(error, OSError) else None
     return without_noise(said) if said else plain_reason(error)
 
 
 def located(error: OlrPgError, **place: str | int) -> OlrPgError:
-    """Return `error` with `place` before the place that it has already."""
+    """Return `error` with `place` before its existing location."""
     where = place | error.where
     return OlrPgError(error.code, error.detail, action=error.action, **where)

@@ -1,4 +1,4 @@
-"""Compiling all kernels before anything needs them."""
+"""Compiles all kernels before they are needed."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PART_BYTES: Final = 700
-"""So small that transactions of generated logs wait on disk, and are finished in parts."""
+"""So small that transactions of the generated logs are spilled to disk and finished in parts."""
 
 _SPLIT_BYTES: Final = 4096
-"""So few that transactions of generated logs end in another split than they began."""
+"""So small that transactions of the generated logs end in another split than they began."""
 
 _NEW_YEAR: Final = bytes((120, 126, 1, 1, 1, 1, 1, 0, 0, 0, 1))
 
 
 def compile_kernels() -> None:
-    """Compile the kernels, or load them where they are on disk already."""
+    """Compile the kernels, or load them if they are already on disk."""
     warm_decoder()
     for name in RARE_LOGS:
         with generated_logs(name) as folder:
@@ -55,19 +55,23 @@ def compile_kernels() -> None:
 
 
 def export_kernels(path: Path) -> int:
-    """Compile the kernels and write them to a pack; return how many. Errors as of `write_pack`."""
+    """Compile the kernels and write them to a pack; return their number. Errors as for
+    `write_pack`.
+    """
     compile_kernels()
     return write_pack(path)
 
 
 def import_kernels(path: Path) -> int:
-    """Take the kernels from a pack instead of compiling them. As `read_pack`."""
+    """Load the kernels from a pack instead of compiling them; errors as for `read_pack`."""
     # It finds the kernels of imported modules: this module imports all that have some.
     return read_pack(path)
 
 
 def _decode_in_every_form(folder: Path) -> None:
-    """Decode logs to messages by way of files, to JSON Lines and Parquet; count their vectors."""
+    """Decode logs to messages through files, and to JSON Lines and Parquet; count their change
+    vectors.
+    """
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     logs = [str(folder / "logs")]
     storage, sessions = SpillFiles(folder / "spill", 0, part_bytes=_PART_BYTES), SessionDirectory()
@@ -90,6 +94,6 @@ def _decode_in_every_form(folder: Path) -> None:
 
 
 def _convert_nanoseconds() -> None:
-    """Write a time as Parquet has it whose fraction is finer than its own times are."""
+    """Convert a Parquet time with a finer fraction than Python's times."""
     column = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
     arrow_converter(column, arrow_type(column), Database("W"))(column_of([_NEW_YEAR]))

@@ -1,4 +1,4 @@
-"""Work that is done ahead by an executor, its results taken in order and bounded in number."""
+"""Runs work ahead by an executor, with limited pending items; results are taken in order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def in_order(
     window: int | Callable[[], int],
     give_up: Callable[[T, Future[R]], object] = lambda _, future: future.cancel(),
 ) -> Generator[tuple[T, R], None, None]:
-    """Yield each item with the result of its work, in order; raise what the work raises.
+    """Yield each item with the result of its work, in order; raise the errors of the work.
 
     Args:
-        submit: begins the work of an item.
-        window: items under way at a time, the one that is waited for among them; or what gives
-            that number, asked before each result.
-        give_up: called with what is under way when the generator is closed, or has failed.
+        submit: starts the work of an item.
+        window: maximum number of pending items, including the awaited one; or a function that
+            returns it, called before each result.
+        give_up: called with the pending work when the generator is closed or fails.
     """
     size = window if callable(window) else lambda: window
     todo = iter(items)

@@ -1,1 +1,3 @@
-"""What is in the source's schemas, what of it is carried over, and what the rest will cost."""
+"""Assesses the source's schemas: what they contain, what is migrated automatically, and the effort
+for the rest.
+"""

@@ -1,4 +1,4 @@
-"""What the assessment tells of tables: types, size, logging, key."""
+"""Assesses tables: types, size, logging, key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def assessed_table(
     """Assess one table.
 
     Args:
-        found: as the dictionary has it.
+        found: as in the dictionary.
     """
     name = f"{table.owner}.{table.name}"
     if name not in replicated:
@@ -80,7 +80,7 @@ def _columns(
 
 
 def _doubt(relations: Relations, table: InventoryTable, name: str, relation: Relation) -> str:
-    """Say of a column that becomes boolean for its type alone what may be wrong with that."""
+    """Describe the risk of a column that becomes boolean only because of its type."""
     column = relation.columns[name]
     if not column.no_flag_setting:
         return ""

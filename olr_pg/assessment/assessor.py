@@ -1,4 +1,4 @@
-"""From an inventory and its statements to the assessment: one item for everything that is there."""
+"""Makes the assessment from an inventory and its converted statements: one item for each object."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def assess(
     rates: MeasuredRates | None = None,
     redo_rates: RedoRates | None = None,
 ) -> Report:
-    """Assess everything in the inventory.
+    """Return the assessment of everything in the inventory.
 
     Args:
         replicated: ``OWNER.NAME`` of the tables in `apply.tables`.
         statements: of `schema.conversion.convert`, tried in a target or not.
-        rates, redo_rates: what was measured here.
+        rates, redo_rates: rates that were measured now.
     """
     stored = {(table.owner, table.name): table for table in snapshot.tables}
     return Report(
@@ -137,7 +137,7 @@ class _Assessor:
         return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, (reason,))
 
     def _converted(self, one: SchemaObject) -> Item:
-        """Tell of what `olr-pg schema` makes with a statement of its own."""
+        """Return the item for an object with its own statement in `olr-pg schema`."""
         found = self._by_name[_BY_STATEMENT[one.kind], one.full_name]
         if one.kind == "INDEX":
             found = found or self._by_name["materialized view", one.full_name]
@@ -153,7 +153,7 @@ class _Assessor:
         return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, reasons)
 
     def _table(self, one: SchemaObject) -> Item:
-        """Tell of a table: by hand where it is not made, or a part of it is not."""
+        """Return the item for a table: manual if it, or a part of it, is not created."""
         name = one.full_name
         if name in self._containers:
             return _plain(one, Carrier.WITH_TABLE, "the rows of a materialized view")
@@ -209,7 +209,7 @@ class _Assessor:
         return code_item(one.kind, one.full_name, text or "", remark)
 
     def _made(self, kind: str, one: SchemaObject) -> Item | None:
-        """Tell of code that is translated; None of what is not."""
+        """Return the item for translated code; None if it was not translated."""
         found = next((part for part in self._by_name[kind, one.full_name] if part.runs), None)
         if found is None:
             return None

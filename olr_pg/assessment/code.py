@@ -1,4 +1,4 @@
-"""The effort of code: by its lines and by what PostgreSQL lacks."""
+"""Estimates the effort of code, by its lines and by the constructs that PostgreSQL lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The assessment as one HTML file: no network, no script; screen, phone, print, light and dark."""
+"""Writes the assessment as one HTML file without network access or scripts; for screen, phone and
+print, light and dark.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ details::details-content{content-visibility:visible;display:block}tr,.card{break
 
 
 def html_pieces(report: Report) -> Iterator[str]:
-    """Write the whole page, piece by piece: of a large schema it has 50 MB."""
+    """Yield the whole page in pieces, because for a large schema it has 50 MB."""
     title = f"Assessment of {report.database or 'the source'}"
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -122,7 +124,7 @@ def _bar(report: Report) -> str:
 def _grid(
     heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]], *, narrow: bool = False
 ) -> Iterator[str]:
-    """Make a table; cells are HTML already. One that is narrow stays one on a phone."""
+    """Yield a table; cells are already HTML. A narrow table stays a table on a phone."""
     listed = list(heads)
     top = "".join(
         f"<th{' class=n' if number else ''}>{escape(text)}</th>" for text, number in listed
@@ -157,13 +159,13 @@ def _counts(report: Report) -> Iterator[str]:
 
 
 def _name(name: str) -> str:
-    """Write a name, which may be broken at its dots and underscores."""
+    """Return a name in which line breaks are allowed at dots and underscores."""
     broken = _BREAKS.sub(r"\1<wbr>", escape(name))
     return f"<code>{broken}</code>"
 
 
 def _text(text: str) -> str:
-    """Write a sentence; what stands between backticks is code."""
+    """Return a sentence as HTML; text between backticks is code."""
     return _CODE.sub(r"<code>\1</code>", escape(text))
 
 

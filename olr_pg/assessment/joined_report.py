@@ -1,4 +1,4 @@
-"""One assessment of several containers: each thing with its container in its name."""
+"""Joins the assessments of several containers: each object's name includes its container."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def join_reports(reports: Mapping[str, Report]) -> Report:
-    """Join the assessments of a source's containers; that of the only one stays as it is.
+    """Join the assessments of a source's containers; a single one is returned unchanged.
 
-    Redo is that of the whole database, and the same in each.
+    The redo is that of the whole database, so it is the same in each.
 
     Args:
         reports: by the names of the containers, in their order.

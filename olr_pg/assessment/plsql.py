@@ -1,7 +1,7 @@
-"""What PL/SQL uses that PostgreSQL lacks or does otherwise, found by its tokens.
+"""Finds what PL/SQL uses that PostgreSQL lacks or executes differently, by its tokens.
 
-Comments and literals are no code: the words are looked for in what sqlglot's tokenizer for Oracle
-makes of the text (in the plain words where it does not read it).
+Comments and literals are ignored: sqlglot's tokenizer for Oracle finds the words of the code (if it
+fails, all words of the text are used).
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ CONSTRUCTS: Final[dict[str, tuple[str, int]]] = {
     "%ISOPEN": ("%ISOPEN: PostgreSQL cannot tell", 10),
     "@": ("a database link: a foreign table", 60),
 }
-"""Word or words → what becomes of it, and minutes of work for each place."""
+"""One or more words → what replaces them, and minutes of work for each occurrence."""
 
 _PACKAGE_STATE: Final = ("package variables: PostgreSQL's sessions have none (set_config)", 60)
 
 
 class Construct(NamedTuple):
-    """A construct and how often it occurs."""
+    """A construct, and the number of its occurrences."""
 
     word: str
     places: int
@@ -90,7 +90,9 @@ class Construct(NamedTuple):
 
 
 def find_constructs(text: str) -> list[Construct]:
-    """Find what PostgreSQL lacks or does otherwise, what costs most first."""
+    """Return the constructs that PostgreSQL lacks or executes differently, the most effort
+    first.
+    """
     words = _words(text)
     found = Counter[str]()
     for at, word in enumerate(words):
@@ -107,7 +109,7 @@ def find_constructs(text: str) -> list[Construct]:
 
 
 def package_state(text: str) -> Construct | None:
-    """Tell whether a package body has variables of its own, before its first routine."""
+    """Return a construct if a package body has variables before its first routine, else None."""
     words = _words(text)
     if words[:2] != ["PACKAGE", "BODY"]:
         return None
@@ -119,7 +121,7 @@ def package_state(text: str) -> Construct | None:
 
 
 def code_lines(text: str) -> int:
-    """Count the lines that are neither empty nor comments."""
+    """Return the number of lines that are neither empty nor comments."""
     lines = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).splitlines()
     return sum(bool(line.strip()) and not line.strip().startswith("--") for line in lines)
 

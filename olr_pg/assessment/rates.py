@@ -1,4 +1,4 @@
-"""How fast the target is, measured: what the times of a migration are told by."""
+"""Measures how fast the target is, for estimates of a migration's time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ UPDATE olr_pg_rate AS t SET b = u.b FROM unnest(%s::int[], %s::text[]) AS u (a, 
 
 
 def measure_rates(connection: Connection[Any], connections: int) -> MeasuredRates:
-    """Copy rows into a temporary table with a key, update some, and take the times.
+    """Copy rows to a temporary table with a key, update some, and measure the time.
 
     Args:
-        connection: in autocommit.
-        connections: that a load will use at a time.
+        connection: in autocommit mode.
+        connections: number of connections that a load will use in parallel.
     """
     data = b"".join(_LINE % (number, number) for number in range(_ROWS))
     keys = list(range(0, _ROWS, _ROWS // _UPDATED))[:_UPDATED]

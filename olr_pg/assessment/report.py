@@ -1,4 +1,4 @@
-"""The assessment as values: what the HTML, the text and the JSON are made of."""
+"""The assessment as values, from which HTML, text and JSON are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Effort(IntEnum):
-    """How much work something is; the number is the minutes that the estimate takes for it."""
+    """How much work an object needs; the number is the minutes in the estimate."""
 
     NONE = 0
     LOW = 15
@@ -25,22 +25,22 @@ class Effort(IntEnum):
 
 
 class Carrier(IntEnum):
-    """Who carries it over."""
+    """How an object is migrated."""
 
     REPLICATED = 1
     """olr_pg loads and replicates it."""
 
     CONVERTED = 2
-    """`olr-pg schema` and the load make it."""
+    """`olr-pg schema` and the load create it."""
 
     WITH_TABLE = 3
-    """It is a part of a table or key, and comes with it."""
+    """It is a part of a table or key, and is created with it."""
 
     BY_HAND = 4
 
     @property
     def title(self) -> str:
-        """The word for people."""
+        """The word for display."""
         return _CARRIERS[self]
 
 
@@ -53,10 +53,10 @@ _CARRIERS = {
 
 
 class AssessedColumn(NamedTuple):
-    """A column: its type there and here.
+    """A column, with its types in the source and in the target.
 
     Attributes:
-        lost: what the target column does not keep.
+        lost: what the target column does not preserve.
         obstacle: why it is not replicated.
     """
 
@@ -68,11 +68,11 @@ class AssessedColumn(NamedTuple):
 
 
 class AssessedTable(NamedTuple):
-    """What is told of a table beside its item.
+    """Details of a table, in addition to its item.
 
     Attributes:
         replicated: ``yes``, or why not.
-        key: what identifies its rows; empty where nothing does.
+        key: what identifies its rows; empty without a key.
     """
 
     name: str
@@ -87,7 +87,7 @@ class AssessedTable(NamedTuple):
 
     @property
     def facts(self) -> list[str]:
-        """What is told of it in a line."""
+        """Its details in one line each."""
         rows = "rows unknown" if self.rows is None else f"{self.rows:,} rows"
         facts = [self.kind, rows, decimal(self.bytes)]
         if self.lob_bytes:
@@ -99,11 +99,11 @@ class AssessedTable(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One thing of the source.
+    """An object of the source.
 
     Attributes:
-        kind: Oracle's word, as in DBA_OBJECTS; of what is no object there, its own.
-        minutes: of work by the estimate.
+        kind: Oracle's term, as in DBA_OBJECTS; for other things a term of ours.
+        minutes: of work, estimated.
         reasons: for the effort, and what to do.
         lines: of code.
     """
@@ -120,7 +120,7 @@ class Item(NamedTuple):
 
 
 class KindCount(NamedTuple):
-    """How many there are of a kind, and how many of them need a hand."""
+    """The number of objects of a kind, and how many of them need manual work."""
 
     kind: str
     total: int
@@ -129,11 +129,11 @@ class KindCount(NamedTuple):
 
 
 class MeasuredRates(NamedTuple):
-    """What this machine and the target did, measured now.
+    """The measured speed of this host and the target.
 
     Attributes:
         copy_bytes: per second, of COPY over one connection.
-        updates: rows per second, over one connection; 0 where that was not measured.
+        updates: rows per second, over one connection; 0 if not measured.
     """
 
     copy_bytes: float
@@ -142,7 +142,7 @@ class MeasuredRates(NamedTuple):
 
 
 class RedoRates(NamedTuple):
-    """How fast this machine decodes redo, measured now with simulated redo of orders.
+    """The measured speed of decoding on this host, with simulated redo of orders.
 
     Attributes:
         bytes_per_second: of one core.
@@ -156,13 +156,13 @@ class RedoRates(NamedTuple):
 
 
 class CatchUp(NamedTuple):
-    """How long replication takes to catch up with what the source does while the load runs.
+    """How long replication takes to catch up with the changes during the load.
 
     Attributes:
-        redo_per_second: of the source, on the day with most redo.
-        decoded_per_second: redo that this machine decodes.
-        applied_per_second: redo whose changes the target takes.
-        seconds: None where the source is faster.
+        redo_per_second: redo of the source, on the day with most redo.
+        decoded_per_second: redo that this host can decode.
+        applied_per_second: redo whose changes the target can apply.
+        seconds: None if the source is faster.
     """
 
     redo_per_second: float
@@ -193,7 +193,7 @@ NOT_LOOKED_AT: Final = (
     ("directories", "DBA_DIRECTORIES"),
     ("roles, system privileges and profiles", "DBA_ROLES, DBA_SYS_PRIVS, DBA_PROFILES"),
 )
-"""What a schema may have that an inventory may not tell: the object, and its view."""
+"""Kinds of objects that an inventory may not contain, with their views."""
 
 
 class Report(NamedTuple):
@@ -214,12 +214,14 @@ class Report(NamedTuple):
 
     @property
     def not_looked_at(self) -> list[tuple[str, str]]:
-        """Return what the inventory does not read, or was not allowed to, with its view."""
+        """Return the kinds of objects that the inventory did not or could not read, with their
+        views.
+        """
         return [(what, view) for what, view in NOT_LOOKED_AT if view not in self.looked_at]
 
     @property
     def counts(self) -> list[KindCount]:
-        """Count by kind, the most work first."""
+        """Return the counts by kind, the most work first."""
         found = []
         for kind in dict.fromkeys(item.kind for item in self.items):
             own = [item for item in self.items if item.kind == kind]
@@ -229,10 +231,11 @@ class Report(NamedTuple):
 
     @property
     def causes(self) -> list[tuple[int, str]]:
-        """Count the things that each reason stops, with those that need them; most first.
+        """Return how many objects each reason blocks, including those that depend on them; most
+        first.
 
-        What needs a thing that is not made names the first cause (`schema.trial`): it counts for
-        the reason of that.
+        An object that depends on a missing one names the first cause (`schema.trial`), and counts
+        for that cause's reason.
         """
         stopped = [item for item in self.items if item.carrier is Carrier.BY_HAND and item.reasons]
         reasons = {item.name: item.reasons[0] for item in stopped}
@@ -252,9 +255,8 @@ class Report(NamedTuple):
     def level(self) -> str:
         """Return the estimate as ora2pg's level: a letter for the cost, a digit for the kind.
 
-        A is what nobody has to rewrite, B is up to five days of it, C is more. 1 has no code, 2 has
-        triggers and 3 routines that nobody rewrites, 4 has triggers or views to be rewritten, 5
-        routines.
+        A needs no rewriting, B up to five days, C more. 1 has no code; 2 has triggers, and 3
+        routines, that need no rewriting; 4 has triggers or views to rewrite, 5 routines.
         """
         rewritten = {item.kind for item in self.items if item.minutes and item.kind in _WRITTEN}
         kinds = {item.kind for item in self.items}
@@ -267,7 +269,7 @@ class Report(NamedTuple):
 
     @property
     def altered(self) -> list[Item]:
-        """Return what is converted and has another meaning in a detail, which is its reason."""
+        """Return the items that are converted but differ in a detail, which is their reason."""
         return [
             item
             for item in self.items
@@ -281,24 +283,26 @@ class Report(NamedTuple):
 
     @property
     def replicated_bytes(self) -> int:
-        """Add up the segments of the tables that are replicated, LOBs too."""
+        """Return the bytes of the replicated tables' segments, including LOBs."""
         return sum(t.bytes + t.lob_bytes for t in self.tables if t.replicated == "yes")
 
     @property
     def load_seconds(self) -> float | None:
-        """Estimate the load's time from the measured rate; None where nothing was measured."""
+        """Return the estimated time of the load from the measured rate; None if not measured."""
         if self.rates is None or self.rates.copy_bytes <= 0:
             return None
         return self.replicated_bytes / (self.rates.copy_bytes * self.rates.connections)
 
     @property
     def redo_per_day(self) -> int | None:
-        """Return the redo of the largest whole day; None where nothing tells."""
+        """Return the redo of the whole day with the most redo; None if unknown."""
         return max((day.bytes for day in self.redo), default=None)
 
     @property
     def catch_up(self) -> CatchUp | None:
-        """Estimate the time of catching up behind the load; None where something is not known."""
+        """Return the estimated time for catching up after the load; None if something is
+        unknown.
+        """
         most, load, rates, redo = self.redo_per_day, self.load_seconds, self.rates, self.redo_rates
         if most is None or load is None or rates is None or redo is None:
             return None
@@ -310,7 +314,7 @@ class Report(NamedTuple):
         return CatchUp(comes, decoded, applied, seconds)
 
     def time_lines(self) -> Iterator[str]:
-        """Write what the load and catching up take, and by what that is told."""
+        """Yield the estimated times of the load and of catching up, with their basis."""
         seconds, rates = self.load_seconds, self.rates
         if seconds is None or rates is None:
             yield "The speed of the target was not measured."
@@ -346,7 +350,7 @@ class Report(NamedTuple):
 
 
 def _span(seconds: float) -> str:
-    """Write the time that a machine takes."""
+    """Return a machine's time as text."""
     if seconds < 60:
         return "less than a minute"
     hours = seconds / 3_600
@@ -356,7 +360,7 @@ def _span(seconds: float) -> str:
 
 
 def duration(minutes: float) -> str:
-    """Write a time of work: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
+    """Return a time of work: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
     if minutes < 60:
         return f"{minutes:.0f} min"
     hours = minutes / 60

@@ -1,4 +1,4 @@
-"""The assessment as text and as JSON."""
+"""Writes the assessment as text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CAUSES_MAX: Final = 30
 
 
 def report_lines(report: Report) -> Iterator[str]:
-    """Write the assessment for a terminal: what there is, and all that needs a hand."""
+    """Yield the assessment for a terminal: counts, and everything that needs manual work."""
     schemas = ", ".join(report.owners)
     version = named_version(report.version) or "version unknown"
     yield f"{report.database}: Oracle {version}, schemas {schemas}"
@@ -61,7 +61,7 @@ def report_lines(report: Report) -> Iterator[str]:
 
 
 def whole_report(report: Report) -> Iterator[str]:
-    """Write what `report_lines` does, and behind it every table, column and thing there is."""
+    """Yield `report_lines`, and after it every table, column and object."""
     yield from report_lines(report)
     yield ""
     yield "Tables and their columns:"
@@ -111,7 +111,7 @@ def json_pieces(report: Report) -> Iterator[bytes]:
 
 
 def csv_lines(report: Report) -> Iterator[str]:
-    """Write a line of CSV for each thing (RFC 4180), below one with the names of its values."""
+    """Yield a line of CSV for each object (RFC 4180), after a header line."""
     names = ("kind", "name", "status", "carried over", "effort", "minutes", "cost units", "reasons")
     yield ",".join(names)
     for item in report.items:
@@ -131,7 +131,7 @@ def _table_json(table: AssessedTable) -> dict[str, Any]:
 
 
 def _facts_json(report: Report) -> dict[str, Any]:
-    """Return all but the things and the tables."""
+    """Return the report without its objects and tables."""
     return {
         "database": report.database,
         "version": report.version,

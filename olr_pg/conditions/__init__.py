@@ -1,1 +1,1 @@
-"""Conditions on the columns of a row (`filter.rows`): parsed, typed per table, evaluated."""
+"""Conditions on the columns of a row (`filter.rows`): parsing, typing for a table, evaluation."""

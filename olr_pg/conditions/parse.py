@@ -1,7 +1,9 @@
-"""Reading a condition: the part of Oracle's SQL that means the same wherever it is evaluated.
+"""Parses a condition: the part of Oracle's SQL whose meaning does not depend on where it is
+evaluated.
 
-What depends on a session (TO_DATE, SYSDATE, time zones, implicit conversions) or on other rows
-(subqueries) is not in it. sqlglot reads the SQL; every node that is not named here is refused.
+Expressions that depend on a session (TO_DATE, SYSDATE, time zones, implicit conversions) or on
+other rows (subqueries) are not supported. sqlglot parses the SQL; every node that is not listed
+here is refused.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHARACTERS_MAX: Final = 4_000
-"""Of a condition: as many as a row-level rule of Oracle's own may have."""
+"""Maximum characters of a condition, the same as for a row-level rule of Oracle."""
 
 
 _NUMBER: Final = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIMESTAMP_FORMAT: Final = "%Y-%m-%d %H:%M:%S.%f"
-"""What sqlglot takes a TIMESTAMP literal to be; TO_TIMESTAMP with another one is refused."""
+"""The format that sqlglot assigns to a TIMESTAMP literal; TO_TIMESTAMP with another format is
+refused.
+"""
 
 _TURNED: Final = {
     Comparison.LESS: Comparison.GREATER,
@@ -34,10 +38,10 @@ _TURNED: Final = {
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse the condition that `text` states.
+    """Parse a condition.
 
     Raises:
-        OlrPgError: 1130 it is not SQL, 1131 it uses what conditions do not have.
+        OlrPgError: 1130 it is not valid SQL, 1131 it uses unsupported syntax.
     """
     if len(text) > CHARACTERS_MAX:
         raise OlrPgError(Code.ROW_CONDITION_UNREADABLE, f"more than {CHARACTERS_MAX} characters")
@@ -72,7 +76,7 @@ def _columns(node: tree.Node) -> Iterator[str]:
 
 
 class _Reader:
-    """Turns sqlglot's nodes into ours."""
+    """Converts sqlglot's nodes to ours."""
 
     def __init__(self) -> None:
         from sqlglot import expressions
@@ -203,7 +207,7 @@ class _Reader:
 
 
 def _is_escaped_wrongly(pattern: str, escape: str) -> bool:
-    """Tell whether an escape character stands before something else than ``%``, ``_`` or itself."""
+    """Tell whether an escape character precedes anything other than ``%``, ``_`` or itself."""
     at = 0
     while escape and at < len(pattern):
         if pattern[at] == escape:

@@ -1,8 +1,8 @@
-"""Finished transactions as Arrow record batches, with the columns that are asked for.
+"""Converts finished transactions to Arrow record batches with the requested columns.
 
-Packed transactions are read into columns (`wire.packed_reading`), of which kernels make the arrays
-(`rendering.arrow_changes`, `rendering.arrow_images`). Images as JSON text come out of the lines
-that ``olr-pg decode`` prints (`rendering.change_lines`).
+Packed transactions are read into columns (`wire.packed_reading`), from which kernels make the
+arrays (`rendering.arrow_changes`, `rendering.arrow_images`). Images as JSON text are cut from the
+lines of ``olr-pg decode`` (`rendering.change_lines`).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
     from olr_pg.wire.packed_reading import ReadChanges
 
     Array = Any
-    """A `pyarrow.Array`; the stubs know too few of its methods."""
+    """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""
 
 I64 = npt.NDArray[np.int64]
 
 ROWS_MAX: Final = 1 << 16
-"""Of a batch."""
+"""Maximum rows of a batch."""
 
 _IMAGES: Final = ("before", "after")
 _NOBODY: Final = SessionAttributes()
 
 
 class ChangeBatches:
-    """Makes record batches of transactions, split by split.
+    """Makes record batches from transactions, split by split.
 
-    Whoever has several splits takes one for all: their tables are described once.
+    Use one object for several splits, so that their tables are described only once.
 
     Args:
         schema: of the batches: some of the columns of `change_schema`, in any order; of the images
             some of the table's columns.
-        bounds: which transactions are wanted; their times are not looked at.
+        bounds: the wanted transactions; their times are ignored.
     """
 
     def __init__(self, schema: pa.Schema, decoding: Decoding, bounds: Bounds) -> None:
@@ -105,7 +105,7 @@ class ChangeBatches:
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _texts(self, changes: ChangeColumns) -> dict[str, Array]:
-        """Return the images as JSON text, where they are wanted."""
+        """Return the images as JSON text, if requested."""
         if self._lines is None:
             return {}
         found, pieces, size = [np.empty((0, IMAGE_BOUNDS), np.int64)], list[bytes](), 0

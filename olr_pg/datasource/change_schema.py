@@ -1,4 +1,6 @@
-"""The columns of the data source, as Arrow has them; a table's values are typed as a load's."""
+"""The columns of the data source, as Arrow types; a table's values have the same types as in a
+load.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +39,17 @@ _DECIMAL_DIGITS_MAX: Final = 38
 
 
 def changes_of_any_table() -> pa.Schema:
-    """Return the columns of changes of several tables: the images are JSON text."""
+    """Return the columns for changes of several tables: the images are JSON text."""
     images = (pa.field("before", pa.string()), pa.field("after", pa.string()))
     return pa.schema([*_CHANGE, *_NAMES, *images])
 
 
 def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
-    """Return the columns of changes of one table: the images are structs of its columns.
+    """Return the columns for changes of one table: the images are structs of its columns.
 
     Args:
-        versions: its definitions, in the order of their time; a column that only some of them have
-            is NULL in the changes of the others.
+        versions: its definitions, in order of time; a column that only some of them have is NULL in
+            the changes of the others.
     """
     types: dict[str, pa.DataType] = {}
     for table in versions:
@@ -59,7 +61,7 @@ def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """Return the type of a column's values; what Arrow has no exact type for is text."""
+    """Return the type of a column's values; text if Arrow has no exact type."""
     code, scale = column.type_code, column.scale or 0
     if code == OracleType.NUMBER and column.precision is not None:
         return pa.decimal128(column.precision, scale) if 0 <= scale <= column.precision else _TEXT

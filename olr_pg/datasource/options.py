@@ -1,4 +1,4 @@
-"""The options of the data source, from the texts that Spark hands over."""
+"""Parses the options of the data source, which Spark passes as texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KNOWN: Final = frozenset(
         "maxbytespertrigger",
     }
 )
-"""In small letters: Spark's options are not told apart by case."""
+"""In lower case, because Spark's options are not case-sensitive."""
 
 
 class SourceOptions(NamedTuple):
@@ -34,12 +34,12 @@ class SourceOptions(NamedTuple):
 
     Attributes:
         logs: files, directories or globs of archived logs.
-        dictionary: the file with the snapshot; of several containers one for each.
+        dictionary: the file with the snapshot; for several containers one for each.
         table: ``OWNER.NAME``; None for every table that is not Oracle's own.
-        bounds: which transactions are wanted.
-        split_bytes: about how much of a log a task reads.
-        max_files: of a stream, how many logs a batch reads at most; None: no limit.
-        max_bytes: of a stream, how much redo a batch reads, about; None: no limit.
+        bounds: the wanted transactions.
+        split_bytes: approximate bytes of a log that a task reads.
+        max_files: for a stream, the maximum number of logs per batch; None for no limit.
+        max_bytes: for a stream, the approximate maximum bytes of redo per batch; None for no limit.
     """
 
     logs: tuple[str, ...]
@@ -55,7 +55,7 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
     """Parse the options of a query.
 
     Raises:
-        OlrPgError: 6040, an option is missing, unknown or no number.
+        OlrPgError: 6040, an option is missing, unknown or not a number.
     """
     given = {name.lower(): value for name, value in texts.items()}
     unknown = sorted(given.keys() - KNOWN)
@@ -82,7 +82,7 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
 
 
 def _files(text: str) -> tuple[str, ...]:
-    """Return the file that is named, or those of a JSON list."""
+    """Return the named file, or the files of a JSON list."""
     if not text.startswith("["):
         return (text,)
     try:

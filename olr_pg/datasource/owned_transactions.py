@@ -1,4 +1,6 @@
-"""The transactions that begin in a split: decoded in it, and behind it until they are decided."""
+"""Decodes the transactions that begin in a split: within the split, and after it until all have
+ended.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,10 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 PIECE_BLOCKS = 8_192
-"""Blocks behind a split that are fetched at a time, where the log is behind a URL."""
+"""Blocks after a split that are fetched at a time, if the log is at a URL."""
 
 _BEGIN = np.dtype([("xid", np.uint64), ("scn", np.uint64)])
-"""What tells transactions apart: each container numbers its own."""
+"""Identifies a transaction; each container has its own numbers."""
 
 
 def owned_transactions(
@@ -49,8 +51,8 @@ def owned_transactions(
     """Yield the committed transactions that begin in a split, in commit order.
 
     Raises:
-        OlrPgError: 2xxx the log, 2011, 2015, 2016, 2060 to 2062 a change that cannot be decoded.
-            What committed before it was yielded.
+        OlrPgError: 2xxx errors of the log, 2011, 2015, 2016, 2060 to 2062 a change that cannot be
+            decoded. Everything that committed before it was yielded.
     """
     owner = _Owner(subscription, split, storage)
     for released in owner.steps():
@@ -64,7 +66,9 @@ def owned_transactions(
 
 
 class _Owner:
-    """One merger for the redo of one split, and for what it needs behind it."""
+    """A merger for the redo of one split, and for the redo after it that the split's transactions
+    need.
+    """
 
     def __init__(self, subscription: Subscription, split: RedoSplit, storage: Storage) -> None:
         self._subscription = subscription
@@ -76,11 +80,11 @@ class _Owner:
 
     @property
     def failure(self) -> OlrPgError | None:
-        """What ended the decoding."""
+        """The error that ended the decoding."""
         return self._merger.failure
 
     def steps(self) -> Iterator[list[ReadyRun]]:
-        """Yield what may leave, step by step."""
+        """Yield the released transactions, step by step."""
         split, merger, plan = self._split, self._merger, self._subscription.row_plan
         own = split.own
         log = open_for_decoding(own.path, own.first_block, own.end_block, own.first_block)
@@ -100,7 +104,7 @@ class _Owner:
             yield self._owned(merger.pass_scn(MAX_SCN))
 
     def _slots(self) -> dict[int, OpenTransaction]:
-        """Return what is open, by slot."""
+        """Return the open transactions, by slot."""
         found = {}
         for transaction in self._merger.open_transactions:
             if transaction.begin_scn is not None:
@@ -109,10 +113,10 @@ class _Owner:
         return found
 
     def _behind(self, log: Log, part: LogPart, group: int) -> Iterator[list[ReadyRun]]:
-        """Read on for what is open.
+        """Read further for the open transactions.
 
         Args:
-            group: the block where the first LWN group begins; 0: unknown.
+            group: the block at which the first LWN group begins; 0 if unknown.
         """
         for extract in read_changes(
             log, self._subscription.objects, part.first_block, part.end_block,
@@ -132,9 +136,10 @@ class _Owner:
                 return
 
     def _needed(self, batch: ChangeBatch) -> ChangeBatch:
-        """Return the events of the slots that are waited for, and LOB pages that name none.
+        """Return the events of the awaited slots, and LOB pages without a transaction.
 
-        From such a page on everything is looked at: whose it is depends on who commits first.
+        From such a page on all events are needed, because the order of commits decides which
+        transaction owns it.
         """
         plan = self._subscription.row_plan
         pages = is_unowned(batch) if plan.lob_tables.size else None
@@ -169,10 +174,10 @@ class _Owner:
 
 
 def _pieces(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, int]]:
-    """Cut what is behind a URL: it is read piece by piece, as far as it is needed.
+    """Divide redo at a URL after the split: it is read piece by piece, only as far as needed.
 
     Yields:
-        (part, the block where its first LWN group begins, 0 where that is not known).
+        (part, the block at which its first LWN group begins, 0 if unknown).
     """
     for part in parts:
         if not is_url(part.path):

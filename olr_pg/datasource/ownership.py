@@ -1,8 +1,8 @@
-"""Which split owns which transactions, and where these commit, as a survey finds it.
+"""Records which split owns which transactions, and where these commit, as found by a survey.
 
-A split owns the transactions that begin in it. Of each owner it is noted in which splits its
-transactions commit, with the bounds of these commits: so a query leaves out the owners that it
-wants nothing of, and a task reads on behind its split as far as it must, and no further.
+A split owns the transactions that begin in it. For each owner the survey records in which splits
+its transactions commit, with the bounds of these commits. So a query skips owners without wanted
+commits, and a task reads after its split only as far as it must.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A place in a redo thread: the LWN group that begins at a block of a log, or a log's end."""
+    """A position in a redo thread: the LWN group that begins at a block of a log, or a log's
+    end.
+    """
 
     sequence: int
     block: int
 
 
 class Surveyed(NamedTuple):
-    """What was seen of a split.
+    """What was found in a split.
 
     Attributes:
         sequence: of its log.
         size: bytes.
-        scn: every record behind it has this SCN or a higher one; 0: unknown.
+        scn: every record after it has this SCN or a higher one; 0 if unknown.
         events: the begins and ends of transactions in it.
-        blocks: [first, end) of its LWN groups; None where it has none.
+        blocks: [first, end) of its LWN groups; None if it has none.
     """
 
     path: str
@@ -53,13 +55,13 @@ class Surveyed(NamedTuple):
 
 
 class Owner:
-    """A split with the commits of the transactions that begin in it, as far as these were read.
+    """A split with the known commits of the transactions that begin in it.
 
     Attributes:
-        begin, end: where it begins, and where the next one does.
+        begin, end: its start, and the start of the next split.
         size: bytes.
-        scn: every record behind it has this SCN or a higher one.
-        commits: by the number of the split that they are in.
+        scn: every record after it has this SCN or a higher one.
+        commits: by the number of the split that contains them.
     """
 
     __slots__ = ("begin", "commits", "end", "part", "scn", "size")
@@ -73,7 +75,7 @@ class Owner:
         self.commits: dict[int, Bounds] = {}
 
     def add(self, scns: Sequence[int], times: Sequence[int], number: int) -> None:
-        """Take commits that were read in the split of that number."""
+        """Add commits that were found in the split of that number."""
         found = Bounds(min(scns), max(scns), min(times), max(times))
         self.commits[number] = self.commits.get(number, found).around(found)
 
@@ -82,7 +84,7 @@ class ThreadOwners:
     """The splits of a redo thread of one incarnation, in order.
 
     Attributes:
-        owners: the splits, each the owner of what begins in it.
+        owners: the splits, each the owner of the transactions that begin in it.
     """
 
     def __init__(self) -> None:
@@ -90,7 +92,7 @@ class ThreadOwners:
         self._open: dict[int, tuple[int, Owner]] = {}
 
     def add(self, found: Surveyed) -> None:
-        """Take the next split."""
+        """Add the next split."""
         if found.blocks is None:
             return
         number = len(self.owners)
@@ -116,11 +118,11 @@ class ThreadOwners:
     def splits(
         self, thread: int, end_scn: int, first: int = 0, end: int | None = None
     ) -> list[RedoSplit]:
-        """Return the splits, each with the redo behind it that it needs.
+        """Return the splits, each with the redo after it that it needs.
 
         Args:
-            end_scn: as of `RedoSplit`.
-            first, end: the numbers of the splits whose commits are wanted; None: all from `first`.
+            end_scn: as for `RedoSplit`.
+            first, end: the range of splits whose commits are wanted; None for all from `first`.
         """
         end = len(self.owners) if end is None else end
         return [self._split(number, thread, end_scn, first, end) for number in range(end)]
@@ -137,15 +139,17 @@ class ThreadOwners:
         return RedoSplit(thread, own.part, rest, end_scn, commits)
 
     def count_ended(self, place: Place) -> int:
-        """Count the splits that end in front of a place, or there."""
+        """Return the number of splits that end at or before a position."""
         return bisect_right(self.owners, place, key=attrgetter("end"))
 
     def count_begun(self, place: Place) -> int:
-        """Count the splits that begin in front of a place."""
+        """Return the number of splits that begin before a position."""
         return bisect_left(self.owners, place, key=attrgetter("begin"))
 
     def last_commit_scn(self, first: int, end: int) -> int:
-        """Return the highest SCN of the commits in the splits from `first` to `end`; 0: none."""
+        """Return the highest SCN of the commits in the splits from `first` to `end`; 0 if there are
+        none.
+        """
         return max(
             (
                 found.last_scn
@@ -157,13 +161,13 @@ class ThreadOwners:
         )
 
     def oldest_open(self, end: int) -> int:
-        """Return the log in which the oldest transaction begins that is open behind a split.
+        """Return the log in which the oldest transaction begins that is open after a split.
 
         Args:
-            end: the number of the split behind that one.
+            end: the number of the next split.
 
         Returns:
-            Its sequence; that of the next redo, where none is open.
+            Its sequence; if none is open, that of the next redo.
         """
         still = min((number for number, _ in self._open.values()), default=end)
         for number, owner in enumerate(self.owners[:end]):
@@ -173,7 +177,7 @@ class ThreadOwners:
 
 
 def _joined(parts: Iterable[LogPart]) -> tuple[LogPart, ...]:
-    """Join the parts of each log."""
+    """Join the adjacent parts of each log."""
     joined = []
     for path, of_log in groupby(parts, key=lambda part: part.path):
         found = list(of_log)

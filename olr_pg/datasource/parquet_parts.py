@@ -1,7 +1,7 @@
-"""What a task of `parquet_writing` does: the changes of some splits, written into Parquet files.
+"""The tasks of `parquet_writing`: write the changes of some splits to Parquet files.
 
-A task writes files whose names nobody else has, into a folder that readers pass over. So it may run
-twice, or die: which of them count is said by its result alone, and the driver moves these.
+A task writes files with unique names to a folder that readers skip. So it can run twice, or die:
+only the files in a task's result count, and the driver moves these.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
 
 DAY: Final = "commit_time"
-"""The column that has a row's day."""
+"""The column with a row's day."""
 
 WAITING_BYTES_MAX: Final = 2 * GROUP_BYTES
-"""Bytes of record batches that wait, of all files of a task."""
+"""Maximum bytes of record batches that wait, in all files of a task."""
 
 
 class PartsJob(NamedTuple):
-    """What all tasks of a call have in common.
+    """What all tasks of a call share.
 
     Attributes:
-        bounds: which transactions are wanted.
+        bounds: the wanted transactions.
         folder: a path, or a URL, where tasks write.
-        by_day: whether each day has files of its own.
+        by_day: whether each day has separate files.
         compression: of the files, as pyarrow names it.
-        umask: of whom the files are for.
+        umask: of the files' owner.
     """
 
     decoding: Decoding
@@ -57,7 +57,7 @@ class PartsJob(NamedTuple):
 
 
 class PartsTask(NamedTuple):
-    """Splits whose changes go into the same files."""
+    """Splits whose changes are written to the same files."""
 
     number: int
     splits: tuple[RedoSplit, ...]
@@ -68,8 +68,8 @@ class Part(NamedTuple):
 
     Attributes:
         name: in the folder of the job.
-        task: its number.
-        day: of the commits in it, as in ISO 8601; empty where days are not told apart.
+        task: the task's number.
+        day: of the commits in it, as in ISO 8601; empty if days are not separated.
         size: in bytes.
     """
 
@@ -81,10 +81,10 @@ class Part(NamedTuple):
 
 
 def write_parts_task(payload: bytes, job: bytes) -> bytes:
-    """Write the changes of some splits, in a Spark task; returns the pickled list of its `Part`s.
+    """Write the changes of some splits, in a Spark task; return the pickled list of its `Part`s.
 
     Raises:
-        OlrPgError: 1210 a file cannot be written, and what reading raises.
+        OlrPgError: 1210 a file cannot be written, and errors of reading.
     """
     task: PartsTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -98,7 +98,7 @@ def write_parts_task(payload: bytes, job: bytes) -> bytes:
 
 
 def write_empty_part(job: PartsJob) -> Part:
-    """Write a file that tells the columns of no rows."""
+    """Write a file with the columns and no rows."""
     with _with_umask(job.umask), _Parts(job._replace(by_day=False), 0) as parts:
         parts.add(pa.RecordBatch.from_pylist([], schema=job.schema))
         return parts.finish()[0]
@@ -132,7 +132,7 @@ def _with_umask(umask: int) -> Iterator[None]:
 
 
 class _Parts:
-    """The files of a task: one, or one for each day; a context, whose end closes them."""
+    """The files of a task: one, or one for each day; a context manager that closes them."""
 
     def __init__(self, job: PartsJob, task: int) -> None:
         self._job = job
@@ -148,7 +148,7 @@ class _Parts:
             file.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch; write a row group once enough waits for one."""
+        """Append a batch; write a row group when there is enough data for one."""
         with unwritable(self._job.folder):
             for day, rows in self._by_day(batch):
                 file = self._files.get(day)
@@ -161,7 +161,7 @@ class _Parts:
                 file.write_waiting()
 
     def _by_day(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Cut a batch where the day changes: its rows are in commit order."""
+        """Divide a batch at changes of the day; its rows are in commit order."""
         if not self._job.by_day:
             yield "", batch
             return
@@ -188,7 +188,7 @@ class _Parts:
 
 
 class _PartFile(GroupedFile):
-    """A file of a task, of one day where these are told apart."""
+    """A file of a task, for one day if days are separated."""
 
     def __init__(self, name: str, job: PartsJob, system: fs.FileSystem, folder: str) -> None:
         super().__init__(
@@ -197,5 +197,5 @@ class _PartFile(GroupedFile):
         self.name = name
 
     def write_waiting(self) -> None:
-        """Write what waits as a row group."""
+        """Write the waiting batches as a row group."""
         self.write(self.taken())

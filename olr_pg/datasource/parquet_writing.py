@@ -1,12 +1,12 @@
-"""Redo into Parquet by Spark's tasks, without a row that passes Java.
+"""Writes redo to Parquet by Spark's tasks, without passing rows through Java.
 
-``spark.read.format("olr_pg")`` hands each row over to Java, whose writer takes it apart again: that
-costs three times what decoding and Parquet do. Here a plain job has tasks that write whole files
+``spark.read.format("olr_pg")`` passes each row to Java, whose writer converts it again; that costs
+three times as much as decoding and Parquet. Here the tasks of a plain job write whole files
 (`parquet_parts`), with the same columns and rows.
 
-**Commit.** Tasks write into ``DIRECTORY/_temporary/CALL``, which readers pass over, as they do all
-names that begin with ``_``. When all have ended, the driver gives the files that they told of their
-names, and then writes ``_SUCCESS``. What a lost task has left goes with the folder.
+**Commit.** Tasks write to ``DIRECTORY/_temporary/CALL``, which readers skip, like all names that
+begin with ``_``. When all tasks have ended, the driver renames the files in their results, and then
+writes ``_SUCCESS``. Files of a lost task are deleted with the folder.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ if TYPE_CHECKING:
     from olr_pg.datasource.redo_split import Decoding, RedoSplit
 
 FILE_BYTES: Final = 128 << 20
-"""Bytes of redo that make a file, at most, unless a split has more."""
+"""Maximum bytes of redo per file, unless a split has more."""
 
 _FILES_PER_CORE: Final = 4
-"""Of little redo: so many tasks that no core waits long for another."""
+"""Tasks per core if there is little redo, so that no core waits long for another."""
 
 _BLOCK_BYTES: Final = 512
 _TEMPORARY: Final = "_temporary"
 _REQUESTS: Final = 8
-"""Files that are given their names at a time: object storage copies them for that."""
+"""Number of files that are renamed in parallel, because object storage copies them."""
 
 
 class WriteMode(StrEnum):
-    """What to do where the directory has files already, in Spark's words."""
+    """What to do if the directory already has files, in Spark's terms."""
 
     ERROR = "error"
     APPEND = "append"
@@ -74,7 +74,7 @@ class WriteMode(StrEnum):
 
 
 class WrittenChanges(NamedTuple):
-    """What was written: files, rows, and bytes of the files."""
+    """What was written: number of files, rows, and bytes."""
 
     files: int
     rows: int
@@ -92,22 +92,23 @@ def write_parquet(
     compression: str = COMPRESSION,
     **options: str | int,
 ) -> WrittenChanges:
-    """Write the changes in archived redo into Parquet files, as many as there are tasks.
+    """Write the changes in archived redo to Parquet files, at least one per task.
 
     Args:
         spark: any session; `register` is not needed.
-        logs: what ``load`` of the data source takes: paths, directories, globs or URLs.
-        directory: where the files go, a path that all executors share, or a URL.
-        mode: "error" where files are there already, "append" beside them, or "overwrite" them.
-        schema: the columns, as ``.schema(…)`` of the data source takes them; None: all.
-        by_day: put each day's commits into a folder of its own, ``commit_date=2026-11-24``, which
-            readers take as a column.
+        logs: as for ``load`` of the data source: paths, directories, globs or URLs.
+        directory: the directory of the files: a path that all executors share, or a URL.
+        mode: "error" to fail if there are files, "append" to keep them, or "overwrite" to replace
+            them.
+        schema: the columns, as for ``.schema(…)`` of the data source; None for all.
+        by_day: write each day's commits to a separate folder, ``commit_date=2026-11-24``, which
+            readers show as a column.
         compression: as pyarrow names it.
         options: of the data source: ``dictionary="dictionary.json"``, ``table="SHOP.ORDERS"``.
 
     Raises:
-        OlrPgError: 6040 an option, 6010 the directory has files, 1210 it cannot be written, and
-            what `survey` and tasks raise. Nothing of the files is seen then.
+        OlrPgError: 6040 an option is invalid, 6010 the directory has files, 1210 it cannot be
+            written, and errors of `survey` and of tasks. Then readers see none of the new files.
     """
     places = {"path": logs} if isinstance(logs, str) else {"paths": json.dumps(list(logs))}
     chosen = parse_options(places | {name: str(value) for name, value in options.items()})
@@ -143,7 +144,7 @@ def write_parquet(
 
 
 def _columns(decoding: Decoding, table: str | None, schema: StructType | str | None) -> pa.Schema:
-    """Return the columns of the files: those that a query has, or that are asked for."""
+    """Return the columns of the files: the requested ones, or those of a query."""
     if schema is None:
         return arrow_schema(changes_schema(decoding, table))
     if isinstance(schema, str):
@@ -152,14 +153,14 @@ def _columns(decoding: Decoding, table: str | None, schema: StructType | str | N
 
 
 def _needed(decoding: Decoding, columns: pa.Schema) -> Decoding:
-    """Leave out the sessions where no column tells of them."""
+    """Return the decoding without sessions, if no column needs them."""
     if set(SessionAttributes._fields) & set(columns.names):
         return decoding
     return decoding._replace(sessions={})
 
 
 def _umask() -> int:
-    """Return the umask of this process, which the system tells who sets one."""
+    """Return the umask of this process; the system only returns it when it is set."""
     before = os.umask(PRIVATE_UMASK)
     os.umask(before)
     return before
@@ -188,7 +189,7 @@ def _written(
 
 
 def _shared(splits: Iterable[RedoSplit], size_max: int) -> Iterator[tuple[RedoSplit, ...]]:
-    """Put neighbours together, up to so many bytes of redo."""
+    """Group adjacent splits, up to this many bytes of redo."""
     together: list[RedoSplit] = []
     for split in splits:
         if together and sum(map(_size, together)) + _size(split) > size_max:
@@ -204,17 +205,17 @@ def _size(split: RedoSplit) -> int:
 
 
 class _Target:
-    """The directory that files go into; a context, whose end removes what is not a part of it.
+    """The directory of the files; a context manager that deletes temporary files at its end.
 
     Args:
         directory: a path or a URL.
-        mode: what to do with files that are there.
+        mode: what to do with existing files.
 
     Attributes:
         folder: where tasks write.
 
     Raises:
-        OlrPgError: 6010, there are files; 2210 to 2213, the URL; 1210 it cannot be read.
+        OlrPgError: 6010, there are files; 2210 to 2213, errors of the URL; 1210 it cannot be read.
     """
 
     def __init__(self, directory: str, mode: WriteMode) -> None:
@@ -231,12 +232,12 @@ class _Target:
                 raise OlrPgError(Code.PARQUET_DIRECTORY_IN_USE, "it has files", path=directory)
 
     def _present(self) -> list[fs.FileInfo]:
-        """Return what readers see in the directory, and the mark of a write that has ended."""
+        """Return the files that readers see in the directory, and the mark of a completed write."""
         found = self._system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         return [info for info in found if info.base_name != _TEMPORARY]
 
     def __enter__(self) -> Self:
-        """Make the folder for the tasks."""
+        """Create the folder for the tasks."""
         with unwritable(self.directory):
             self._make_folder(self._temporary)
         return self
@@ -253,10 +254,10 @@ class _Target:
         return f"{self._path}/{_TEMPORARY}/{self._call}"
 
     def commit(self, parts: Sequence[Part]) -> None:
-        """Give the files their names, and say that all are there.
+        """Rename the files, and mark the write as completed.
 
         Raises:
-            OlrPgError: 1210, they cannot be named.
+            OlrPgError: 1210, they cannot be renamed.
         """
         with unwritable(self.directory), ThreadPoolExecutor(_REQUESTS) as requests:
             if self._mode is WriteMode.OVERWRITE:

@@ -1,4 +1,4 @@
-"""Conditions of a query on commits, as bounds: what lies outside of them is not read."""
+"""Converts a query's conditions on commits to bounds; redo outside of them is not read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FIRST_YEAR: Final = 1988
 
 
 def bounds_of(filters: Iterable[Filter]) -> Bounds:
-    """Return bounds that let everything through that all filters let through, and maybe more."""
+    """Return bounds that include every commit that meets all filters, and possibly more."""
     bounds = Bounds()
     for one in filters:
         bounds = bounds.meet(_bounds(one))
@@ -52,7 +52,7 @@ def _bounds(one: Filter) -> Bounds:
 
 
 def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
-    """Return the bounds of a column between two values, both inclusive; None: no bound."""
+    """Return bounds of a column between two values, both inclusive; None for no bound."""
     if attribute == _SCN:
         first, last = 0 if first is None else first, MAX_SCN if last is None else last
         return Bounds(first_scn=max(0, first), last_scn=last) if last >= 0 else _NEVER
@@ -68,7 +68,9 @@ def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
 
 
 def _redo_time(when: datetime) -> int:
-    """Return the redo time of the second of a time; the first or last one, where it has none."""
+    """Return the redo time of a time's second; if it is out of range, the first or last redo
+    time.
+    """
     if when.year < _FIRST_YEAR:
         return 0
     return min(encode_redo_time(when), REDO_TIME_MAX)

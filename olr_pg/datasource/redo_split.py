@@ -1,8 +1,8 @@
-"""What one task of the data source reads: a split, and where its transactions end.
+"""What a task of the data source reads: a split, and the redo in which its transactions end.
 
-A split owns the transactions that begin in it. So every transaction has one owner, whatever the
-splits, and no driver has to bring together what several tasks have read: a task reads its split,
-and then on past its end, for the transactions alone that are open there, until they are decided.
+A split owns the transactions that begin in it. So every transaction has exactly one owner, for any
+division into splits, and no driver has to merge the results of tasks. A task reads its split, and
+then further redo only for the transactions that are open at its end, until they have ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LogPart(NamedTuple):
     """The LWN groups of a log that begin in blocks [first_block, end_block).
 
     Attributes:
-        first_block: where the first of them begins, exactly.
+        first_block: the exact start of the first of them.
     """
 
     path: str
@@ -32,11 +32,11 @@ class LogPart(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The transactions that are wanted, by their commit: all bounds are inclusive.
+    """The commits that are wanted; all bounds are inclusive.
 
     Attributes:
         first_scn, last_scn: of the commit.
-        first_time, last_time: of the commit, as redo has it.
+        first_time, last_time: of the commit, as redo time.
     """
 
     first_scn: int = 0
@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
     last_time: int = REDO_TIME_MAX
 
     def meet(self, other: Bounds) -> Bounds:
-        """Return what both let through."""
+        """Return the bounds that contain what both contain."""
         return Bounds(
             max(self.first_scn, other.first_scn),
             min(self.last_scn, other.last_scn),
@@ -54,7 +54,7 @@ class Bounds(NamedTuple):
         )
 
     def around(self, other: Bounds) -> Bounds:
-        """Return what lets through all that one of them does."""
+        """Return the smallest bounds that contain both."""
         return Bounds(
             min(self.first_scn, other.first_scn),
             max(self.last_scn, other.last_scn),
@@ -63,19 +63,19 @@ class Bounds(NamedTuple):
         )
 
     def overlap(self, other: Bounds) -> bool:
-        """Tell whether a commit can be within both."""
+        """Tell whether a commit can be within both bounds."""
         both = self.meet(other)
         return both.first_scn <= both.last_scn and both.first_time <= both.last_time
 
 
 class RedoSplit(NamedTuple):
-    """A split with what a task has to know of it, as the survey found it.
+    """A split, with the results of the survey that its task needs.
 
     Attributes:
-        rest: the redo behind it, up to the last commit of a transaction that began in it.
-        end_scn: what commits from there on does not count: not every thread was read up to it, or
-            a RESETLOGS gave it up.
-        commits: the transactions that begin in it and commit; None where there are none.
+        rest: the redo after it, up to the last commit of a transaction that began in it.
+        end_scn: commits from this SCN on do not count: not every thread was read up to it, or a
+            RESETLOGS has orphaned them.
+        commits: bounds of the commits of its transactions; None if there are none.
     """
 
     thread: int
@@ -86,11 +86,11 @@ class RedoSplit(NamedTuple):
 
 
 class Decoding(NamedTuple):
-    """What all tasks of a query have in common.
+    """What all tasks of a query share.
 
     Attributes:
         subscription: the tables, with all their versions.
-        sessions: whose transactions these are.
+        sessions: the sessions of the transactions.
     """
 
     subscription: Subscription

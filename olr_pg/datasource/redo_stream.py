@@ -1,15 +1,15 @@
-"""The redo of a stream: which batch holds what, while logs come.
+"""The redo of a stream: determines the contents of batches while logs arrive.
 
-A batch holds the transactions that commit between two offsets, each a place in every redo thread.
-Places are ends of splits, so they are known by the survey, which goes on with each new log. What
-began before the first offset is read again from its own split on, for the open transactions alone,
-in the batch in which they commit, and in no other.
+A batch contains the transactions that commit between two offsets; each offset is a position in
+every redo thread. Positions are ends of splits, so the survey knows them; it continues with each
+new log. Transactions that began before the first offset are read again from their own split on,
+only in the batch in which they commit.
 
-An offset lies where every redo thread was read to: what commits there may no longer depend on a log
-that is not there yet. Such a log is waited for, and so is one that is not complete.
+An offset is at a position up to which every redo thread was read: commits there must not depend on
+a log that is not available yet. The stream waits for such a log, and for an incomplete one.
 
-A new redo thread or incarnation is rare: the survey is then made anew, from the first log that is
-there. It gives the same, as after a restart.
+If a new redo thread or incarnation appears, which is rare, the survey is repeated from the first
+available log. The result is the same as after a restart.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _END = Place(1 << 62, 0)
 
 
 class Limit(NamedTuple):
-    """How much a batch reads at most; one split at least.
+    """The maximum size of a batch; a batch has at least one split.
 
     Attributes:
-        files: logs.
+        files: number of logs.
         size: bytes of redo.
     """
 
@@ -55,14 +55,14 @@ class Limit(NamedTuple):
     size: int | None = None
 
     def fits(self, files: int, size: int) -> bool:
-        """Tell whether so many bytes or logs are within the limit."""
+        """Tell whether this number of logs and bytes is within the limit."""
         return (self.files is None or files <= self.files) and (
             self.size is None or size <= self.size
         )
 
 
 class StreamSplit(NamedTuple):
-    """A split, of which those transactions are wanted that commit from `since` to `until`."""
+    """A split whose transactions are wanted if they commit from `since` to `until`."""
 
     split: RedoSplit
     since: Place
@@ -70,7 +70,7 @@ class StreamSplit(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A split that an offset may go past."""
+    """A split that an offset can be moved past."""
 
     incarnation: int
     scn: int
@@ -80,10 +80,10 @@ class _Step(NamedTuple):
 
 
 class RedoStream:
-    """Surveys logs as they come, and tells what is in a batch.
+    """Surveys logs as they arrive, and determines what is in a batch.
 
     Args:
-        storage: where the bytes of large transactions of SYS tables wait.
+        storage: stores the bytes of large transactions of SYS tables.
     """
 
     def __init__(self, options: SourceOptions, storage: Storage) -> None:
@@ -100,16 +100,17 @@ class RedoStream:
         self._read: dict[LogPosition, ArchivedLog] = {}
 
     def fix(self) -> None:
-        """Take the logs that are there now, and none that come later."""
+        """Use only the logs that are available now."""
         self._look()
         self._is_fixed = True
 
     def latest(self, start: StreamOffset, limit: Limit) -> StreamOffset:
-        """Return the offset to which the next batch goes; `start` where there is nothing to read.
+        """Return the end offset of the next batch; `start` if there is nothing to read.
 
         Raises:
-            OlrPgError: 2xxx the logs; where no more are taken (`fix`), also what keeps some of them
-                from being read. 3xxx the tables; 2013, 3070, 3005 the dictionary; 6220 a RESETLOGS.
+            OlrPgError: 2xxx errors of the logs; after `fix`, also if some cannot be read yet. 3xxx
+                errors of the tables; 2013, 3070, 3005 the dictionary cannot be followed; 6220 a
+                RESETLOGS.
         """
         if not self._is_fixed:
             self._look()
@@ -124,10 +125,10 @@ class RedoStream:
         return start
 
     def splits(self, start: StreamOffset, end: StreamOffset) -> list[StreamSplit]:
-        """Return what is to be read of a batch: a task each.
+        """Return what a batch reads: one task for each split.
 
         Raises:
-            OlrPgError: as `latest`; 2010, a log is not there any more.
+            OlrPgError: as for `latest`; 2010, a log no longer exists.
         """
         if not self._logs:
             self._look()
@@ -141,14 +142,14 @@ class RedoStream:
         """Return what tasks need for the redo that was surveyed.
 
         Raises:
-            OlrPgError: 2013, a table was changed in a way that nobody tells.
+            OlrPgError: 2013, a table was changed in an unknown way.
         """
         assert self._surveyor is not None
         return self._surveyor.decoding()
 
     @property
     def bounds(self) -> Bounds:
-        """Which transactions are wanted."""
+        """The wanted transactions."""
         return self._options.bounds
 
     # --- logs ---
@@ -161,7 +162,7 @@ class RedoStream:
         return self._snapshot
 
     def _look(self) -> None:
-        """Look for logs: those that can be read, in order, and what keeps others from it."""
+        """Scan for logs: the readable ones in order, and the errors of others."""
         scan = self._places.scan()
         report_skipped(file for file in scan.skipped if self._is_new(file.path))
         stream = whole_stream(scan.logs, self.snapshot.database)
@@ -185,7 +186,7 @@ class RedoStream:
         return is_new
 
     def _read_next(self) -> bool:
-        """Survey the next log; tell whether there was one."""
+        """Survey the next log; return whether there was one."""
         log = next((one for one in self._logs if one.position not in self._read), None)
         if log is None:
             return False
@@ -216,7 +217,7 @@ class RedoStream:
     # --- offsets ---
 
     def _check(self, start: StreamOffset) -> None:
-        """Check that the stream can go on from an offset."""
+        """Check that the stream can continue from an offset."""
         for log in self._logs:
             header = log.header
             if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
@@ -246,7 +247,7 @@ class RedoStream:
         )
 
     def _steps(self, start: StreamOffset, limit: Limit) -> tuple[list[_Step], bool]:
-        """Return the splits that the next batch goes past, and whether that is all that fits."""
+        """Return the splits for the next batch, and whether the limit allows all of them."""
         found: list[_Step] = []
         files, size = set[str](), 0
         for step in sorted(self._steps_behind(start), key=lambda step: step[:4]):
@@ -272,7 +273,7 @@ class RedoStream:
                 yield _Step(incarnation, owner.scn, thread, number, owner)
 
     def _offset(self, start: StreamOffset, steps: Iterable[_Step]) -> StreamOffset:
-        """Return the offset behind some splits."""
+        """Return the offset after some splits."""
         assert self._surveyor is not None
         incarnation, scn, past = start.incarnation, start.scn, dict[tuple[int, int], list[int]]()
         for step in steps:
@@ -319,6 +320,6 @@ class RedoStream:
 
 
 def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) -> Place:
-    """Return how far a thread of an incarnation was read."""
+    """Return the position up to which a thread of an incarnation was read."""
     found = offset.threads.get(thread) if offset.incarnation == incarnation else None
     return default if found is None else found.place

@@ -1,9 +1,9 @@
 """``spark.read.format("olr_pg")``: the changes in archived redo as a data frame.
 
-Spark asks three processes: one for the columns (`RedoSource.schema`), one for the tasks
-(`RedoReader.partitions`), and the workers for rows (`RedoReader.read`). The first makes the survey;
-Spark hands the source over to the second as it is then, and what the tasks have in common goes to
-the workers with the reader, once, not with every task.
+Spark uses three kinds of processes: one returns the columns (`RedoSource.schema`), one the tasks
+(`RedoReader.partitions`), and workers the rows (`RedoReader.read`). The first one makes the survey.
+Spark passes the source, with the survey, to the second one. Data that all tasks share is sent to
+the workers once, with the reader.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ if TYPE_CHECKING:
 FORMAT: Final = "olr_pg"
 
 _LOG_ERRORS: Final = 2
-"""The thousand of errors of logs."""
+"""The thousand of the errors about logs."""
 
 _PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
-"""Without it Spark refuses a source that takes conditions."""
+"""Without this setting Spark refuses a source that accepts conditions."""
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the format "olr_pg", and hand it the conditions of queries."""
+    """Register the format "olr_pg" in a session, and enable passing it the conditions of
+    queries.
+    """
     spark.conf.set(_PUSHED, "true")
     spark.dataSource.register(RedoSource)
 
@@ -76,7 +78,7 @@ class RedoSource(DataSource):
 
     @property
     def surveyed(self) -> Survey:
-        """The survey, made when it is first asked for.
+        """The survey; made on first use.
 
         Raises:
             OlrPgError: see `survey`.
@@ -93,7 +95,7 @@ class RedoSource(DataSource):
         return self._survey
 
     def schema(self) -> StructType:
-        """Return the columns; the survey is made for them: DDL may have added some."""
+        """Return the columns; this needs the survey, because DDL may have added some."""
         table = self.chosen.table
         try:
             found = changes_schema(self.surveyed.decoding, table)
@@ -105,11 +107,11 @@ class RedoSource(DataSource):
         return from_arrow_schema(found)
 
     def reader(self, schema: StructType) -> RedoReader:
-        """Return what plans and reads a query."""
+        """Return the reader of a query."""
         return RedoReader(self.surveyed, schema, self.chosen.bounds)
 
     def streamReader(self, schema: StructType) -> RedoStreamReader:  # noqa: N802 - Spark's name
-        """Return what plans and reads the batches of a stream."""
+        """Return the reader of a stream's batches."""
         return RedoStreamReader(self.chosen, schema)
 
 
@@ -119,23 +121,23 @@ def changes_schema(decoding: Decoding, table: str | None) -> pa.Schema:
 
 
 def _schema_before_logs(snapshot: Snapshot, table: str | None) -> pa.Schema:
-    """Return the columns as the dictionary alone has them."""
+    """Return the columns from the dictionary alone."""
     if table is None:
         return changes_of_any_table()
     return changes_of_table(chosen_tables(snapshot, [table]))
 
 
 def _versions(decoding: Decoding) -> list[Table]:
-    """Return the versions of the tables that are wanted; SYS tables are only followed."""
+    """Return the versions of the wanted tables, without the SYS tables, which are only followed."""
     tables, delivered = decoding.subscription.tables, decoding.subscription.row_plan.delivered
     return [table for at, table in enumerate(tables) if not delivered.size or delivered[at]]
 
 
 class RedoReader(DataSourceReader):
-    """Plans and reads one query: a task per split that owns a wanted transaction.
+    """Plans and reads one query: a task for each split that owns a wanted transaction.
 
     Args:
-        schema: the columns that are wanted.
+        schema: the wanted columns.
     """
 
     def __init__(self, surveyed: Survey, schema: StructType, bounds: Bounds) -> None:
@@ -145,16 +147,18 @@ class RedoReader(DataSourceReader):
         self.bounds = bounds
 
     def __getstate__(self) -> dict[str, Any]:
-        """Go to the workers without the list of splits: each task brings its own."""
+        """Return the state for the workers without the list of splits, because each task brings its
+        own.
+        """
         return {**self.__dict__, "_splits": ()}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Note which commits are wanted; Spark looks at all rows once more."""
+        """Record which commits are wanted; Spark filters all rows again."""
         self.bounds = self.bounds.meet(bounds_of(filters))
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a task for each split that is to be read."""
+        """Return a task for each split to read."""
         return [
             InputPartition(split)
             for split in self._splits
@@ -176,5 +180,5 @@ class RedoReader(DataSourceReader):
 
 
 def arrow_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema as Spark has it: its types, times in UTC."""
+    """Return the Arrow schema of a Spark schema, with times in UTC."""
     return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")

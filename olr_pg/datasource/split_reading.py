@@ -1,4 +1,4 @@
-"""What a task does: the changes of the transactions that begin in a split, as record batches."""
+"""Reads the changes of the transactions that begin in a split, as record batches, in a task."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
 
 SPILL_BYTES: Final = 64 << 20
-"""Bytes of unfinished transactions of a task past which the largest wait on disk."""
+"""Bytes of a task's open transactions above which the largest are spilled."""
 
 
 class SplitReader:
     """Reads splits of a query, one after the other.
 
     Args:
-        decoding: what they have in common.
-        schema: as of `ChangeBatches`.
-        bounds: which transactions are wanted.
+        decoding: what they share.
+        schema: as for `ChangeBatches`.
+        bounds: the wanted transactions.
     """
 
     def __init__(self, decoding: Decoding, schema: pa.Schema, bounds: Bounds) -> None:
@@ -45,7 +45,7 @@ class SplitReader:
         """Yield the changes of the wanted transactions that begin in a split, in commit order.
 
         Args:
-            since, until: only what commits from the one place on, and in front of the other.
+            since, until: only commits from the first position on, and before the second.
 
         Raises:
             OlrPgError: see `owned_transactions`, `ChangeBatches.of`.
@@ -78,5 +78,5 @@ def _is_before(
 
 
 def storage() -> SpillFiles:
-    """Return where the bytes of large transactions wait."""
+    """Return the storage for the bytes of large transactions."""
     return SpillFiles(Path(gettempdir()), SPILL_BYTES)

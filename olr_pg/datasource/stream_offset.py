@@ -1,4 +1,4 @@
-"""The offset of a stream: how far each redo thread was read, as Spark's checkpoint keeps it."""
+"""The offset of a stream: the position in each redo thread, as stored in Spark's checkpoint."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class ThreadOffset(NamedTuple):
-    """How far a redo thread was read.
+    """The position in a redo thread.
 
     Attributes:
-        place: everything that commits in front of it was delivered.
-        open_sequence: the log in which the oldest transaction begins that is open there: what goes
-            on from here needs the logs from that one on.
+        place: everything that commits before it was delivered.
+        open_sequence: the log in which the oldest transaction begins that is open there; continuing
+            from here needs the logs from that one on.
     """
 
     place: Place
@@ -25,12 +25,12 @@ class ThreadOffset(NamedTuple):
 
 
 class StreamOffset(NamedTuple):
-    """How far the redo was read.
+    """The position in the redo.
 
     Attributes:
-        incarnation: the resetlogs id of the redo; 0: nothing was read.
-        scn: of the last commit in front of it; 0: there was none.
-        threads: by redo thread; those that are not among them were not begun.
+        incarnation: the resetlogs id of the redo; 0 if nothing was read.
+        scn: of the last commit before it; 0 if there was none.
+        threads: by redo thread; missing threads were not begun.
     """
 
     incarnation: int
@@ -38,7 +38,7 @@ class StreamOffset(NamedTuple):
     threads: Mapping[int, ThreadOffset]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the offset as Spark keeps it."""
+        """Return the offset in the form for Spark."""
         threads = {
             str(thread): {
                 "sequence": one.place.sequence,
@@ -54,10 +54,10 @@ BEGINNING = StreamOffset(0, 0, {})
 
 
 def parse_offset(offset: Any) -> StreamOffset:
-    """Parse what `StreamOffset.as_json` gave.
+    """Parse the result of `StreamOffset.as_json`.
 
     Raises:
-        OlrPgError: 6221, it is something else.
+        OlrPgError: 6221, it has another form.
     """
     try:
         threads = {

@@ -1,8 +1,8 @@
-"""``spark.readStream.format("olr_pg")``: what commits, batch by batch.
+"""``spark.readStream.format("olr_pg")``: reads committed transactions, batch by batch.
 
-Spark asks one long-lived process for offsets and for the tasks of batches (`RedoStreamReader`
-with its `redo_stream.RedoStream`), and the workers for rows. A worker gets a reader without any
-state: each task brings what it needs.
+Spark asks one long-lived process for offsets and for the tasks of batches (`RedoStreamReader` with
+its `redo_stream.RedoStream`), and workers for rows. A worker gets a reader without state, because
+each task contains what it needs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans and reads the batches of one query.
 
     Args:
-        schema: the columns that are wanted.
+        schema: the wanted columns.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -52,7 +52,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stream: RedoStream | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Go to the workers without what was surveyed."""
+        """Return the state for the workers, without the survey."""
         return {**self.__dict__, "_stream": None}
 
     @property
@@ -63,11 +63,11 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._stream
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the offset in front of everything."""
+        """Return the offset before all redo."""
         return BEGINNING.as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return how much a batch reads at most."""
+        """Return the maximum size of a batch."""
         if self._options.max_files is not None:
             return ReadMaxFiles(self._options.max_files)
         if self._options.max_bytes is not None:
@@ -75,11 +75,11 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take the logs that are there now, and none that come later."""
+        """Use only the logs that are available now."""
         self.stream.fix()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the offset to which the next batch goes."""
+        """Return the end offset of the next batch."""
         most = Limit(
             files=limit.max_files if isinstance(limit, ReadMaxFiles) else None,
             size=limit.max_bytes if isinstance(limit, ReadMaxBytes) else None,
@@ -106,7 +106,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_arrow_schema(self._schema, timezone="UTC")
 
     def _packed(self, decoding: Decoding) -> bytes:
-        """Pack what each task brings along; the sessions only where a column tells of them."""
+        """Pickle the data that each task contains; with sessions only if a column needs them."""
         if not set(SessionAttributes._fields) & set(self._schema.names):
             decoding = decoding._replace(sessions={})
         return zlib.compress(pickle.dumps(decoding), 1)

@@ -1,13 +1,14 @@
-"""The survey: a first pass over all redo, which looks at the dictionary and at transactions' ends.
+"""The survey: a first pass over all redo, which reads dictionary changes and the begins and ends of
+transactions.
 
-It decodes the SYS tables alone, at the speed of reading, and finds what a task cannot know that
-looks at one split:
+It decodes only the SYS tables, at the speed of reading, and finds what a task with a single split
+cannot know:
 
 - the versions of tables, so that each row is decoded with the definition of its time;
-- where exactly the LWN groups of a split begin, on which it hangs who owns a transaction;
-- how far a split's transactions reach, so that a task reads on that far and no further, and a split
-  is left out that has none of the wanted ones;
-- the sessions, which are announced once and named by number afterwards;
+- where exactly the LWN groups of a split begin, which determines the owners of transactions;
+- how far a split's transactions extend, so that a task reads only that far, and a split without
+  wanted transactions is skipped;
+- the sessions, which the redo describes once and later identifies by number;
 - the SCN up to which every redo thread was read.
 """
 
@@ -67,13 +68,13 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 _READERS: Final = len(os.sched_getaffinity(0))
-"""Threads that read: one for each core that this process may use."""
+"""Number of reading threads: one for each core that this process can use."""
 
 _BOUNDARIES = (EventKind.BEGIN, EventKind.COMMIT, EventKind.ROLLBACK)
 
 
 class Survey(NamedTuple):
-    """The outcome of a survey: what a query's tasks are made of."""
+    """The result of a survey, from which a query's tasks are made."""
 
     splits: tuple[RedoSplit, ...]
     decoding: Decoding
@@ -85,14 +86,14 @@ class Surveyor:
     Args:
         starts: the redo threads, with the SCN from which each will be read.
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
-        split_bytes: about how much of a log a task decodes.
-        storage: where the bytes of large transactions of SYS tables wait.
+        split_bytes: approximate bytes of a log that a task decodes.
+        storage: stores the bytes of large transactions of SYS tables.
 
     Attributes:
-        threads: what was read, by resetlogs id and redo thread.
+        threads: the splits read so far, by resetlogs id and redo thread.
 
     Raises:
-        OlrPgError: 3xxx the tables.
+        OlrPgError: 3xxx errors of the tables.
     """
 
     def __init__(
@@ -125,10 +126,10 @@ class Surveyor:
         """Read the next logs, in the order of their first SCNs.
 
         Args:
-            logs: of the incarnation that was read last, or nothing was read yet.
+            logs: of the incarnation that was read last, unless nothing was read yet.
 
         Raises:
-            OlrPgError: 2xxx a log; 3070, 3005 the dictionary cannot be followed.
+            OlrPgError: 2xxx errors of a log; 3070, 3005 the dictionary cannot be followed.
         """
         by_path = {log.path: log for log in logs}
         merged = merge_logs(self._merger, logs, self._reading.decode, self._cut)
@@ -146,7 +147,7 @@ class Surveyor:
         """Return what tasks need for the redo that was read.
 
         Raises:
-            OlrPgError: 2013, a table was changed in a way that nobody tells.
+            OlrPgError: 2013, a table was changed in an unknown way.
         """
         subscription = self._follower.subscribe(
             self._chosen, views=(EVERYTHING_PACKED,), wanted=self._wanted
@@ -166,15 +167,15 @@ def survey(
     split_bytes: int = SPLIT_BYTES,
     storage: Storage = IN_MEMORY,
 ) -> Survey:
-    """Read all redo once, and return what is to be decoded of it.
+    """Read all redo once, and return what must be decoded.
 
     Args:
         specs: files, directories or globs of archived logs.
         tables, split_bytes, storage: see `Surveyor`.
 
     Raises:
-        OlrPgError: 2xxx the logs, a gap in them too; 3xxx the tables; 2013, 3070, 3005 the
-            dictionary cannot be followed.
+        OlrPgError: 2xxx errors of the logs, also a gap; 3xxx errors of the tables; 2013, 3070, 3005
+            the dictionary cannot be followed.
     """
     stream = whole_stream(discover_logs(specs), snapshot.database)
     if stream.gaps:
@@ -197,11 +198,11 @@ def incarnation_thread(log: ArchivedLog) -> tuple[int, int]:
 
 
 def incarnation_ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[int, int], int]:
-    """Tell from which SCN on nothing counts in each incarnation's redo threads.
+    """Return, for each incarnation's redo threads, the SCN from which commits do not count.
 
     Args:
-        logs: all that are known.
-        read_scn: of the last one's.
+        logs: all known logs.
+        read_scn: of the last incarnation.
     """
     later: dict[int, int] = {}
     end = read_scn
@@ -213,10 +214,11 @@ def incarnation_ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[i
 
 
 class _Reading:
-    """Decodes splits for the merger, and keeps what it does not need until they were merged.
+    """Decodes splits for the merger, and keeps results that the merger does not need until they are
+    merged.
 
     Attributes:
-        sessions: those that were announced so far.
+        sessions: the sessions found so far.
     """
 
     def __init__(self) -> None:
@@ -226,9 +228,9 @@ class _Reading:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of splits, see `decoding.split.Decode`.
+        """Yield the results of splits; see `decoding.split.Decode`.
 
-        Threads read ahead, one for each core: kernels let other threads run, and so does storage.
+        Threads read ahead, one for each core, because kernels and I/O release the interpreter lock.
         """
         opened: tuple[str, Future[Log]] | None = None
 
@@ -248,7 +250,7 @@ class _Reading:
                 yield result
 
     def taken(self, source: ThreadSplit, log: ArchivedLog) -> Surveyed:
-        """Return what was seen in a split that was merged."""
+        """Return what was found in a merged split."""
         split = source.split
         result, events = self._last.pop((split.path, split.first_block))
         return Surveyed(

@@ -1,1 +1,1 @@
-"""Files that survive a power failure, that are mapped to be read, or that carry results."""
+"""Files that survive a power failure, that are mapped for reading, or that transfer results."""

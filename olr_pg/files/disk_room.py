@@ -1,4 +1,4 @@
-"""Room on a disk: whether an error says that there is none, and whether there is some again."""
+"""Disk space: detects errors because of a full disk, and checks whether there is space again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 PROBE_BYTES: Final = 1 << 20
-"""So much must fit before a disk counts as one with room: more than the small files that an
-appliance keeps need."""
+"""Bytes that must fit before a disk counts as having space; more than an appliance's small files
+need.
+"""
 
 
 def tells_of_full_disk(error: BaseException | None) -> bool:
-    """Tell whether an error, or what it came of, is a disk or a quota without room."""
+    """Tell whether an error, or its cause, is a full disk or an exhausted quota."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -29,11 +30,10 @@ def tells_of_full_disk(error: BaseException | None) -> bool:
 
 
 def has_room(directory: Path, size: int = PROBE_BYTES) -> bool:
-    """Tell whether a directory takes a file of that size now.
+    """Tell whether a directory has space for a file of this size now.
 
-    A file without a name is written, since free bytes of a file system tell nothing of quotas and
-    of what only root may use. What else refuses it (no right to write there, say) is no want of
-    room.
+    It writes an unlinked file, because the free bytes of a file system ignore quotas and the
+    reserve for root. Other errors (for example, missing permission) do not count as missing space.
     """
     try:
         with tempfile.TemporaryFile(dir=directory, buffering=0) as file:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power failure, and know their version."""
+"""Writes files atomically and durably, and checks their versions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> None:
-    """Refuse a file of a newer version of olr_pg; what is no such file at all passes.
+    """Refuse a file of a newer version of olr_pg; data in another format is accepted.
 
     Args:
-        newest: version that is known here.
-        within: the key of the object that has the version, where that is not the whole.
+        newest: the newest supported version.
+        within: the key of the object that contains the version; if not given, the whole document.
 
     Raises:
         OlrPgError: 4035.
@@ -41,10 +41,11 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of a file of our directory, durably: the old file or the new one.
+    """Replace a file of our directory by `data`, durably: afterwards it is either the old or the
+    new file.
 
     Raises:
-        OSError: it cannot be done, or the path is no plain file.
+        OSError: it fails, or the path is not a plain file.
     """
     check_plain(path)
     with removed_on_failure(path.with_name(path.name + ".new")) as new:
@@ -58,7 +59,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def removed_on_failure(path: Path) -> Iterator[Path]:
-    """Remove the file where writing it fails: a part of it would take what room there is."""
+    """Delete the file if writing it fails, because a part of it would use the remaining space."""
     try:
         yield path
     except OSError:
@@ -71,7 +72,7 @@ def sync_directory(path: Path) -> None:
     """Make the names in a directory durable.
 
     Raises:
-        OSError: it cannot be done.
+        OSError: it fails.
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -1,10 +1,10 @@
-"""Files that are ours: only those are written, replaced, closed to other users or removed.
+"""Ensures that only our own files are written, replaced, made private or deleted.
 
-A path may name anything: a device, a pipe, a directory, a link to a file of somebody else, that
-file itself. Whoever runs as root could write into each of them, take rights away from it or put a
-plain file in its place (``/dev/null`` for everybody on the machine). So a path that a user names is
-either free or a plain file of this user; a new file is made under another name, and gets its rights
-by its own descriptor before it takes the place of the path. Links are not followed.
+A path can name anything: a device, a pipe, a directory, a link to another user's file, or that file
+itself. As root, we could write to each of them, change its permissions, or replace it by a plain
+file (``/dev/null`` for the whole host). So a path from the user must be free, or a plain file of
+this user. A new file is created under another name, and gets its permissions by its own descriptor,
+before it replaces the path. Links are not followed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _KINDS: Final = (
 
 
 def check_plain(path: Path) -> os.stat_result | None:
-    """Return the status of the plain file at `path`; None where there is nothing.
+    """Return the status of the plain file at `path`; None if nothing exists there.
 
     Raises:
-        OSError: there is something else, or it cannot be looked at.
+        OSError: something else exists there, or it cannot be examined.
     """
     try:
         status = path.lstat()
@@ -52,10 +52,10 @@ def _check_kind(status: os.stat_result, path: Path) -> None:
 
 
 def check_owned(path: Path) -> None:
-    """See that there is nothing at `path`, or a plain file of this user.
+    """Check that `path` is free, or a plain file of this user.
 
     Raises:
-        OSError: it is something else, or a file of somebody else.
+        OSError: it is something else, or another user's file.
     """
     status = check_plain(path)
     if status is not None and status.st_uid != os.geteuid():
@@ -63,10 +63,10 @@ def check_owned(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """See that a file can be put at `path`, before the work that leads to it.
+    """Check that a file can be written at `path`, before the work that produces it.
 
     Raises:
-        OSError: it cannot.
+        OSError: it cannot be written.
     """
     check_owned(path)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}."):
@@ -75,11 +75,11 @@ def check_writable(path: Path) -> None:
 
 @contextmanager
 def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` when the context ends: the whole of it, or none.
+    """Open a file that replaces `path` atomically when the context ends.
 
     Args:
         path: free, or a plain file of this user.
-        mode: of the file; None as the umask says.
+        mode: permissions of the file; None for the umask's default.
 
     Raises:
         OSError: `path` is something else, or the file cannot be written.
@@ -104,10 +104,10 @@ def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def open_plain(path: Path, mode: str, buffering: int = -1) -> IO[bytes]:
-    """Open a file of our own directory in a binary mode, where it is a plain file or is made now.
+    """Open a file of our own directory in a binary mode, if it is a plain file or new.
 
     Args:
-        buffering: as of `open`.
+        buffering: as for `open`.
 
     Raises:
         OSError: it is something else, or cannot be opened.
@@ -128,20 +128,20 @@ def _open_plain(path: str, flags: int) -> int:
 
 
 def remove_plain(path: Path) -> None:
-    """Remove a plain file; nothing where there is none.
+    """Delete a plain file; do nothing if it does not exist.
 
     Raises:
-        OSError: it is something else, or cannot be removed.
+        OSError: it is something else, or cannot be deleted.
     """
     if check_plain(path) is not None:
         path.unlink(missing_ok=True)
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set the rights of a plain file or directory of this user, by its own descriptor.
+    """Set the permissions of a plain file or directory of this user, by its own descriptor.
 
     Raises:
-        OSError: it is something else, of somebody else, or not to be changed.
+        OSError: it is something else, belongs to another user, or cannot be changed.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

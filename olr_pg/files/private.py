@@ -1,4 +1,6 @@
-"""Files that hold rows are closed to other users, whatever the umask; those of others are named."""
+"""Makes files with rows private, regardless of the umask, and lists those that cannot be made
+private.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _PASSABLE_MODE: Final = 0o711
 _FILE_MODE: Final = 0o600
 
 _CLUSTER: Final = "postgres"
-"""An embedded PostgreSQL keeps its own directory closed, as another user where this one is root."""
+"""An embedded PostgreSQL makes its own directory private, as another user if we are root."""
 
 _OURS: Final = frozenset(
     {
@@ -30,12 +32,14 @@ _OURS: Final = frozenset(
         *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),
     }
 )
-"""What an appliance puts into its data directory."""
+"""Files that an appliance writes to its data directory."""
 
 
 @contextmanager
 def private_umask() -> Iterator[None]:
-    """Close whatever this process and its children make in the context to other users."""
+    """Make everything private that this process and its children create while the context is
+    active.
+    """
     before = os.umask(PRIVATE_UMASK)
     try:
         yield
@@ -44,15 +48,15 @@ def private_umask() -> Iterator[None]:
 
 
 def make_private_directory(path: Path, *, passable: bool = False) -> None:
-    """Make a directory for this user alone, and those above it that are missing.
+    """Create a directory for this user only, and its missing parents.
 
-    One that is there stays as it is: see `close_to_others`.
+    An existing directory is not changed; see `close_to_others`.
 
     Args:
-        passable: as of `close_to_others`.
+        passable: as for `close_to_others`.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     if path.is_dir():
         return
@@ -63,13 +67,14 @@ def make_private_directory(path: Path, *, passable: bool = False) -> None:
 
 
 def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
-    """Close a data directory of an appliance to other users; what of it they still can read.
+    """Remove other users' access to an appliance's data directory; return what they can still read.
 
-    Only what an appliance puts there is changed, and the directory itself only where it holds
-    nothing else: it may be a place that others need.
+    Only files that an appliance writes are changed. The directory itself is changed only if it
+    contains nothing else, because others may need it.
 
     Args:
-        passable: others may go through it, though not look: to a PostgreSQL of another user.
+        passable: allow others to traverse it without listing it, for a PostgreSQL that runs as
+            another user.
     """
     loose = list[Path]()
     ours = [entry for entry in data.iterdir() if _is_ours(entry.name)]
@@ -82,7 +87,9 @@ def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
 
 
 def close_tree_to_others(top: Path) -> list[Path]:
-    """Close a file, or a directory with all that is in it; what others still can read."""
+    """Remove other users' access to a file, or to a directory with all its contents; return what
+    they can still read.
+    """
     loose = list[Path]()
     if top.is_dir() and not top.is_symlink():
         for folder, folders, files in os.walk(top):
@@ -103,7 +110,7 @@ def _is_readable(path: Path, mode: int) -> bool:
 
 
 def _close(path: Path, mode: int) -> list[Path]:
-    """Take the rights of others away; the path itself where that cannot be done."""
+    """Remove other users' permissions; return the path itself if that fails."""
     try:
         if path.is_symlink() or not _is_readable(path, mode):
             return []

@@ -1,14 +1,15 @@
-"""Results in files of a directory that tasks and the driver share: few, large, and used again.
+"""Transfers results in files of a directory that tasks and the driver share: few, large, and
+reused.
 
-A task writes its result into a file beside the final name, which is the task's number, and gives it
-that name when all is there: the first attempt that does so wins, since all write the same bytes. So
-the driver takes each result as soon as its name appears, without waiting for the job's end.
+A task writes its result to a temporary file, and renames it to the task's number when it is
+complete. The first attempt that does so wins, because all attempts write the same bytes. So the
+driver takes each result as soon as its name exists, without waiting for the job's end.
 
-Filling a file that was filled before costs half as much as a new one: its pages are in the page
-cache, and have their places on disk. So the driver does not delete a file whose result is no longer
-needed, but moves it into a directory beside, for the calls to come too. A task that needs a file
-takes one from there by renaming it: one succeeds where several try, and nobody else ever writes
-into what it got, however the task ends. What a lost task has left is removed with the directory.
+Filling a used file costs half as much as a new one: its pages are in the page cache and have blocks
+on disk. So the driver does not delete a file whose result is no longer needed, but moves it to a
+directory of spare files, also for later calls. A task takes a spare file by renaming it. If several
+tasks try, one succeeds, and no other task ever writes to its file. Files that a lost task has left
+are deleted with the directory.
 """
 
 from __future__ import annotations
@@ -27,23 +28,25 @@ from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.mapped import MappedFile
 
 _SPARE: Final = "spare-results"
-"""The directory of files without a result, of all calls."""
+"""The directory of spare files for all calls."""
 
 _NEW: Final = "new-"
 
 _HEAD: Final = struct.Struct("<QQ48x")
-"""The result's size and kind; what is behind it is aligned. What was in a used file follows."""
+"""The result's size and kind; the result after it is aligned. Remains of earlier contents
+follow.
+"""
 
 _MAPPED_MIN: Final = 64 * 1024
-"""Bytes from which on a result is mapped."""
+"""Size from which a result is mapped."""
 
 
 Result = bytes | memoryview
-"""A task's result, as the driver gets it."""
+"""A task's result in the driver."""
 
 
 class TaskResult(Protocol):
-    """A result that a task writes piece by piece, wherever it goes."""
+    """A result that a task writes piece by piece, to any destination."""
 
     def write(self, data: Result) -> None:
         """Append bytes.
@@ -54,10 +57,10 @@ class TaskResult(Protocol):
 
 
 class Kind(IntEnum):
-    """Says what a file with a result, or a cell of Spark's, holds."""
+    """The contents of a file with a result, or of a cell of Spark."""
 
     RESULT = 0
-    """The result: in a file as it is, in cells a part of it, compressed."""
+    """The result: unchanged in a file; in cells a part of it, compressed."""
     ERROR = 1
     """An `OlrPgError` that the task raised, as JSON."""
     CRASH = 2
@@ -65,17 +68,18 @@ class Kind(IntEnum):
 
 
 class ResultFile:
-    """A result on its way into a file (on the worker).
+    """A result that a worker is writing to a file.
 
     Args:
-        directory: the one that is shared.
-        task: its number.
+        directory: the shared directory.
+        task: the task's number.
 
     Attributes:
         size: bytes of the result so far.
 
     Raises:
-        OlrPgError: 6006, the directory is gone or full; so do the methods.
+        OlrPgError: 6006, the directory does not exist or the disk is full; the methods raise it
+            too.
     """
 
     def __init__(self, directory: str, task: int) -> None:
@@ -96,23 +100,23 @@ class ResultFile:
         self.size += memoryview(data).nbytes
 
     def back_to(self, size: int) -> None:
-        """Forget what was written behind the first `size` bytes."""
+        """Discard what was written after the first `size` bytes."""
         self._file.seek(_HEAD.size + size)
         self.size = size
 
     def fail(self, kind: Kind, record: bytes) -> None:
-        """Let an error be the result, instead of what was written."""
+        """Make an error the result, instead of what was written."""
         self.back_to(0)
         self.write(record)
         self.finish(kind)
 
     def close(self) -> None:
-        """Write nothing more; an unfinished file stays until the directory goes."""
+        """Stop writing; an unfinished file is deleted with the directory."""
         with suppress(OSError):  # what it could not write was told before
             self._file.close()
 
     def finish(self, kind: Kind = Kind.RESULT) -> None:
-        """Give the result its name, unless another attempt of the task was faster."""
+        """Rename the file to the result's name, unless another attempt of the task was faster."""
         try:
             self._file.seek(0)
             self._file.write(_HEAD.pack(self.size, kind))
@@ -125,7 +129,7 @@ class ResultFile:
 
 
 def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
-    """Take a file to write into; what it holds is of no use to anybody."""
+    """Return a file to write to, a spare one if possible."""
     spare = directory.parent / _SPARE
     for file in spare.iterdir():
         path = directory / f"{_NEW}{file.name}"
@@ -139,14 +143,14 @@ def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
 
 
 class ResultFiles:
-    """The driver's side: a new directory with the results of one call.
+    """The driver's part: a new directory with the results of one call.
 
     Args:
-        parent: the directory to make it in.
-        kept: how many files without a result are kept beside it, to be used again.
+        parent: the directory in which to create it.
+        kept: number of spare files to keep.
 
     Raises:
-        OlrPgError: 6006, it cannot be made.
+        OlrPgError: 6006, it cannot be created.
     """
 
     def __init__(self, parent: str, kept: int) -> None:
@@ -159,13 +163,14 @@ class ResultFiles:
         self._kept = kept
 
     def take(self, task: int) -> tuple[Kind, Result] | None:
-        """Read, or map, the result of a task; once nobody has it any more, its file is free.
+        """Read or map the result of a task; when the result is no longer referenced, its file
+        becomes a spare one.
 
         Returns:
-            Its kind and its bytes, or None where it is not there yet.
+            Its kind and its bytes, or None if it does not exist yet.
 
         Raises:
-            OlrPgError: 6006, the file is not whole.
+            OlrPgError: 6006, the file is incomplete.
         """
         path = self.directory / str(task)
         try:
@@ -197,10 +202,10 @@ class ResultFiles:
                 path.unlink()
 
     def remove(self) -> None:
-        """Remove the directory; results that are still mapped stay."""
+        """Delete the directory; results that are still mapped stay valid."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def result_lost(error: Exception, **where: Any) -> OlrPgError:
-    """Say why a result cannot be handed over, and where."""
+    """Return the error that a result cannot be transferred, with the reason."""
     return OlrPgError(Code.TASK_RESULT_LOST, system_reason(error), **where)

@@ -1,19 +1,20 @@
-"""Files that hold rows: encrypted and authenticated while a key is set, plain without one.
+"""Files with rows: encrypted and authenticated if a key is set, otherwise unencrypted.
 
-Whoever writes rows into a file asks this module for the file; nobody else knows whether there is a
-key. The key is one of the process (`sealing`), as its umask is: logs are read by their paths in
-many places. Readers recognise an encrypted file by its first bytes, so plain files stay readable.
+All code that writes rows to a file opens it by this module; only this module knows whether there is
+a key. The key belongs to the process (`sealing`), like its umask, because logs are read by path in
+many places. Readers recognise an encrypted file by its first bytes, so unencrypted files stay
+readable.
 
 An encrypted file is a head, and frames one behind the other::
 
     head   magic (8), what tells the key (8), a random number of the file (16)
     frame  nonce (12), up to 64 KiB encrypted, tag (16)
 
-Each file has a key of its own, derived from the configured one and the file's number by HKDF with
+Each file has its own key, derived from the configured key and the file's number by HKDF with
 SHA-256. The cipher is AES-256-GCM. The tag covers the number of the frame and whether it is the
-last, so that frames cannot be moved, left out or taken from another file, and a file that was cut
-off is noticed: also where it ends with a whole frame. A file that grows while it is read (the copy
-of an online log) marks no last frame: its reader knows how long it has to be.
+last one. So frames cannot be moved, removed, or replaced by those of another file, and a truncated
+file is detected even if it ends with a whole frame. A file that grows while it is read (the copy of
+an online log) has no marked last frame; its reader knows the required length.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 FRAME_BYTES: Final = 64 << 10
-"""Of rows in a frame; the last one has fewer, or none."""
+"""Bytes of rows per frame; the last one has fewer, or none."""
 
 NO_PLAIN_FILES: Final = "OLR_PG_NO_PLAIN_FILES"
-"""Set in the environment of Spark's workers that have no key, and must not write rows in plain."""
+"""Environment variable for Spark's workers that have no key and must not write rows unencrypted."""
 
 _WHOLE: Final = b"olrpgAE1"
 _GROWING: Final = b"olrpgAG1"
@@ -55,11 +56,11 @@ _FRAME_COST: Final = _NONCE_BYTES + _TAG_BYTES
 _SLOT_BYTES: Final = FRAME_BYTES + _FRAME_COST
 _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.01
-"""A frame that is written again at this moment is read again after a pause."""
+"""Pause before a frame is read again, if it is just being written."""
 
 
 class SealError(OSError):
-    """An encrypted file that cannot be read: no key, another key, damaged or cut off."""
+    """Raised if an encrypted file cannot be read: no key, another key, damaged or truncated."""
 
     def __init__(self, words: str, path: str | None) -> None:
         super().__init__(errno.EBADMSG, words, path)
@@ -72,10 +73,10 @@ class RowKey:
         secret: 32 bytes.
 
     Attributes:
-        fingerprint: tells keys apart, and nothing of the key.
+        fingerprint: identifies the key without revealing it.
 
     Raises:
-        ValueError: there are fewer or more bytes.
+        ValueError: the secret has another length.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -86,10 +87,10 @@ class RowKey:
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """Make the key of its base64 text.
+        """Make the key from its base64 text.
 
         Raises:
-            ValueError: it is no base64, or not of 32 bytes; the text is not in the message.
+            ValueError: it is not base64 of 32 bytes; the message does not contain the text.
         """
         try:
             secret = base64.b64decode(text.strip(), validate=True)
@@ -119,14 +120,14 @@ def current_key() -> RowKey | None:
 
 
 def use_key(key: RowKey | None) -> None:
-    """Set the key of this process: of a worker, for as long as it lives."""
+    """Set the key of this process, permanently (for a worker)."""
     global _current
     _current = key
 
 
 @contextmanager
 def sealing(key: RowKey | None) -> Iterator[None]:
-    """Encrypt the files with rows that this process writes in the context, and read such files."""
+    """Within the context, encrypt files with rows that this process writes, and read such files."""
     before = current_key()
     use_key(key)
     try:
@@ -159,17 +160,17 @@ class _Frames:
 
 
 class RowOutput(Protocol):
-    """A file that rows are written into, from its beginning to its end."""
+    """A file to which rows are written sequentially."""
 
     def write(self, data: memoryview | bytes, /) -> int:
-        """Append bytes; return how many."""
+        """Append bytes; return their number."""
 
     def tell(self) -> int:
-        """Return how many bytes of rows were written so far."""
+        """Return the number of bytes of rows written so far."""
 
 
 class _SealedOutput:
-    """A `RowOutput` that encrypts."""
+    """A `RowOutput` with encryption."""
 
     def __init__(self, file: IO[bytes], key: RowKey) -> None:
         number = os.urandom(16)
@@ -206,13 +207,13 @@ class _SealedOutput:
 
 @contextmanager
 def row_file(path: Path, *, durable: bool = False) -> Iterator[RowOutput]:
-    """Open a new file for rows; it is whole when the context ends without an error.
+    """Open a new file for rows; it is complete when the context ends without an error.
 
     Args:
-        durable: make its bytes durable before the context ends.
+        durable: sync it before the context ends.
 
     Raises:
-        OSError: it cannot be written, or the path is no plain file.
+        OSError: it cannot be written, or the path is not a plain file.
     """
     key = current_key()
     with open_plain(path, "wb") as file:
@@ -228,7 +229,7 @@ def row_file(path: Path, *, durable: bool = False) -> Iterator[RowOutput]:
 
 
 def sealed_bytes(data: bytes) -> bytes:
-    """Encrypt what is to be a small file of its own; `data` itself where there is no key."""
+    """Encrypt the contents of a small file; return `data` unchanged without a key."""
     from io import BytesIO
 
     key = current_key()
@@ -242,7 +243,7 @@ def sealed_bytes(data: bytes) -> bytes:
 
 
 def is_sealed(path: str | Path) -> bool:
-    """Tell whether the file at a path is encrypted; one that cannot be read is not."""
+    """Tell whether the file at a path is encrypted; False if it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -256,14 +257,14 @@ def is_sealed(path: str | Path) -> bool:
 
 
 class SealedReader:
-    """An encrypted file, of which ranges are read; any thread may read.
+    """Reads ranges of an encrypted file; thread-safe.
 
     Attributes:
         size: bytes of rows.
-        close: closes the file; else that goes with the object.
+        close: closes the file; otherwise it is closed with the object.
 
     Raises:
-        SealError: there is no key, or another one; the file is damaged or cut off.
+        SealError: there is no key, or another one; the file is damaged or truncated.
         OSError: it cannot be read.
     """
 
@@ -291,7 +292,7 @@ class SealedReader:
         return _Frames(key, number, self._path), magic == _GROWING
 
     def _check_end(self) -> int:
-        """Return the size; see that the last frame is there."""
+        """Return the size; check that the last frame exists."""
         body = os.fstat(self._handle).st_size - _HEAD.size
         count = -(-body // _SLOT_BYTES)
         size = max(body - count * _FRAME_COST, 0)
@@ -317,7 +318,7 @@ class SealedReader:
         """Fill `out` with the bytes from `first` on.
 
         Raises:
-            SealError: there are fewer, or they are damaged.
+            SealError: the file is shorter, or damaged.
         """
         at = 0
         while at < len(out):
@@ -342,10 +343,10 @@ class SealedReader:
 
 
 def seal_file(path: Path) -> None:
-    """Encrypt a plain file where it is, durably: the plain one, or the encrypted one is there.
+    """Encrypt an unencrypted file in place, durably: at any time either form of it exists.
 
     Raises:
-        OSError: it cannot be done.
+        OSError: it fails.
     """
     new = path.with_name(f".{path.name}.sealing")
     with path.open("rb") as plain, row_file(new, durable=True) as sealed:
@@ -358,13 +359,13 @@ def seal_file(path: Path) -> None:
 
 
 class GrowingFile:
-    """A file of rows that is written at any place while others read it.
+    """A file of rows that can be written at any offset while others read it.
 
     Args:
-        path: replaced where it is there.
+        path: replaced if it exists.
 
     Raises:
-        OSError: it cannot be made; so do the methods.
+        OSError: it cannot be created; the methods raise it too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -379,7 +380,7 @@ class GrowingFile:
             self._put(_HEAD.pack(_GROWING, key.fingerprint, number), 0)
 
     def write(self, data: memoryview, offset: int) -> None:
-        """Write bytes at a place; what is behind the end, up to there, is zero."""
+        """Write bytes at an offset; a gap after the current end is filled with zeros."""
         if self._frames is None:
             self._put(data, offset)
             return
@@ -408,7 +409,7 @@ class GrowingFile:
             rest, at = rest[count:], at + count
 
     def close(self) -> None:
-        """Close it; once."""
+        """Close it; can be called only once."""
         os.close(self._handle)
 
 
@@ -417,7 +418,9 @@ _without_key = 0
 
 @contextmanager
 def waiting_rows_sealed(*, are_sealed: bool) -> Iterator[None]:
-    """Encrypt files without a name in the context, though the process has no key for others."""
+    """Encrypt unlinked files within the context, although the process has no key for other
+    files.
+    """
     global _without_key
     _without_key += are_sealed
     try:
@@ -427,14 +430,15 @@ def waiting_rows_sealed(*, are_sealed: bool) -> Iterator[None]:
 
 
 def must_seal() -> bool:
-    """Tell whether this process writes no row into a file without a name in plain."""
+    """Tell whether this process must not write rows unencrypted to an unlinked file."""
     return current_key() is not None or _without_key > 0 or NO_PLAIN_FILES in os.environ
 
 
 class Records:
-    """Pieces of a file without a name, each encrypted by itself where files are.
+    """The pieces of an unlinked file, each encrypted separately if files are.
 
-    Nobody else reads them: so their key is made anew, and workers need not be given one.
+    Only this process reads them. So their key is random, and workers do not need the configured
+    key.
     """
 
     def __init__(self) -> None:
@@ -443,18 +447,18 @@ class Records:
 
     @property
     def are_sealed(self) -> bool:
-        """Tell whether they are encrypted."""
+        """Tell whether pieces are encrypted."""
         return self._frames is not None
 
     def seal(self, place: int, data: bytes | memoryview) -> bytes | memoryview:
-        """Return what is to be written of a piece; `place` is its number in the file."""
+        """Return the bytes to write for a piece; `place` is its number in the file."""
         return data if self._frames is None else self._frames.seal(place, data, last=False)
 
     def open(self, place: int, data: memoryview) -> memoryview | bytes:
         """Return a piece that was read.
 
         Raises:
-            SealError: it is not what was written.
+            SealError: it is damaged.
         """
         if self._frames is None:
             return data
@@ -462,12 +466,12 @@ class Records:
 
 
 def nameless_file(directory: Path | None, prefix: str, buffering: int = -1) -> IO[bytes]:
-    """Open a new file without a name; rows in it are sealed as `Records` where they must be.
+    """Open a new unlinked file; if needed, rows in it are encrypted by `Records`.
 
     Args:
-        buffering: as of `open`.
+        buffering: as for `open`.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     return tempfile.TemporaryFile(dir=directory, prefix=prefix, buffering=buffering)

@@ -1,7 +1,8 @@
-"""Memory that a process shares with those that it forks: results are handed over without a copy.
+"""Memory that a process shares with its forked children, to transfer results without copying.
 
-It is cut into rooms of one size. The process lends a room to a task, whose process writes a result
-into it; the result is read where it lies, and the room is free again once nobody has it any more.
+It is divided into rooms of equal size. The process lends a room to a task, whose process writes a
+result to it. The result is read in place, and the room is free again when the result is no longer
+referenced.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result, ResultFile
 
 ROOM_BYTES: Final = 32 << 20
-"""The size of a room, twice a split's redo. There is memory for what was written into it only."""
+"""The size of a room: twice a split's redo. Only pages that were written use memory."""
 
 
 class SharedRooms:
-    """Rooms of memory, to be made before the processes are forked.
+    """Rooms of shared memory; make them before the processes are forked.
 
     Args:
-        count: how many, where the system has the memory.
+        count: the number of rooms, if the system has enough memory.
         size: bytes of each.
     """
 
@@ -37,22 +38,22 @@ class SharedRooms:
         self._free = deque(range(len(self._rooms)))
 
     def lend(self) -> int | None:
-        """Return the number of a free room, which is not free then; None where there is none."""
+        """Lend a free room and return its number; None if none is free."""
         # The one that was used last: its memory is there, and may still be in the cache.
         return self._free.pop() if self._free else None
 
     def give_back(self, number: int) -> None:
-        """Let a room that was lent be lent again."""
+        """Return a lent room."""
         self._free.append(number)
 
     def room(self, number: int) -> memoryview:
-        """Return a room, for whoever it was lent to."""
+        """Return the memory of a room, for its borrower."""
         return memoryview(self._rooms[number])
 
     def result(self, number: int, size: int) -> memoryview:
-        """Return the first `size` bytes of a room that was lent.
+        """Return the first `size` bytes of a lent room.
 
-        It is free once nobody has them, nor a part of them, any more.
+        The room is free when neither they nor a part of them is referenced any more.
         """
         held = (ctypes.c_ubyte * size).from_buffer(self._rooms[number])
         weakref.finalize(held, self.give_back, number).atexit = False
@@ -60,11 +61,11 @@ class SharedRooms:
 
 
 class RoomResult:
-    """A result on its way into a room (on the worker); what a room does not hold goes into a file.
+    """A result that a worker is writing to a room; if it does not fit, it is written to a file.
 
     Args:
-        room: that was lent; empty where there is none.
-        file: makes the file, once.
+        room: the lent room; empty if there is none.
+        file: opens the file; called at most once.
 
     Attributes:
         size: bytes of the result so far.
@@ -80,7 +81,7 @@ class RoomResult:
         """Append bytes.
 
         Raises:
-            OlrPgError: 6006, the file is gone or full.
+            OlrPgError: 6006, the file cannot be written.
         """
         end = self.size + memoryview(data).nbytes
         if self._file is None and end > self._room.nbytes:
@@ -93,19 +94,19 @@ class RoomResult:
         self.size = end
 
     def back_to(self, size: int) -> None:
-        """Forget what was written behind the first `size` bytes."""
+        """Discard what was written after the first `size` bytes."""
         if self._file is not None:
             self._file.back_to(size)
         self.size = size
 
     def finish(self) -> int | None:
-        """End it, and return its size in the room; None where it is in the file."""
+        """Finish it, and return its size in the room; None if it is in the file."""
         if self._file is None:
             return self.size
         self._file.finish()
         return None
 
     def close(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         if self._file is not None:
             self._file.close()

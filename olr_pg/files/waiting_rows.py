@@ -1,12 +1,12 @@
-"""Rows that wait on disk because there is no memory for them: a file without a name.
+"""Rows that wait on disk because there is not enough memory: an unlinked file.
 
-It goes with its last user, also when the process is killed, and no restart looks for it. While
-there is a key (`files.sealed`) nothing of it is in plain on disk. What is encrypted cannot be
-mapped: so bytes are appended, and ranges of them are read into memory, whatever fits there.
+It disappears with its last user, even if the process is killed; a restart does not need it. With a
+key (`files.sealed`) nothing is written unencrypted. Encrypted data cannot be mapped, so bytes are
+appended, and ranges are read into memory.
 
-In the file are pieces of at most 1 MiB, each sealed by itself, or with a checksum where there is no
-key; where each is stays in memory. So a piece that was altered, moved or cut off is noticed by
-whoever reads it.
+The file consists of pieces of at most 1 MiB, each encrypted separately, or with a checksum if there
+is no key. The positions of the pieces are kept in memory. So a reader detects a piece that was
+altered, moved or truncated.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PIECE_BYTES: Final = 1 << 20
-"""Of a piece at most: what a reader of a few bytes opens."""
+"""Maximum bytes of a piece, which is read whole even for a few bytes."""
 
 _TOGETHER: Final = 64 << 10
-"""What is smaller is put together first: each piece costs some microseconds."""
+"""Smaller data is collected first, because each piece takes some microseconds."""
 
 
 class WaitingUse(NamedTuple):
-    """What waits, for messages.
+    """What waits, for error messages.
 
     Attributes:
-        prefix: of the names that the files have for a moment.
-        unwritable: the error where the disk does not take it.
-        damaged: the error where it does not come back as it was.
+        prefix: of the files' names before they are unlinked.
+        unwritable: the error if the disk cannot store it.
+        damaged: the error if it is read back damaged.
     """
 
     prefix: str
@@ -48,19 +48,19 @@ class WaitingUse(NamedTuple):
 
 
 class WaitingRows:
-    """Bytes that are appended, and of which ranges are read; see the module's docstring.
+    """Bytes that are appended and read in ranges; see the module.
 
-    One thread appends; any thread reads what was appended.
+    One thread appends; any thread can read what was appended.
 
     Args:
-        directory: made where it is missing; None is the system's directory for temporary files.
+        directory: created if it is missing; None for the system's directory of temporary files.
 
     Attributes:
         size: bytes so far.
-        close: gives the room back; else that goes with the object.
+        close: releases the disk space; otherwise it is released with the object.
 
     Raises:
-        OlrPgError: `WaitingUse.unwritable`, the file cannot be made.
+        OlrPgError: `WaitingUse.unwritable`, the file cannot be created.
     """
 
     def __init__(self, use: WaitingUse, directory: Path | None) -> None:
@@ -82,7 +82,7 @@ class WaitingRows:
         self.close = weakref.finalize(self, file.close)
 
     def append(self, data: bytes | bytearray | memoryview) -> int:
-        """Append bytes; return where they begin.
+        """Append bytes; return their offset.
 
         Raises:
             OlrPgError: `WaitingUse.unwritable`.
@@ -128,10 +128,10 @@ class WaitingRows:
             self._checks.append(0 if self._records.are_sealed else zlib.crc32(piece))
 
     def read_into(self, out: memoryview, first: int) -> None:
-        """Fill `out` with the bytes from `first` on, which there are.
+        """Fill `out` with existing bytes from `first` on.
 
         Raises:
-            OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable`, at the first time.
+            OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable` at the first read.
         """
         assert first + len(out) <= self.size, "nobody asks for what was not appended"
         self.flush()
@@ -145,22 +145,22 @@ class WaitingRows:
             at += count
 
     def read(self, first: int, size: int) -> memoryview:
-        """Read bytes as `read_into`; they may be written, since kernels take such alone."""
+        """Read bytes like `read_into`, into a writable buffer, because kernels accept only that."""
         out = memoryview(bytearray(size))
         self.read_into(out, first)
         return out
 
     def stream(self) -> io.BufferedReader:
-        """Return a file object that reads all of it, from the beginning on."""
+        """Return a file object that reads everything from the beginning."""
         return io.BufferedReader(_Raw(self), _TOGETHER)
 
     def pieces(self) -> Iterator[memoryview]:
-        """Read all of it, from the beginning on."""
+        """Yield everything from the beginning, piece by piece."""
         for first in range(0, self.size, PIECE_BYTES):
             yield self.read(first, min(PIECE_BYTES, self.size - first))
 
     def _piece(self, number: int) -> memoryview:
-        """Read a piece; the last one is kept, for whoever reads a few bytes at a time."""
+        """Return a piece; the last one is cached, for readers of a few bytes at a time."""
         last = self._read_last
         if last is not None and last[0] == number:
             return last[1]

@@ -1,1 +1,1 @@
-"""The Java that Spark runs on: which one, its start script, and an archive of its classes."""
+"""The Java for Spark: which one is used, its start script, and an archive of its classes."""

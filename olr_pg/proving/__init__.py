@@ -1,1 +1,3 @@
-"""Scenarios of SQL that show whether each form of change is read right, and what judges them."""
+"""Scenarios of SQL that show whether each form of change is decoded correctly, and the judges that
+check this.
+"""

@@ -1,4 +1,4 @@
-"""What makes a database what it is, as far as that decides how its redo looks."""
+"""Reads the properties of a database that affect the format of its redo."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _QUERIES: Final = {
 
 
 def database_facts(connection: Connection, current: CurrentDatabase) -> dict[str, str]:
-    """Return the facts by name; what the account may not read is said to be so."""
+    """Return the properties by name; a property that the account cannot read says so."""
     database = current.database
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     found = {"name": database.name, "version": named_version(version) or version}

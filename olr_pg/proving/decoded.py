@@ -1,4 +1,6 @@
-"""The decoded side of a comparison: the redo of a scenario as ``olr-pg decode --ddl`` prints it."""
+"""The decoded side of a comparison: a scenario's redo in the form that ``olr-pg decode --ddl``
+prints.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
 def decoded_events(
     snapshot: Snapshot, logs: Sequence[str], tables: Sequence[Table], incidents: Path
 ) -> list[Event]:
-    """Decode logs; return what committed behind the dictionary's SCN, in delivery order.
+    """Decode logs; return what committed after the dictionary's SCN, in delivery order.
 
-    A LOB value that decoding reports as not whole in the redo is an event with op
-    `LOST`, before or behind its change.
+    A LOB value that the redo contains only partly is an event with op `LOST`, before or after its
+    change.
 
     Args:
         logs: paths.
@@ -38,7 +40,8 @@ def decoded_events(
         incidents: the directory for the incident file of a decoding error.
 
     Raises:
-        OlrPgError: 2xxx the logs, 3xxx the tables: a form of change that is refused.
+        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables: a form of change that is
+            refused.
     """
     events: list[Event] = []
     wanted = {(one.owner, one.name) for one in tables}

@@ -1,8 +1,8 @@
-"""The judge that compares with LogMiner: the same transactions, and per row the same changes.
+"""The judge that compares with LogMiner: the same transactions, and for each row the same changes.
 
-V$LOGMNR_CONTENTS has each change as a statement (SQL_REDO), whose values are literals. They are
-read back, and compared with the decoded values, column by column. Tables with LOBs are left out:
-LogMiner shows their values piece by piece.
+V$LOGMNR_CONTENTS contains each change as a statement (SQL_REDO) with its values as literals. They
+are parsed and compared with the decoded values, column by column. Tables with LOBs are left out,
+because LogMiner shows their values in pieces.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _WHERE: Final = re.compile(r"\s*where\b", re.IGNORECASE)
 
 
 class MinedChange(NamedTuple):
-    """A change as LogMiner shows it.
+    """A change in LogMiner.
 
     Attributes:
         xid: ``undo segment.slot.sequence``, decimal.
         operation: ``insert``, ``update`` or ``delete``.
         table: ``OWNER.NAME``.
-        rowid: empty where it is not shown.
-        before, after: literals by column; None is NULL.
+        rowid: empty if not shown.
+        before, after: literals by column; None for NULL.
     """
 
     xid: str
@@ -83,17 +83,17 @@ class MinedChange(NamedTuple):
 
 
 def xid_of_hex(text: str) -> str:
-    """Return a transaction id as LogMiner prints its bytes on a little-endian platform."""
+    """Return the transaction id for the bytes that LogMiner prints on a little-endian platform."""
     raw = bytes.fromhex(text)
     parts = (raw[:2], raw[2:4], raw[4:8])
     return ".".join(str(int.from_bytes(part, "little")) for part in parts)
 
 
 def parse_redo(statement: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """Read the values of a SQL_REDO: (before, after).
+    """Parse the values of a SQL_REDO: (before, after).
 
     Raises:
-        ValueError: it is no statement of the kind.
+        ValueError: it is not such a statement.
     """
     head = _INTO.match(statement)
     listed = _VALUES.match(statement, head.end()) if head is not None else None
@@ -135,10 +135,10 @@ def _unquoted(whole: str, argument: str | None, text: str | None) -> str | None:
 def read_changes(
     source: OracleSource, owner: str, first: int, last: int
 ) -> list[MinedChange] | str:
-    """Mine the changes of a schema; or say why LogMiner cannot be asked here.
+    """Read the changes of a schema from LogMiner; or return why LogMiner cannot be used here.
 
     Raises:
-        OlrPgError: 7001 to 7009, nobody can log on.
+        OlrPgError: 7001 to 7009, the login fails.
     """
     try:
         connection = open_connection(source)
@@ -182,11 +182,11 @@ def _changes(rows: Iterable[Any]) -> Iterator[MinedChange]:
 def compare(
     mined: Sequence[MinedChange], events: Iterable[Event], left_out: frozenset[str] = frozenset()
 ) -> list[str]:
-    """Say what differs between LogMiner's changes and the decoded ones.
+    """Return the differences between LogMiner's changes and the decoded ones.
 
     Args:
         mined: in commit order.
-        events: as `decoded.decoded_events` gives them.
+        events: as from `decoded.decoded_events`.
         left_out: tables that are not compared.
     """
     ours = [
@@ -242,7 +242,7 @@ def _differing(change: MinedChange, event: Event) -> Iterator[str]:
 
 
 def same_value(literal: str | None, value: Any) -> bool:
-    """Tell whether a literal of LogMiner is a decoded value."""
+    """Tell whether a literal of LogMiner equals a decoded value."""
     if literal is None or value is None:
         return (literal or None) is None and value is None
     if isinstance(value, Decimal):
@@ -255,7 +255,7 @@ def same_value(literal: str | None, value: Any) -> bool:
 
 
 def _time(literal: str) -> str:
-    """Return a time without the blank of its sign, and without zeros at the end of its fraction."""
+    """Return a time without the blank for its sign, and without trailing zeros of its fraction."""
     found = re.match(r"\s*(-?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)$", literal)
     if found is None:
         return literal

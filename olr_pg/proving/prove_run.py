@@ -1,7 +1,7 @@
-"""The run of `olr-pg prove`: scenario by scenario, with a result file of each in `--out`.
+"""The run of `olr-pg prove`: tries scenario after scenario, and writes a result file of each to
+`--out`.
 
-A run that was broken off goes on with the next scenario, as `migrate` does with the next step; one
-that is complete begins anew.
+An interrupted run continues with the next scenario; after a complete run, the next one starts over.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from olr_pg.proving.scratch_schema import ScratchSchema
 
 FOLDER: Final = "prove"
-"""In `context.data`: where results go without --out."""
+"""Folder in `context.data` for results without --out."""
 
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 RESULTS: Final = "results"
@@ -71,10 +71,12 @@ PAGE: Final = "proof.html"
 DOCUMENT: Final = "proof.json"
 INCIDENTS: Final = "incidents"
 MOMENTS_MAX: Final = 200
-"""Of one scenario: a longer one is compared at as many of its commits, and at its end."""
+"""Maximum number of commits of a scenario at which rows are compared; the end is always
+compared.
+"""
 
 SETTLE_SECONDS: Final = 30.0
-"""How long a table that was defined just now may refuse to be read as of an SCN."""
+"""How long a newly defined table may refuse to be read as of an SCN."""
 
 _ORACLE_AREA: Final = 7
 _FATAL: Final = PASSING | {
@@ -88,12 +90,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProveOptions:
-    """What is proven, and where to.
+    """The options of a run.
 
     Attributes:
-        patterns: of the names of scenarios; empty for all.
-        out: for results, page, incident files.
-        keep: leave the last scenario's tables, and the files of each.
+        patterns: patterns of the names of scenarios; empty for all.
+        out: the folder for results, page and incident files.
+        keep: keep the last scenario's tables, and the files of each scenario.
     """
 
     patterns: Sequence[str]
@@ -102,19 +104,19 @@ class ProveOptions:
 
 
 def all_scenarios(folder: Path = SCENARIOS) -> list[Scenario]:
-    """Read every scenario, in the order of their names.
+    """Read all scenarios, sorted by name.
 
     Raises:
-        OlrPgError: 8053, a file is none.
+        OlrPgError: 8053, a file is not a scenario.
     """
     return [read_scenario(path) for path in sorted(folder.rglob("*.sql"))]
 
 
 def chosen_scenarios(patterns: Sequence[str]) -> list[Scenario]:
-    """Choose scenarios by patterns of their names (``types/*``); all without one.
+    """Return the scenarios whose names match patterns (``types/*``); all without patterns.
 
     Raises:
-        OlrPgError: 8054, a pattern fits none.
+        OlrPgError: 8054, a pattern matches none.
     """
     known = all_scenarios()
     for pattern in patterns:
@@ -132,15 +134,16 @@ def prove(
     session: Callable[[], SparkSession],
     progress: Callable[[int, int, str], None] = lambda _done, _all, _name: None,
 ) -> Proof:
-    """Try scenarios in the source database, and judge what is decoded of them.
+    """Try scenarios in the source database, and judge what is decoded from their redo.
 
     Args:
-        session: gives the Spark session when there is much to do.
-        progress: called with (scenarios done, scenarios in all, the one that begins).
+        session: returns the Spark session; called only if there is much to do.
+        progress: called with (scenarios done, total scenarios, the one that begins).
 
     Raises:
-        OlrPgError: 1093 the source is no live one, 7200 and 7201 the scratch schema, 7001 to 7009,
-            8053 and 8054 the scenarios; 4044 another run works in the same directory.
+        OlrPgError: 1093 the source is not a live database, 7200 and 7201 errors of the scratch
+            schema, 7001 to 7009, 8053 and 8054 errors of the scenarios; 4044 another run uses the
+            same directory.
     """
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "scenarios are run in the source database")
@@ -213,7 +216,7 @@ class _Run:
         return self._path(scenario.name).exists()
 
     def note(self, result: ScenarioResult) -> None:
-        """Keep a result."""
+        """Store a result."""
         replace_file(self._path(result.name), json.dumps(result.as_json(), indent=1).encode())
 
     def results(self) -> tuple[ScenarioResult, ...]:
@@ -222,7 +225,7 @@ class _Run:
         return tuple(ScenarioResult.of(json.loads(path.read_text("utf-8"))) for path in paths)
 
     def finish(self, proof: Proof) -> None:
-        """Write the page and the JSON; the next run begins anew."""
+        """Write the page and the JSON; then the next run starts over."""
         document = json.dumps(proof.as_json(), indent=1).encode()
         replace_file(self._out / DOCUMENT, document)
         replace_file(self._out / PAGE, html_page(proof).encode())
@@ -230,7 +233,7 @@ class _Run:
 
 
 class _Trial:
-    """Tries one scenario after the other."""
+    """Tries scenarios, one after the other."""
 
     def __init__(
         self,
@@ -248,7 +251,7 @@ class _Trial:
         self._place, self._options = place, options
 
     def judged(self, scenario: Scenario) -> ScenarioResult:
-        """Try a scenario; return what the judges say.
+        """Try a scenario; return the verdicts of the judges.
 
         Raises:
             OlrPgError: the database does not answer, or nothing is archived.
@@ -270,7 +273,7 @@ class _Trial:
         return ScenarioResult(scenario.name, scenario.purpose, verdicts, time.monotonic() - began)
 
     def _verdicts(self, scenario: Scenario) -> dict[Judge, Verdict]:
-        """Carry a scenario out, and ask the judges."""
+        """Run a scenario, and ask the judges."""
         users = (self._scratch.source, self._source)
         run_steps(self._scratch.source, scenario.steps[: scenario.start])
         names = sorted(one.name for one in self._scratch.objects() if one.kind == "TABLE")
@@ -294,7 +297,7 @@ class _Trial:
         return {**found, Judge.WHOLE_WAY: loading}
 
     def _loaded(self, names: Sequence[str]) -> Verdict | None:
-        """Load the tables for the whole way; return why they cannot be, or None."""
+        """Load the tables for the judge `WholeWay`; return why they cannot be loaded, or None."""
         try:
             self._way.load(names)
         except OlrPgError as error:
@@ -304,9 +307,10 @@ class _Trial:
     def _restart(
         self, scenario: Scenario, names: Sequence[str], notes: _Notes, step: ScenarioStep
     ) -> None:
-        """Let the reader go up to here and end, where the scenario restarts it before a statement.
+        """Let the reader replicate up to here and end, if the scenario restarts it before a
+        statement.
 
-        What is open now it must know again when it goes on.
+        The reader must know the transactions that are open now when it continues.
         """
         if step not in (scenario.steps[number] for number in scenario.restarts):
             return
@@ -360,11 +364,13 @@ class _Trial:
 
 
 def _pass(_step: ScenarioStep) -> None:
-    """Restart no reader: there is none, as the tables were not loaded."""
+    """Do nothing: there is no reader to restart, because the tables were not loaded."""
 
 
 def _refusal(error: OlrPgError) -> Verdict:
-    """Return what an error means: a form that is refused, or an Oracle that does not let us try."""
+    """Return the verdict for an error: a refused form, or an Oracle in which the scenario cannot be
+    tried.
+    """
     if error.code // 1000 == _ORACLE_AREA:
         return Verdict(Word.UNTRIED, f"{error.title}: {error.detail}", error.label)
     return Verdict.refused(error)
@@ -373,7 +379,7 @@ def _refusal(error: OlrPgError) -> Verdict:
 def _incident(
     scenario: str, differences: Sequence[Difference], logs: Sequence[str], path: Path
 ) -> str:
-    """Write the incident file of the first difference whose transaction is known."""
+    """Write the incident file for the first difference with a known transaction."""
     for one in differences:
         if one.xid:
             error = difference_error(scenario, one.table, one.kind)
@@ -382,13 +388,13 @@ def _incident(
 
 
 class _Notes:
-    """The rows of the tables at the start, and behind commits, as the source's queries give them.
+    """The rows of the tables at the start and after commits, from the source's queries.
 
     Attributes:
         snapshot: the dictionary at the start.
-        tables: of it, those of the scenario.
+        tables: the scenario's tables in it.
         start, moments: the rows.
-        left: names of the tables that are there still.
+        left: names of the tables that still exist.
     """
 
     def __init__(
@@ -413,11 +419,11 @@ class _Notes:
 
     @property
     def left(self) -> list[str]:
-        """Names of the tables that are there still."""
+        """Names of the tables that still exist."""
         return [one.name for one in self._now]
 
     def begin(self) -> None:
-        """Note the dictionary and the rows at the start."""
+        """Record the dictionary and the rows at the start."""
         self.snapshot = self._dictionary()
         self.tables = find_tables(self.snapshot, self._names)
         self._now = self.tables
@@ -428,10 +434,10 @@ class _Notes:
         self.snapshot = replace(self.snapshot, scn=self.start.scn)
 
     def take(self, every: int, step: ScenarioStep) -> None:
-        """Note the rows behind a statement, if it is the n-th.
+        """Record the rows after a statement, if it is the n-th.
 
         Args:
-            every: n; statements that are no COMMIT count always.
+            every: n; statements other than COMMIT always count.
         """
         self._taken += 1
         is_commit = step.text.strip().upper().startswith("COMMIT")
@@ -442,7 +448,7 @@ class _Notes:
         self._note(step.line)
 
     def finish(self, line: int) -> None:
-        """Note the rows at the end."""
+        """Record the rows at the end."""
         self._follow()
         self._note(line)
 
@@ -450,7 +456,7 @@ class _Notes:
         return self._containers.read_dictionaries(self._names, structure=False)[0]
 
     def _follow(self) -> None:
-        """Read the tables' definitions anew; one that was dropped is not compared any more."""
+        """Read the tables' definitions again; a dropped table is no longer compared."""
         objects = {one.obj for one in self.tables}
         snapshot = self._dictionary()
         wanted = set(self._names)
@@ -460,10 +466,10 @@ class _Notes:
         )  # fmt: skip
 
     def _note(self, line: int) -> None:
-        """Note the rows as of now.
+        """Record the current rows.
 
-        Oracle may refuse to read a table as of an SCN too near to its definition (ORA-01466).
-        The script waits here, so a later SCN has the same rows.
+        Oracle can refuse to read a table as of an SCN that is too close to its definition
+        (ORA-01466). The script waits here, so a later SCN has the same rows.
         """
         assert self._reader is not None
         deadline = time.monotonic() + SETTLE_SECONDS

@@ -1,11 +1,10 @@
-"""The judge that replays: rows at the start, plus decoded changes, are the rows at each commit.
+"""The replay judge: the initial rows, plus the decoded changes, must equal the rows at each commit.
 
-It needs nothing but the source's own flashback queries, and finds wrong values, lost rows, phantom
-rows, and changes at a wrong commit. What a DDL does to rows without a change of them (a default of
-a new column, ROWIDs of a moved table) is taken over from the source, and so is a LOB value that
-decoding has reported as not whole in the redo. A TRUNCATE is carried out, also one of a partition:
-then rows are gone whose data object has no row in the source any more. A table that gets another
-name is compared up to there.
+It only needs the source's flashback queries. It finds wrong values, lost rows, phantom rows, and
+changes at a wrong commit. Effects of DDL on rows without row changes (the default of a new column,
+ROWIDs of a moved table) are taken from the source, and so are LOB values that the redo contains
+only partly. A TRUNCATE, also of a partition, is applied: it removes the rows whose data object has
+no rows in the source any more. A renamed table is compared up to the rename.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.proving.rows_as_of import Moment, Row, Rows, TableRows
 
 DIFFERENCES_MAX: Final = 100
-"""Of a scenario; more would say the same."""
+"""Maximum differences of a scenario; more would not help."""
 
 LOST: Final = "lost"
 PHANTOM: Final = "phantom"
@@ -35,25 +34,24 @@ _SHOWN: Final = 60
 _RENAMED: Final = re.compile(
     r"^\s*(?:ALTER\s+TABLE\s+\S+\s+)?RENAME\s+(?:\S+\s+)?TO\s+(\"[^\"]+\"|[\w$#]+)", re.IGNORECASE
 )
-"""A statement that gives a table another name; ``RENAME COLUMN`` is none."""
+"""A statement that renames a table; ``RENAME COLUMN`` does not."""
 _PARTITION_GOES: Final = re.compile(
     r"\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITION\b", re.IGNORECASE
 )
 _DATAOBJ_LETTERS: Final = 6
-"""Of a ROWID."""
+"""Number of letters of a ROWID with the data object."""
 _UNKNOWN: Final = object()
 
 
 class Difference(NamedTuple):
-    """A row that decoding did not get right.
+    """A row that was decoded wrongly.
 
     Attributes:
-        kind: `LOST`, `PHANTOM`, `WRONG` values, or `UNFIT`: a change that does not fit the row it
-            is of.
-        columns: that are wrong.
-        scn: as of which the rows were compared, or of the change.
-        line: of the scenario's statement behind which they were.
-        xid: of the last transaction that changed the row, as far as one is known.
+        kind: `LOST`, `PHANTOM`, `WRONG` values, or `UNFIT`: a change that does not match its row.
+        columns: the wrong columns.
+        scn: the SCN of the comparison, or of the change.
+        line: the line of the scenario's statement after which they were compared.
+        xid: of the last transaction that changed the row, if known.
         expected, decoded: the beginning of the values, by column.
     """
 
@@ -69,7 +67,7 @@ class Difference(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Say what differs, in one line."""
+        """Describe the difference in one line."""
         what = ", ".join(
             f"{name} is {self.decoded.get(name, 'absent')}, not {self.expected.get(name, 'absent')}"
             for name in self.columns
@@ -84,7 +82,7 @@ class Difference(NamedTuple):
 
 
 class _Replayed:
-    """A table that is replayed."""
+    """A table during the replay."""
 
     def __init__(self, start: TableRows) -> None:
         self.rows: Rows = {key: dict(row) for key, row in start.rows.items()}
@@ -96,7 +94,7 @@ class _Replayed:
         self.lost: set[tuple[str, str]] = set()
 
     def take_over(self, moment: TableRows) -> None:
-        """Take over what DDL has changed without a change of rows."""
+        """Adopt what DDL has changed without row changes."""
         if self.partition_went:
             there = {key[:_DATAOBJ_LETTERS] for key in moment.rows}
             gone = [key for key in self.rows if key[:_DATAOBJ_LETTERS] not in there]
@@ -127,10 +125,10 @@ class _Replayed:
 def check_replay(
     start: Moment, moments: Sequence[Moment], events: Iterable[Event]
 ) -> list[Difference]:
-    """Replay decoded changes over the rows at the start; return what differs.
+    """Replay decoded changes over the initial rows; return the differences.
 
     Args:
-        moments: behind the commits, in the order of their SCNs.
+        moments: the rows after the commits, in the order of their SCNs.
         events: decoded, in delivery order.
     """
     told = list(events)
@@ -148,7 +146,7 @@ class _Replay:
         self._line = start.line
 
     def differences(self, events: Iterator[Event]) -> Iterator[Difference]:
-        """Yield what differs."""
+        """Yield the differences."""
         event = next(events, None)
         for moment in self._moments:
             self._line = moment.line

@@ -1,4 +1,4 @@
-"""The proof as one HTML file, without network and script, and as lines of text."""
+"""Writes the proof as one HTML file without network access or scripts, and as lines of text."""
 
 from __future__ import annotations
 
@@ -114,14 +114,14 @@ def _counted(proof: Proof, judge: Judge) -> str:
 
 
 def summary(proof: Proof) -> str:
-    """Say in one line what was found."""
+    """Return the result in one line."""
     differing = sum(one.differs for one in proof.results)
     said = f"{counted(differing, 'scenario')} read wrong" if differing else "nothing is read wrong"
     return f"{counted(len(proof.results), 'scenario')} tried, {said}"
 
 
 def text_lines(proof: Proof) -> Iterator[str]:
-    """Yield the proof as lines: what is not right is explained, each reason once."""
+    """Yield the proof as lines: everything that is not right is explained, each reason once."""
     for name, value in proof.facts.items():
         yield f"{name}: {value}"
     yield ""

@@ -1,6 +1,6 @@
-"""Rows as of an SCN, as Oracle's own flashback query gives them, in the form that decoding prints.
+"""Reads rows as of an SCN by Oracle's flashback query, in the form that decoding prints.
 
-That is the judge's side of a comparison: nothing of it comes from redo.
+This is the judge's side of a comparison: none of it comes from redo.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Rows = dict[str, Row]
-"""Rows by ROWID, or by key where they have none; their values as parsed JSON, by column."""
+"""Rows by ROWID, or by key if they have no ROWID; their values as parsed JSON, by column."""
 
 
 class TableRows(NamedTuple):
-    """The rows of a table at one time.
+    """The rows of a table at a time.
 
     Attributes:
-        columns: the names of the columns that are delivered.
-        key: those of them that identify a row without a ROWID; empty where rows have one.
+        columns: the names of the delivered columns.
+        key: those that identify a row without a ROWID; empty if rows have one.
     """
 
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class Moment(NamedTuple):
     """The rows of all tables as of an SCN.
 
     Attributes:
-        line: of the scenario's statement behind which it was noted; 0 at the start.
+        line: the line of the scenario's statement after which it was recorded; 0 at the start.
     """
 
     scn: int
@@ -59,7 +59,7 @@ class Moment(NamedTuple):
 
 
 class RowReader:
-    """Reads rows of the source database; one connection, for one thread."""
+    """Reads rows of the source database; one connection, used by one thread."""
 
     def __init__(self, source: OracleSource, database: Database) -> None:
         self._database = database
@@ -126,7 +126,7 @@ class RowReader:
         return [plain_value(convert(one)) for one in _bytes_of(values)]
 
     def _local(self, raw: bytes) -> str:
-        """Return a time in UTC as the one with a local time zone that Oracle stores."""
+        """Convert a time in UTC to the time in the zone in which Oracle stores local times."""
         utc, zone = decode_timestamp(raw), self._database.timezone
         minutes = offset_minutes(zone)
         if minutes is None:
@@ -140,7 +140,7 @@ def _bytes_of(values: Any) -> Iterator[bytes | None]:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as a reader of the JSON Lines has it: numbers are exact."""
+    """Return a value as a reader of the JSON Lines gets it: numbers are exact."""
     if value is None or isinstance(value, str | bool):
         return value
     return json.loads(orjson.dumps(value), parse_float=Decimal, parse_int=Decimal)
@@ -152,5 +152,5 @@ def key_columns(table: Table) -> tuple[str, ...]:
 
 
 def row_key(row: dict[str, Any], key: Sequence[str]) -> str:
-    """Return what identifies a row without a ROWID."""
+    """Return the key that identifies a row without a ROWID."""
     return json.dumps([row[name] for name in key], default=str)

@@ -1,4 +1,4 @@
-"""Scenarios as files of SQL with directives in comments.
+"""Reads scenarios: files of SQL with directives in comments.
 
 Each directive is a line ``-- name: value`` of its own:
 
@@ -66,7 +66,7 @@ NEEDS: Final = {
     "time-zone-regions": "TIMESTAMP WITH TIME ZONE of a region, and WITH LOCAL TIME ZONE",
     "xa": "EXECUTE on DBMS_XA",
 }
-"""What a database may lack. The stand-in's own model lacks each of them."""
+"""What a database may lack. The stand-in's own model lacks all of them."""
 
 
 Bind = str | int | float | None
@@ -74,12 +74,12 @@ Bind = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class ScenarioStep:
-    """A statement.
+    """A statement of a scenario.
 
     Attributes:
         session: its name.
-        errors: the numbers of the ORA errors of which one must come; empty for none.
-        line: where it stands in the file, from 1.
+        errors: the numbers of the ORA errors, one of which must occur; empty for none.
+        line: its line in the file, from 1.
         binds: rows of binds; empty for none, several for an array.
     """
 
@@ -96,10 +96,10 @@ class Scenario:
 
     Attributes:
         name: ``GROUP/NAME``.
-        start: the number of the step before which judging begins.
-        different: why PostgreSQL means something else by its statements; empty where it does not.
-        stops: the tables that the appliance may stop, with the codes: by name, and nothing is lost.
-        restarts: the numbers of the steps before which the reader is stopped, and goes on.
+        start: the index of the step before which judging begins.
+        different: why its statements have another meaning in PostgreSQL; empty if they do not.
+        stops: the names of tables that the appliance may stop, with the codes.
+        restarts: the indexes of the steps before which the reader is restarted.
     """
 
     name: str
@@ -116,10 +116,10 @@ class Scenario:
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a file.
+    """Read a scenario from a file.
 
     Raises:
-        OlrPgError: 8053, it cannot be read, or is no scenario.
+        OlrPgError: 8053, it cannot be read, or is not a scenario.
     """
     try:
         text = path.read_text("utf-8")
@@ -129,10 +129,10 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
-    """Read the text of a scenario.
+    """Parse the text of a scenario.
 
     Raises:
-        OlrPgError: 8053, it is none.
+        OlrPgError: 8053, it is not a scenario.
     """
     reading = _Reading(name)
     for number, line in enumerate(text.splitlines(), 1):
@@ -141,7 +141,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
 
 
 class _Reading:
-    """A scenario that is being read."""
+    """A scenario that is being parsed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -155,7 +155,7 @@ class _Reading:
         self._first = 0
 
     def take(self, number: int, line: str) -> None:
-        """Read a line."""
+        """Parse a line."""
         directive = _DIRECTIVE.match(line.strip()) if not self._lines else None
         if directive is not None:
             self._direct(number, *directive.groups())

@@ -1,4 +1,6 @@
-"""The redo of a scenario: the logs that have it, and incident files of what was read wrong."""
+"""The redo of a scenario: the logs that contain it, and incident files of what was decoded
+wrongly.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
 
 ARCHIVE_SECONDS: Final = 900.0
-"""How long a log is waited for that nobody may switch; ARCHIVE_LAG_TARGET is rarely more."""
+"""How long to wait for a log if no account can switch logs; ARCHIVE_LAG_TARGET is rarely higher."""
 
 SWITCHED_SECONDS: Final = 120.0
 
@@ -40,15 +42,15 @@ SWITCHED_SECONDS: Final = 120.0
 def logs_with(
     config: Config, data: Path, first: int, last: int, users: Sequence[OracleSource]
 ) -> Iterator[list[str]]:
-    """Yield the paths of the logs that have all redo from an SCN up to another one.
+    """Yield the paths of the logs that contain all redo from one SCN to another.
 
     Args:
         config: of the scenario (`whole_way.scenario_config`).
-        data: a directory for what the source keeps.
-        users: who may be allowed to switch logs.
+        data: a directory for the source's files.
+        users: accounts that may be allowed to switch logs.
 
     Raises:
-        OlrPgError: 7202, the redo is not archived in time; 7xxx the source.
+        OlrPgError: 7202, the redo is not archived in time; 7xxx errors of the source.
     """
     is_switched = switch_logs(users)
     seconds = SWITCHED_SECONDS if is_switched else ARCHIVE_SECONDS
@@ -66,7 +68,7 @@ def logs_with(
 
 
 def _has(scan: LogScan, last: int) -> bool:
-    """Tell whether each redo thread that is open was read past an SCN."""
+    """Tell whether every open redo thread was read past an SCN."""
     ends: dict[int, int] = {}
     for log in scan.logs:
         ends[log.header.thread] = max(ends.get(log.header.thread, 0), log.next_scn)
@@ -75,10 +77,10 @@ def _has(scan: LogScan, last: int) -> bool:
 
 
 def masked_incident(logs: Sequence[str], xid: str, error: OlrPgError, path: Path) -> str:
-    """Write the redo of a transaction, masked, into a file that may be sent to somebody.
+    """Write the redo of a transaction, with masked data, to a file that can be sent to others.
 
     Returns:
-        Its path; empty where the transaction is in none of the logs.
+        Its path; empty if the transaction is in none of the logs.
     """
     wanted = parse_xid(xid)
     for name in logs:
@@ -97,5 +99,5 @@ def masked_incident(logs: Sequence[str], xid: str, error: OlrPgError, path: Path
 
 
 def difference_error(scenario: str, table: str, kind: str) -> OlrPgError:
-    """Make the error of an incident file: without any value."""
+    """Return the error for an incident file, without any values."""
     return OlrPgError(Code.SCENARIO_DIFFERS, f"{scenario}: {kind}", table=table)

@@ -1,7 +1,7 @@
-"""The scratch schema: where scenarios run, and how everything that they made is removed again.
+"""The scratch schema: scenarios run in it, and everything that they create is removed again.
 
-A table in the schema, the journal, names every object before it is made. So the next run finds what
-a killed one left, and drops that and nothing else. A schema with other objects is refused.
+A table in the schema, the journal, lists every object before it is created. So the next run finds
+the objects that a killed run left, and drops exactly these. A schema with other objects is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 JOURNAL: Final = "OLR_PG_PROVE_JOURNAL"
 MADE_USER: Final = "OLR_PG_PROVE"
-"""The schema that is made where none is configured."""
+"""The schema that is created if none is configured."""
 
 _RIGHTS: Final = (
     "CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE VIEW, CREATE PROCEDURE, CREATE TRIGGER,"
@@ -43,13 +43,15 @@ _KINDS: Final = {
     2: _TABLE, 3: "CLUSTER", 4: "VIEW", 5: "SYNONYM", 6: "SEQUENCE", 7: "PROCEDURE",
     8: "FUNCTION", 9: "PACKAGE", 12: "TRIGGER", 13: "TYPE", 42: "MATERIALIZED VIEW",
 }  # fmt: skip
-"""Of OBJ$.TYPE#; what else there is (indexes, LOBs, partitions, bodies) belongs to one of these."""
+"""OBJ$.TYPE# of these kinds; other objects (indexes, LOBs, partitions, bodies) belong to one of
+them.
+"""
 
 _DROPS: Final = (
     *("MATERIALIZED VIEW", "TRIGGER", "VIEW", _TABLE, "CLUSTER", "SEQUENCE", "SYNONYM"),
     *("PROCEDURE", "FUNCTION", "PACKAGE", "TYPE"),
 )
-"""The order in which objects are dropped: what needs others first."""
+"""The order in which objects are dropped: those that depend on others come first."""
 
 _SUFFIX: Final = {_TABLE: " CASCADE CONSTRAINTS PURGE", "TYPE": " FORCE", "CLUSTER": ""}
 _NAME: Final = r'("[^"]+"|[\w$#]+)'
@@ -66,11 +68,11 @@ _FORGET: Final = f"DELETE FROM {JOURNAL}"  # noqa: S608 - a name of ours
 _NOTE: Final = f"INSERT INTO {JOURNAL} VALUES (:1, :2)"  # noqa: S608
 _NOTED: Final = f"SELECT kind, name FROM {JOURNAL}"  # noqa: S608
 _GONE: Final = (942, 2289, 4043, 4080, 1434, 12003, 943)
-"""ORA errors of an object that is not there."""
+"""ORA errors about a missing object."""
 
 
 class SchemaObject(NamedTuple):
-    """An object of the schema: its kind as DROP takes it, and its name as the dictionary has it."""
+    """An object of the schema: its kind in DROP, and its name in the dictionary."""
 
     kind: str
     name: str
@@ -80,7 +82,7 @@ class SchemaObject(NamedTuple):
 
 
 def made_objects(statements: Iterable[str]) -> tuple[SchemaObject, ...]:
-    """Name the objects that statements make or rename to."""
+    """Return the objects that statements create or rename to."""
     found = []
     for text in statements:
         made = _MADE.match(text)
@@ -97,11 +99,11 @@ def _folded(name: str) -> str:
 
 
 class ScratchSchema:
-    """A schema of our own in the source database; made by `open_scratch`.
+    """A scratch schema in the source database; made by `open_scratch`.
 
     Args:
-        source: how its owner logs on.
-        database: the account that replicates; it reads the dictionary.
+        source: the login of its owner.
+        database: the replicating account, which reads the dictionary.
     """
 
     def __init__(self, source: OracleSource, database: OracleDatabase) -> None:
@@ -126,10 +128,11 @@ class ScratchSchema:
         }
 
     def prepare(self) -> int:
-        """Remove what an earlier run left, and begin the journal; return how much was left.
+        """Remove what an earlier run left, and begin the journal; return the number of removed
+        objects.
 
         Raises:
-            OlrPgError: 7201, there are objects that no run made; 7001 to 7009.
+            OlrPgError: 7201, there are objects that no run created; 7001 to 7009.
         """
         objects = self.objects()
         journal = SchemaObject(_TABLE, JOURNAL)
@@ -152,27 +155,29 @@ class ScratchSchema:
         return len(left)
 
     def note(self, objects: Iterable[SchemaObject]) -> None:
-        """Name objects in the journal, before they are made."""
+        """Add objects to the journal, before they are created."""
         with self._session() as cursor:
             for one in objects:
                 cursor.execute(_NOTE, list(one))
             cursor.execute("COMMIT")
 
     def clear(self) -> None:
-        """Drop the objects that the journal names."""
+        """Drop the objects in the journal."""
         with self._session() as cursor:
             _drop(cursor, self.objects() & _read_journal(cursor))
             cursor.execute(_FORGET)
             cursor.execute("COMMIT")
 
     def end(self) -> None:
-        """Drop the journal, too: nothing of ours is in the schema then."""
+        """Drop the journal as well, so that nothing of ours remains in the schema."""
         self.clear()
         with self._session() as cursor:
             cursor.execute(f"DROP TABLE {JOURNAL}{_SUFFIX[_TABLE]}")
 
     def grant_reading(self, tables: Iterable[str], reader: str) -> None:
-        """Let the account that replicates read tables; where it may already, nothing is lost."""
+        """Grant the replicating account access to tables; ignore errors, because it may already
+        have access.
+        """
         with self._session() as cursor:
             for name in tables:
                 with suppress(oracledb.DatabaseError):
@@ -202,7 +207,7 @@ def _drop(cursor: oracledb.Cursor, objects: Iterable[SchemaObject]) -> None:
 
 
 def ora_number(error: BaseException) -> int:
-    """Return the number of an ORA error; 0 of another one."""
+    """Return the number of an ORA error; 0 for another error."""
     first: Any = error.args[0] if error.args else None
     code = getattr(first, "code", 0)
     return int(code or 0) if str(getattr(first, "full_code", "ORA")).startswith("ORA") else 0
@@ -212,15 +217,16 @@ def ora_number(error: BaseException) -> int:
 def open_scratch(
     source: OracleSource, prove: Prove | None, database: OracleDatabase, note: Path
 ) -> Iterator[ScratchSchema]:
-    """Open the configured scratch schema, or make one for the context's span.
+    """Open the configured scratch schema, or create one while the context is active.
 
     Args:
-        source: the account that replicates.
-        prove: the section of the configuration; None: a schema is made.
-        note: the file that remembers a schema that was made, over a kill.
+        source: the replicating account.
+        prove: the section of the configuration; None to create a schema.
+        note: a file that records a created schema, so that it is known after a kill.
 
     Raises:
-        OlrPgError: 7200, there is none and none may be made; 7201 as of `ScratchSchema.prepare`.
+        OlrPgError: 7200, there is none and none can be created; 7201 as for
+            `ScratchSchema.prepare`.
     """
     if prove is not None:
         update = {"user": prove.user, "password": prove.password}
@@ -239,10 +245,10 @@ def open_scratch(
 
 
 def _make_user(source: OracleSource, database: OracleDatabase, password: str, note: Path) -> None:
-    """Make the schema; one that a killed run made is dropped first.
+    """Create the schema; first drop one that a killed run has created.
 
     Raises:
-        OlrPgError: 7200, it may not be made; 7201, somebody else's has the name.
+        OlrPgError: 7200, it cannot be created; 7201, another schema has the name.
     """
 
     def is_there(connection: Connection) -> bool:

@@ -1,7 +1,7 @@
-"""A scenario's statements, carried out in the source database by its sessions, in their order.
+"""Runs a scenario's statements in the source database, in its sessions, in order.
 
-A statement may wait for another session's lock. Then the script goes on, and the statement ends
-when it gets the lock. A session that waits takes its next statement only after that.
+A statement can wait for another session's lock. Then the script continues, and the statement ends
+when it gets the lock. A waiting session runs its next statement only after that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from olr_pg.proving.scenario import ScenarioStep
 
 WAIT_SECONDS: Final = 1.5
-"""A statement that has not ended after so long, beside other sessions, seems to wait for them."""
+"""If several sessions are used, a statement that has not ended after this time is assumed to wait
+for a lock.
+"""
 
 _IS_SYSTEM: Final = re.compile(r"\s*ALTER\s+SYSTEM\b", re.IGNORECASE)
 _COMMITS: Final = re.compile(
@@ -33,20 +35,22 @@ _COMMITS: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_HERE: Final = frozenset((1031, 65040, 2065, 1012))
-"""ORA errors of ALTER SYSTEM that say that this user, or a PDB, may not do it."""
+"""ORA errors of ALTER SYSTEM if the account, or a PDB, is not allowed to run it."""
 
 
 class ScenarioFailedError(Exception):
-    """A statement of a scenario did not do what the scenario says: it cannot be tried here."""
+    """Raised if a statement does not behave as the scenario requires, so that the scenario cannot
+    be tried here.
+    """
 
 
 def may_commit(step: ScenarioStep) -> bool:
-    """Tell whether a transaction may have committed behind a statement."""
+    """Tell whether a transaction may have committed after a statement."""
     return _COMMITS.match(step.text) is not None
 
 
 class _Session:
-    """A session of the script, with a thread of its own."""
+    """A session of the script, with its own thread."""
 
     def __init__(self, source: OracleSource, failed: Callable[[str], None]) -> None:
         self._connection = open_connection(source)
@@ -58,7 +62,7 @@ class _Session:
         self._thread.start()
 
     def run(self, step: ScenarioStep, seconds: float | None) -> None:
-        """Carry a statement out; return once it has ended, or seems to wait."""
+        """Run a statement; return when it has ended, or seems to wait for a lock."""
         self._ended.wait()
         self._step = step
         self._ended.clear()
@@ -66,7 +70,7 @@ class _Session:
         self._ended.wait(seconds)
 
     def finish(self) -> None:
-        """Wait for the statement that goes on."""
+        """Wait for the running statement."""
         self._ended.wait()
 
     def close(self) -> None:
@@ -77,7 +81,7 @@ class _Session:
         self._thread.join()
 
     def cancel(self) -> None:
-        """Break the statement off that goes on."""
+        """Cancel the running statement."""
         if not self._ended.is_set():
             self._connection.cancel()
 
@@ -120,16 +124,16 @@ def run_steps(
     committed: Callable[[ScenarioStep], None] = lambda _step: None,
     reached: Callable[[ScenarioStep], None] = lambda _step: None,
 ) -> None:
-    """Carry statements out in their sessions; what these have open at the end is rolled back.
+    """Run statements in their sessions; transactions that are open at the end are rolled back.
 
     Args:
-        source: how the owner of the scratch schema logs on.
-        committed: called behind each statement that may have committed a transaction.
+        source: the login of the scratch schema's owner.
+        committed: called after each statement that may have committed a transaction.
         reached: called before each statement.
 
     Raises:
-        ScenarioFailedError: a statement failed that should not have, or the other way round.
-        OlrPgError: 7001 to 7009, the database.
+        ScenarioFailedError: a statement failed unexpectedly, or did not fail as expected.
+        OlrPgError: 7001 to 7009, errors of the database.
     """
     steps = list(steps)
     failures: list[str] = []
@@ -166,10 +170,10 @@ def _opened(source: OracleSource, failed: Callable[[str], None]) -> _Session:
 
 
 def switch_logs(sources: Iterable[OracleSource]) -> bool:
-    """Let the database archive what its online logs hold; tell whether one of the users may.
+    """Archive the database's online logs; return whether one of the accounts is allowed to.
 
     Raises:
-        OlrPgError: 7001 to 7009, nobody can log on.
+        OlrPgError: 7001 to 7009, no login succeeds.
     """
     for source in sources:
         try:
@@ -186,7 +190,7 @@ def switch_logs(sources: Iterable[OracleSource]) -> bool:
 
 
 def not_archived(scn: int, seconds: float) -> OlrPgError:
-    """Make the error of redo that is not archived in time."""
+    """Return the error that redo was not archived in time."""
     return OlrPgError(
         Code.SCENARIO_REDO_MISSING, f"redo up to SCN {scn} is in no log after {seconds:.0f} s"
     )

@@ -1,4 +1,4 @@
-"""What the judges say of a scenario, and everything that a run of `olr-pg prove` has found."""
+"""The verdicts of the judges on a scenario, and the complete result of a run of `olr-pg prove`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT: Final = "olr-pg-proof/1"
 
 
 class Judge(StrEnum):
-    """Who judges."""
+    """The judges."""
 
     REPLAY = "replay"
     LOGMINER = "logminer"
@@ -21,7 +21,7 @@ class Judge(StrEnum):
 
 
 class Word(StrEnum):
-    """What a judge says."""
+    """The possible verdicts."""
 
     RIGHT = "right"
     DIFFERS = "differs"
@@ -30,12 +30,12 @@ class Word(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """What a judge says of a scenario.
+    """The verdict of a judge on a scenario.
 
     Attributes:
-        code: of the error, where the scenario was refused: ``OLR-02062``.
-        reason: why it was refused or not tried; what was compared, where it is right.
-        differences: in words.
+        code: of the error, if the scenario was refused: ``OLR-02062``.
+        reason: why it was refused or not tried; if it is right, what was compared.
+        differences: as text.
         incident: the path of the masked incident file; empty for none.
     """
 
@@ -47,19 +47,19 @@ class Verdict(NamedTuple):
 
     @classmethod
     def refused(cls, error: OlrPgError) -> Verdict:
-        """Say that an error of the catalogue keeps the scenario from being read."""
+        """Return the verdict that an error of the catalogue prevents decoding the scenario."""
         return cls(Word.REFUSED, f"{error.title}: {error.detail}", error.label)
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Verdict:
-        """Read one that `as_json` made."""
+        """Make a verdict from the document of `as_json`."""
         return cls(
             Word(document["verdict"]), document["reason"], document["code"],
             tuple(document["differences"]), document["incident"],
         )  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for scripts."""
+        """Return the verdict as JSON."""
         return {
             "verdict": self.word.value,
             "reason": self.reason,
@@ -70,7 +70,7 @@ class Verdict(NamedTuple):
 
 
 class ScenarioResult(NamedTuple):
-    """What all judges say of a scenario."""
+    """The verdicts of all judges on a scenario."""
 
     name: str
     purpose: str
@@ -84,7 +84,7 @@ class ScenarioResult(NamedTuple):
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> ScenarioResult:
-        """Read one that `as_json` made."""
+        """Make a result from the document of `as_json`."""
         judged = document["judges"]
         return cls(
             document["scenario"], document["purpose"],
@@ -92,7 +92,7 @@ class ScenarioResult(NamedTuple):
         )  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for scripts."""
+        """Return the result as JSON."""
         return {
             "scenario": self.name,
             "purpose": self.purpose,
@@ -102,11 +102,11 @@ class ScenarioResult(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """Everything that a run has found.
+    """The complete result of a run.
 
     Attributes:
-        facts: what makes the database what it is, in words.
-        results: of all scenarios that were chosen, in their order.
+        facts: the properties of the database, as text.
+        results: of all selected scenarios, in order.
     """
 
     version: str
@@ -123,7 +123,7 @@ class Proof(NamedTuple):
         return {judge: Counter(one.verdicts[judge].word for one in self.results) for judge in Judge}
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for scripts."""
+        """Return the result as JSON."""
         counted = {
             judge.value: {word.value: found[word] for word in Word}
             for judge, found in self.counts().items()

@@ -1,6 +1,6 @@
-"""The judge that goes the whole way: initial load, `run --once`, and verification of every row.
+"""The end-to-end judge: initial load, `run --once`, and verification of every row.
 
-Each scenario has a stream of its own into a schema of its own, both of which are removed behind it.
+Each scenario is replicated by its own subscription to its own schema; both are removed afterwards.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SUBSCRIPTION: Final = "olr_pg_prove"
 SCHEMA: Final = "olr_pg_prove"
 EMBEDDED: Final = Apply.model_validate({"connect-string": "embedded", "tables": ["PROVE.NONE"]})
-"""The target where none is configured."""
+"""The target if none is configured."""
 
 _STOPPED: Final = """
 SELECT source_table, operation, code, message FROM olr_pg.error
@@ -55,20 +55,20 @@ JOIN information_schema.tables USING (table_schema, table_name)
 WHERE table_schema = %s AND column_name = 'subscription' AND table_type = 'BASE TABLE'
 """
 _WRONG: Final = (Code.CHANGE_REFUSED, Code.CHANGE_CONFLICTS)
-"""What stops a table whose rows the changes do not fit; all else is refused by name."""
+"""Errors that stop a table because the changes do not match its rows; all others are refusals."""
 _GRAVITY: Final = (Word.DIFFERS, Word.REFUSED, Word.UNTRIED, Word.RIGHT)
 
 
 def scenario_config(
     config: Config, owner: str, tables: Sequence[str], target: str, data: Path
 ) -> Config:
-    """Return the configuration that replicates a scenario's tables, and nothing else.
+    """Return the configuration that replicates exactly a scenario's tables.
 
     Args:
         owner: of the scratch schema.
         tables: their names.
-        target: how to connect to the target.
-        data: the directory in the place of `context.data`.
+        target: the target's connection string.
+        data: the directory to use as `context.data`.
     """
     source = config.source
     if source.kind == "oracle" and source.vault is not None:
@@ -102,7 +102,7 @@ def scenario_config(
 
 
 class SmallPartition(NamedTuple):
-    """Rows of a table that is known to be small: no Spark is started for it."""
+    """Rows of a table that is known to be small, so that no Spark is started for it."""
 
     inner: SourcePartition
 
@@ -134,12 +134,13 @@ class WholeWay:
     """A target for scenarios, one after the other.
 
     Args:
-        config: as the command read it.
+        config: as read by the command.
         owner: of the scratch schema.
-        target: how to connect to the target.
-        data: a directory that is the judge's alone.
-        note: a file that remembers over a kill that the target had no ledger before.
-        session: gives the Spark session when there is much to do.
+        target: the target's connection string.
+        data: a directory for the judge only.
+        note: a file that records that the target had no ledger before, so that it is known after a
+            kill.
+        session: returns the Spark session; called only if there is much to do.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class WholeWay:
         return connect(self._target, replica=False)
 
     def clear(self) -> None:
-        """Remove what a scenario has left in the target and on the disk."""
+        """Remove what a scenario has left in the target and on disk."""
         shutil.rmtree(self._data, ignore_errors=True)
         with self._connected() as connection:
             connection.execute(
@@ -186,15 +187,15 @@ class WholeWay:
                 )
 
     def end(self) -> None:
-        """Remove everything for good."""
+        """Remove everything permanently."""
         self.clear()
         self._note.unlink(missing_ok=True)
 
     def load(self, tables: Sequence[str]) -> None:
-        """Load the tables as they are now.
+        """Load the current rows of the tables.
 
         Raises:
-            OlrPgError: of the first table that is not loaded.
+            OlrPgError: the error of the first table that is not loaded.
         """
         self._refused, self._restarts = None, 0
         config = scenario_config(self._config, self._owner, tables, self._target, self._data)
@@ -207,7 +208,7 @@ class WholeWay:
             raise done.failures[0]
 
     def go_on(self, tables: Sequence[str]) -> None:
-        """Replicate what is archived by now, and end: the reader is restarted behind it."""
+        """Replicate what is archived by now, and end; the reader is later restarted from there."""
         self._restarts += 1
         self._replicate(tables)
 
@@ -218,12 +219,12 @@ class WholeWay:
         scn: int,
         stops: Collection[tuple[str, str]],
     ) -> Verdict:
-        """Replicate what has happened since the load, and compare.
+        """Replicate what has changed since the load, and compare.
 
         Args:
-            left: those of `tables` that are there at the end.
-            scn: as of which the source's rows are compared.
-            stops: tables that may stop, with the label of the error.
+            left: those of `tables` that exist at the end.
+            scn: the SCN of the source's rows to compare.
+            stops: tables that may stop, with the error's code.
         """
         self._replicate(tables)
         config = scenario_config(self._config, self._owner, tables, self._target, self._data)
@@ -257,7 +258,7 @@ class WholeWay:
             self._refused = Verdict.refused(error)
 
     def _stopped(self, stops: Collection[tuple[str, str]]) -> dict[str, Verdict]:
-        """Return what is said of each table that has stopped."""
+        """Return the verdict for each stopped table."""
         found: dict[str, Verdict] = {}
         with self._connected() as connection:
             rows = connection.execute(_STOPPED, (SUBSCRIPTION,)).fetchall()

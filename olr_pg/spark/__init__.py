@@ -1,4 +1,4 @@
-"""The Spark session, the Java it runs on, and the decode job."""
+"""The Spark session, the Java that it runs on, and the jobs that decode."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DATA_SOURCE: Final = "olr_pg.datasource.source"
-"""By its name, since it stands on decoding, which this room knows nothing of."""
+"""Given by name, because it depends on decoding, which this room must not import."""
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the format "olr_pg": ``spark.read.format("olr_pg")``."""
+    """Register the format "olr_pg" in a session: ``spark.read.format("olr_pg")``."""
     importlib.import_module(_DATA_SOURCE).register(spark)

@@ -1,4 +1,4 @@
-"""Archiving the classes that a session loads (`java.class_archive`)."""
+"""Creates an archive of the classes that a session loads (`java.class_archive`)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session, spark_home, stop_session
 
 _SECONDS_MAX: Final = 300.0
-"""How long Java may take to write it: a few seconds on an idle machine."""
+"""Time limit for Java to write the archive, which takes a few seconds on an idle host."""
 
 
 def archive_classes() -> bool:
-    """Make the archive, where there is none for this Java and this Spark.
+    """Create the archive, if there is none for this Java and this Spark.
 
     No session may run in this process.
 
     Returns:
-        Whether there is one now; some Javas make none, and sessions do without.
+        Whether it exists now; some Javas create none, and sessions work without it.
 
     Raises:
-        OlrPgError: as `get_session`; 6002 it cannot be written.
+        OlrPgError: as for `get_session`; 6002 it cannot be written.
     """
     java, spark = find_java(), spark_home()
     if not archive_options(java, spark):
@@ -31,7 +31,7 @@ def archive_classes() -> bool:
 
 
 def _run_session(*java_options: str) -> bool:
-    """Run a session with a task and SQL; tell whether its Java has ended by itself."""
+    """Run a session with a task and SQL; return whether its Java ended normally."""
     try:
         session = get_session(SparkSettings("local[1]", java_options=java_options))
         for _ in run_tasks(session, [b""], bytes):

@@ -1,11 +1,12 @@
-"""The process that Spark's Python workers are forked from, warmed up first.
+"""The process from which Spark's Python workers are forked, after a warm-up.
 
 Spark starts it as ``python -m olr_pg.spark.daemon pyspark.worker`` (``spark.python.daemon.module``)
-once per executor and forks a worker from it for every task slot. What is imported here before the
-first fork, and the compiled kernels that are loaded, every worker has from its start.
+once per executor, and forks a worker from it for every task slot. Modules that are imported here
+before the first fork, and compiled kernels that are loaded, are available in every worker from its
+start.
 
-The environment variable `PRELOAD_VARIABLE` names what to warm, separated by commas: modules, which
-are imported, and ``module:function`` entries, whose function is called without arguments.
+The environment variable `PRELOAD_VARIABLE` lists what to warm up, separated by commas: modules to
+import, and ``module:function`` entries whose function is called without arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PRELOAD_VARIABLE: Final = "OLR_PG_SPARK_PRELOAD"
 
 
 def preload(entries: str) -> None:
-    """Import, and call, what `entries` names (see the module's text).
+    """Import and call what `entries` lists; see the module.
 
     Raises:
         ImportError: there is no such module.
@@ -37,7 +38,7 @@ def preload(entries: str) -> None:
 
 
 def main() -> None:
-    """Warm up, then serve forks until Spark closes the standard input."""
+    """Warm up, then fork workers until Spark closes the standard input."""
     # Results hold rows, on whichever machine this is.
     os.umask(PRIVATE_UMASK)
     # All that is loaded stays, a million objects of Numba's among it. Nobody looks through them for

@@ -1,8 +1,8 @@
-"""Which tasks share a Spark task, and which of these a job.
+"""Combines tasks into Spark tasks, and Spark tasks into jobs.
 
-A job costs Java some 15 ms of the processor and each Spark task 3 more, whatever they do, and two
-jobs are under way at a time (`planned_jobs`). So the window of what is done ahead is cut in two,
-and each core gets its part of a job as one Spark task.
+Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more, and two jobs run
+at a time (`planned_jobs`). So the work that is done ahead is divided into two jobs, and each core
+gets its share of a job as one Spark task.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 JOB_BYTES: Final = 128 << 20
-"""Bytes of input that a core is given in one job, where single tasks have less; a last job has up
-to half as much more, since one of little would cost as much as any."""
+"""Bytes of input per core in one job, if single tasks are smaller. The last job can have up to half
+as much more, because a small extra job would cost as much as any.
+"""
 
 FIRST_JOB_BYTES: Final = 16 << 20
-"""The same of the first job where results come with the job's end; the second has twice as much,
-and so on up to `JOB_BYTES`: who takes them is to have something to do soon."""
+"""Bytes per core in the first job, if results arrive at the end of a job; the second has twice as
+much, and so on up to `JOB_BYTES`. So the caller soon gets the first results.
+"""
 
 Job: TypeAlias = "list[list[int]]"
-"""The tasks of each Spark task of a job, one after the other."""
+"""The tasks of each Spark task of a job, in order."""
 
 
 def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) -> list[Job]:
-    """Choose what each job does: `width` tasks, or as many as its bytes allow.
+    """Divide tasks into jobs: `width` tasks per job, or as many as its bytes allow.
 
     Args:
-        count: of tasks.
-        width: how many are done at a time, at least 1.
-        sizes: bytes of input of each task; empty where nobody knows.
+        count: number of tasks.
+        width: number of parallel tasks, at least 1.
+        sizes: bytes of input of each task; empty if unknown.
         growing: whether the first jobs are smaller.
     """
     jobs: list[Job] = []
@@ -49,15 +51,15 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) ->
 
 
 def job_bytes(number: int, *, growing: bool) -> int:
-    """Return the bytes of input that a core is given in job `number`, counted from 0."""
+    """Return the bytes of input per core in job `number`, counted from 0."""
     return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES) if growing else JOB_BYTES
 
 
 def _shares(tasks: range, width: int, sizes: Sequence[int]) -> Job:
-    """Deal the tasks of a job out to the cores, each to the one that has least so far.
+    """Distribute the tasks of a job to the cores, each to the core with the least so far.
 
-    So results come about in the order in which they are taken: few wait, and their files are soon
-    used again.
+    So results arrive approximately in the order in which they are needed: few wait, and their files
+    are soon reused.
     """
     if not sizes:
         return [[task] for task in tasks]

@@ -1,20 +1,20 @@
-"""Running one task per payload on Spark, results in order.
+"""Runs one task per payload on Spark; results are in order.
 
 A task returns few large binary pieces, not a row per change (architecture, “Few large results from
 Spark”). Jobs are RDDs: a DataFrame with ``mapInArrow`` does the same, but its planning costs the
 JVM twice as much for each job, five times as much for the first ones, and it needs pandas in every
 process.
 
-Spark schedules, the same way on this machine and on a cluster: `job_plan` chooses the jobs and
-their Spark tasks, `planned_jobs` keeps two jobs under way and takes their results in order. Where
-the driver and the executors share a directory (`session.RESULTS_PROPERTY`; always on one machine)
-each result is a file (`files.result_files`) that is taken as soon as it is there. Else results
+Spark schedules in the same way on one machine and on a cluster: `job_plan` determines the jobs and
+their Spark tasks, and `planned_jobs` keeps two jobs running and takes their results in order. If
+the driver and the executors share a directory (`session.RESULTS_PROPERTY`; always on one machine),
+each result is a file (`files.result_files`), which is taken as soon as it exists. Otherwise results
 pass through the JVM (`result_cells`) at the end of their job.
 
-**Errors.** A task that raises has its error as its result, so that the driver raises the same
-`OlrPgError`, and Spark does not repeat what fails for a reason. Spark itself repeats tasks whose
-worker or executor was lost, where the master has retries (``local[N,F]``, clusters); every attempt
-writes a file of its own, and the first one that is whole gets the result's name.
+**Errors.** If a task raises an error, the error is its result. So the driver raises the same
+`OlrPgError`, and Spark does not retry a task that fails for a permanent reason. Spark retries tasks
+whose worker or executor was lost, if the master has retries (``local[N,F]``, clusters); every
+attempt writes its own file, and the first complete file gets the result's name.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result, TaskResult
 
 _SPARE_FILES: Final = 4
-"""Files of results per core that are kept between calls, some 16 MB each: a task writes one, and
-the driver has another, or is about to take it."""
+"""Result files per core that are kept between calls, about 16 MB each: a task writes one, and the
+driver has another.
+"""
 
 
 def run_tasks(
@@ -54,29 +55,30 @@ def run_tasks(
 ) -> Generator[tuple[int, Result], None, None]:
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
-    Nothing is submitted before the first result is asked for, and what is done before its results
-    are taken is bounded. Closing the iterator cancels what is under way.
+    Nothing is submitted before the first result is requested, and the work that is done ahead is
+    limited. Closing the iterator cancels running work.
 
     Args:
         spark: the session.
-        payloads: what each task is given; small (a path and a range, not the data), since on a
-            cluster every task of a job is sent the payloads of that job.
-        task: called in a worker process as ``task(payload)``, or ``task(payload, broadcast)`` where
-            there is a broadcast; importable there, or a closure. It may run more than once for a
-            payload, so it changes nothing outside.
-        broadcast: what all tasks need; sent to each executor once, for later calls with the same
-            bytes too.
-        max_parallel: tasks at a time, at least 1; default: the session's number of cores.
-        sizes: bytes of input of each task, about: tasks of little input go out several at a time,
-            and of such that are short more may be done ahead.
-        inline_only: send every result through the JVM, as on a cluster.
-        writes: the task returns nothing but writes its result into a further argument, a
-            `TaskResult`: what it has written need not be in its memory any more.
-        description: what Spark's page says of the jobs.
+        payloads: the input of each task; small (a path and a range, not the data), because on a
+            cluster every task of a job receives the payloads of that job.
+        task: called in a worker process as ``task(payload)``, or ``task(payload, broadcast)`` if
+            there is a broadcast; importable there, or a closure. It can run more than once for a
+            payload, so it must not have side effects.
+        broadcast: data that all tasks need; sent to each executor once, also for later calls with
+            the same bytes.
+        max_parallel: maximum number of parallel tasks, at least 1; default: the session's number of
+            cores.
+        sizes: approximate bytes of input of each task: small tasks are combined, and more of them
+            can be done ahead.
+        inline_only: pass every result through the JVM, as on a cluster.
+        writes: the task writes its result to a further argument, a `TaskResult`, instead of
+            returning it, so that the result does not have to be in memory.
+        description: the description of the jobs on Spark's page.
 
     Raises:
         OlrPgError: the error that a task raised, after the results before it; 6004 a task raised
-            anything else; 6005 Spark could not run a job; 6006 a result could not be handed over.
+            anything else; 6005 Spark could not run a job; 6006 a result could not be transferred.
     """
     if not payloads:
         return
@@ -95,6 +97,6 @@ def run_tasks(
 
 
 def _returned(task: Callable[..., Result], *arguments: Any) -> None:
-    """Do a task that returns its result, and write that."""
+    """Return a task that writes the result that `task` returns."""
     result: TaskResult = arguments[-1]
     result.write(task(*arguments[:-1]))

@@ -1,7 +1,7 @@
-"""A Spark session whose SQL begins when something first asks for it.
+"""A Spark session whose SQL part is started on first use.
 
-Tasks need the context alone. Catalogues, the planner and the registered data source are more than
-half of what a session's start costs Java, and whoever never makes a data frame goes without.
+Tasks only need the context. Catalogues, the planner and the registered data source take more than
+half of a session's start in Java; a session that never makes a data frame does not need them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class LateSqlSession(SparkSession):
-    """A session that has the context at once, and all else with the first use of anything else.
+    """A session that has the context at once, and everything else on first use.
 
-    `SparkSession` keeps what it has of Java in private attributes, which its constructor sets: they
-    are missing until then.
+    `SparkSession` keeps its Java objects in private attributes, which its constructor sets; until
+    then they are missing.
     """
 
     def __init__(self, context: SparkContext) -> None:
@@ -44,7 +44,7 @@ class LateSqlSession(SparkSession):
         return object.__getattribute__(self, name)
 
     def stop(self) -> None:
-        """Stop the context, and what there is besides."""
+        """Stop the context, and everything else that was started."""
         if self._has_begun:
             super().stop()
         else:

@@ -1,8 +1,8 @@
-"""Plain Spark jobs, whose results are taken in order.
+"""Runs Spark jobs and takes their results in order.
 
-Two jobs are under way at a time, so that no core waits for the slowest task of a job or for the
-driver; the next one is submitted when all results of the oldest have been taken. So at most what
-two jobs hold exists at once, in memory or on disk.
+Two jobs run at a time, so that no core waits for the slowest task of a job or for the driver. The
+next job is submitted when all results of the oldest have been taken. So at most the results of two
+jobs exist at once, in memory or on disk.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ if TYPE_CHECKING:
 _JOBS_UNDER_WAY: Final = 2
 
 _POLL_SECONDS: Final = (0.001, 0.016)
-"""How long to wait before a file is looked for again: at first, and at most."""
+"""First and maximum pause before a result file is checked again."""
 
 _ASK_SECONDS: Final = 0.1
-"""How often Java is asked whether a job has ended whose files are looked for."""
+"""Interval at which Java is asked whether a job has ended, while its files are expected."""
 
 _VISIBLE_SECONDS: Final = 10.0
-"""How long a file of a job that has ended may be hidden by a network file system's cache."""
+"""How long a network file system's cache can hide the file of an ended job."""
 
 _ENDING_SECONDS: Final = 0.5
-"""How long jobs have to end by themselves when their results are there: a worker that is cancelled
-meanwhile is lost, and the next job has to wait for a new one."""
+"""How long jobs have to end by themselves when their results have arrived. A cancelled worker is
+lost, and the next job would have to wait for a new one.
+"""
 
 
 def planned_results(
@@ -54,11 +55,11 @@ def planned_results(
     files: ResultFiles | None,
     description: str,
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the results in order, submitting jobs as they are taken.
+    """Yield the results in order; submit jobs as results are taken.
 
     Args:
-        files: where results go; None: through Java.
-        description: of the jobs, for people.
+        files: the files for results; None to pass them through Java.
+        description: of the jobs, for display.
     """
     work = _work(call, None if files is None else str(files.directory))
     waiting = deque(jobs)
@@ -84,7 +85,7 @@ def planned_results(
 
 
 def _work(call: SparkCall, directory: str | None) -> Work:
-    """Make what a Spark task does with its share."""
+    """Return the function that a Spark task calls with its share of the tasks."""
     task = call.task
 
     def work(shares: Iterable[Share]) -> Iterator[Cell]:
@@ -100,7 +101,7 @@ def _run(task: Callable[[], Callable[..., None]], payload: bytes, result: TaskRe
 
 
 def _pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each look: few at first."""
+    """Yield the pauses before each check: short ones first."""
     seconds, longest = _POLL_SECONDS
     while True:
         yield seconds
@@ -108,7 +109,7 @@ def _pauses() -> Iterator[float]:
 
 
 def _wait(job: SparkJob, seconds_max: float = math.inf) -> None:
-    """Wait for a job's end; not in Java, where Ctrl-C would cut the connection in the middle."""
+    """Wait for a job's end, but not inside Java, where Ctrl-C would break the connection."""
     until = time.monotonic() + seconds_max
     for pause in _pauses():
         if job.done() or time.monotonic() > until:
@@ -117,11 +118,11 @@ def _wait(job: SparkJob, seconds_max: float = math.inf) -> None:
 
 
 def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -> Iterator[Cell]:
-    """Do a task, and hand over what comes out (on the worker).
+    """Run a task on the worker, and yield its result as cells.
 
     Args:
-        run: the task, which writes its result.
-        directory: for the file with the result; None: it goes into cells.
+        run: runs the task, which writes its result.
+        directory: for the file with the result; None to return it as cells.
     """
     try:
         if directory is None:
@@ -164,7 +165,7 @@ def _from_file(task: int, job: SparkJob, files: ResultFiles) -> Result:
 
 
 def _check_hidden(task: int, ended: Iterable[Cell], seconds: float) -> None:
-    """Tell why a file is not there, unless only a cache hides it."""
+    """Raise why a file is missing, unless a cache may hide it."""
     for cell in ended:
         if cell.task == task:
             raise_error(task, cell.kind, cell.data)

@@ -1,12 +1,12 @@
-"""What a task has to say when it has ended, in cells: what passes through Java.
+"""The results of tasks as cells that pass through Java.
 
-Where results are files (`files.result_files`), only errors are cells. Else they carry the results,
-compressed: messages repeat their names, so that they become a tenth of what they are, and one
-driver's network takes what many executors decode. What is large is cut, since it is copied several
-times on its way and has to fit Java's heap.
+If results are files (`files.result_files`), only errors are cells. Otherwise cells contain the
+results, compressed: messages repeat names, so they shrink to a tenth, and the driver's network can
+receive what many executors decode. Large results are cut, because they are copied several times and
+must fit Java's heap.
 
-An error of a task is a value, too, so that the driver raises the same `OlrPgError`, and Spark does
-not repeat what fails for a reason.
+A task's error is a value too, so that the driver raises the same `OlrPgError`, and Spark does not
+retry a permanent failure.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result
 
 PART_MAX: Final = 8 * 1024 * 1024
-"""Bytes of one cell; a larger result takes several."""
+"""Maximum bytes of a cell; a larger result takes several."""
 
 _CODEC: Final = "zstd"
-"""At level 1, Arrow's default: 0.8 GB/s, where LZ4 has 1.3, but half as much to send."""
+"""At level 1, Arrow's default: 0.8 GB/s, compared with 1.3 of LZ4, but half the size."""
 
 
 class Cell(NamedTuple):
-    """A part of what a task has to say.
+    """A part of a task's result.
 
     Attributes:
-        task: its number.
-        kind: what `data` is.
+        task: the task's number.
+        kind: the kind of `data`.
         size: of the result, before it was compressed.
     """
 
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
 
 
 class CompressedResult:
-    """A result that is compressed as it is written."""
+    """A result that is compressed while it is written."""
 
     def __init__(self) -> None:
         import pyarrow as pa
@@ -64,7 +64,7 @@ class CompressedResult:
         self._size += memoryview(data).nbytes
 
     def cells(self, task: int) -> Iterator[Cell]:
-        """Yield the cells that carry it, in order; nothing more is written."""
+        """Yield the cells of the result, in order; call it after the last write."""
         self._stream.close()
         view = memoryview(self._data.getvalue())
         for start in range(0, len(view), PART_MAX):
@@ -73,7 +73,7 @@ class CompressedResult:
 
 
 def error_cell(task: int, error: Exception) -> Cell:
-    """Make the cell of an exception of a task; called while it is handled."""
+    """Return the cell for an exception of a task; call it while the exception is handled."""
     if not isinstance(error, OlrPgError):
         record: dict[str, Any] = {"error": _words(error), "traceback": traceback.format_exc()}
         return Cell(task, Kind.CRASH, orjson.dumps(record))
@@ -93,7 +93,9 @@ def _words(error: Exception) -> str:
 
 @contextmanager
 def errors_of_task(**where: str) -> Iterator[None]:
-    """Raise what a task raises in this process as `join_cells` would: a crash with its place."""
+    """Convert errors of a task in this process as `join_cells` does: an unexpected one includes its
+    location.
+    """
     try:
         yield
     except OlrPgError:
@@ -103,13 +105,14 @@ def errors_of_task(**where: str) -> Iterator[None]:
 
 
 def join_cells(task: int, cells: list[Cell]) -> Result:
-    """Join the result that cells carry (on the driver).
+    """Join the cells of a result, on the driver.
 
     Args:
-        cells: all of that task, in order.
+        cells: all cells of the task, in order.
 
     Raises:
-        OlrPgError: the task's own; 6004 it raised something else; 6006 the result is not whole.
+        OlrPgError: the task's own; 6004 the task raised another exception; 6006 the result is
+            incomplete.
     """
     for cell in cells:
         raise_error(task, cell.kind, cell.data)
@@ -125,10 +128,10 @@ def join_cells(task: int, cells: list[Cell]) -> Result:
 
 
 def raise_error(task: int, kind: Kind, data: Result) -> None:
-    """Raise the error that a cell or file holds; do nothing where it holds a result.
+    """Raise the error in a cell or file; do nothing if it contains a result.
 
     Raises:
-        OlrPgError: the task's own; 6004 it raised something else.
+        OlrPgError: the task's own; 6004 the task raised another exception.
     """
     if kind not in (Kind.ERROR, Kind.CRASH):
         return

@@ -1,4 +1,4 @@
-"""Scratch directories of sessions; the next session removes what killed processes left."""
+"""Scratch directories of sessions; a new session deletes those of killed processes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _LOCK_FILE: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A directory of a session, locked as long as its process lives."""
+    """A session's directory, which is locked while its process lives."""
 
     path: Path
     _lock: IO[bytes]
 
     def remove(self) -> None:
-        """Remove the directory and everything in it, as far as that can be done."""
+        """Delete the directory and its contents, as far as possible."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
 def new_scratch(parent: Path | None = None) -> Scratch:
-    """Make a directory of this process; those of processes that were killed are removed.
+    """Create a directory for this process; delete those of killed processes.
 
     Args:
-        parent: where; None: in the temporary directory.
+        parent: the parent directory; None for the temporary directory.
 
     Raises:
-        OSError: there is no room, or no right to make it.
+        OSError: the disk is full, or permission is denied.
     """
     parent = parent or Path(tempfile.gettempdir())
     _remove_abandoned(parent)

@@ -1,10 +1,10 @@
-"""The process's one Spark session: started when first asked for, stopped for good.
+"""The process's only Spark session: started on first use, stopped permanently.
 
-Local mode by default; every socket of a local session is bound to the loopback address, and Spark's
-web page to it in any mode, unless `ADDRESS_VARIABLE` of the environment says otherwise. What Java
-prints goes to a file in the session's scratch directory, and into the error if Spark does not
-start. The JVM ends with this process however that ends: it holds the read end of a pipe whose other
-end only this process has.
+The default is local mode. All sockets of a local session listen only on loopback, and so does
+Spark's web page in any mode, unless the environment variable `ADDRESS_VARIABLE` sets another
+address. Java's output is written to a file in the session's scratch directory, and is part of the
+error if Spark does not start. The JVM ends with this process in any case, because it reads from a
+pipe whose other end only this process has.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ADDRESS_VARIABLE: Final = "SPARK_LOCAL_IP"
-"""Spark's own: the address that its web page is bound to, where it is switched on."""
+"""Spark's own variable: the address of its web page, if that is enabled."""
 
 RESULTS_PROPERTY: Final = "spark.olr_pg.results"
 """A directory that the driver and all executors share."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _UNREACHED_ADDRESS: Final = ("192.0.2.1", 9)
-"""An address of documentation (RFC 5737), to which nothing is sent."""
+"""An address for documentation (RFC 5737), to which nothing is sent."""
 
 _STOP_SECONDS_MAX: Final = 15.0
 _JAVA_OUTPUT_MAX: Final = 2_000
@@ -68,30 +68,31 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n
 """
 
 _JVM_NAMES: Final = ("PythonRDD", "PythonUtils", "SimplePythonFunction", "SparkConf")
-"""What every job asks for."""
+"""Names that every job looks up."""
 
 _SOCKET_NAME_BYTES: Final = 48
-"""What Spark appends to the directory of its sockets, and some more."""
+"""What Spark appends to the directory of its sockets, with some reserve."""
 
 _SOCKET_PATH_BYTES: Final = 108
-"""The longest path of a socket, its end included (Linux, unix(7))."""
+"""Maximum length of a socket's path, including its terminator (Linux, unix(7))."""
 
 _PRELOADED: Final = ("pyarrow", "pyspark.worker")
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Says what a session is started with.
+    """The settings with which a session is started.
 
     Attributes:
         master: the Spark master URL (`spark.master` of the configuration).
-        conf: Spark properties (`spark.conf`); they win over this module's defaults.
-        preload: modules and ``module:function`` entries that the workers are warmed with, see
+        conf: Spark properties (`spark.conf`); they override this module's defaults.
+        preload: modules and ``module:function`` entries with which the workers warm up, see
             `olr_pg.spark.daemon`.
-        results: a directory that the driver and all executors share (`spark.results`); None: the
-            session's own where every task runs on this machine.
-        encrypted: Spark's own files are, and workers write no rows into others.
-        java_options: Java's, beside this module's defaults and instead of the archive of classes.
+        results: a directory that the driver and all executors share (`spark.results`); None for the
+            session's own directory, if every task runs on this host.
+        encrypted: Spark's own files are encrypted, and workers write no rows to other files.
+        java_options: Java's options, in addition to this module's defaults and instead of the
+            archive of classes.
     """
 
     master: str = "local[*,3]"
@@ -103,7 +104,7 @@ class SparkSettings:
 
     @property
     def local(self) -> bool:
-        """Is true where every task runs on this machine."""
+        """True if every task runs on this host."""
         return self.master.startswith("local")
 
 
@@ -116,7 +117,9 @@ class _Running:
 
     @property
     def dead(self) -> bool:
-        """Ask the JVM itself: one that was killed answers nobody before its process has ended."""
+        """Whether the JVM is dead; asks the JVM itself, because a killed one stops answering before
+        its process has ended.
+        """
         from py4j.protocol import Py4JError
 
         with contextlib.suppress(Py4JError, OSError, AttributeError):
@@ -129,7 +132,7 @@ _running: _Running | None = None
 
 
 def get_session(settings: SparkSettings) -> SparkSession:
-    """Return the session, started if none runs (seconds), and again if its JVM has died.
+    """Return the session; start it if none runs (seconds), or if its JVM has died.
 
     Raises:
         OlrPgError: 6001 and 6002 no usable Java, 6003 Spark does not start, 6007 a session with
@@ -148,10 +151,10 @@ def get_session(settings: SparkSettings) -> SparkSession:
 
 
 def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
-    """Stop the session and its JVM, and remove its files; does nothing if none runs.
+    """Stop the session and its JVM, and delete its files; does nothing if none runs.
 
     Args:
-        seconds_max: how long the JVM may take to end before it is killed.
+        seconds_max: time limit for the JVM to end before it is killed.
 
     Returns:
         Whether it ended by itself.
@@ -163,7 +166,7 @@ def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 
 def spark_home() -> Path:
-    """Find the installation of Spark: the package's own."""
+    """Return the installation folder of Spark: the package's own."""
     import pyspark
 
     return Path(pyspark.__file__).parent
@@ -172,12 +175,12 @@ def spark_home() -> Path:
 def default_properties(
     settings: SparkSettings, scratch: Path, archived: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Set the Spark properties of a session before the user's own are laid over them.
+    """Return the default Spark properties of a session; the user's properties override them.
 
     Args:
         settings: the session's.
         scratch: a directory of this session for Java's settings and for Spark's files.
-        archived: options that name the archive of classes.
+        archived: Java options for the archive of classes.
     """
     java_options = [*_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={(scratch / _LOG_FILE).as_uri()}"]
     java_options += settings.java_options or archived
@@ -222,12 +225,14 @@ def _shows_page(properties: Mapping[str, str]) -> bool:
 
 
 def _page_address(properties: Mapping[str, str]) -> str:
-    """Say where the page is served; what else listens has properties of its own."""
+    """Return the address of the web page; other sockets have separate properties."""
     return os.environ.get(ADDRESS_VARIABLE, _LOOPBACK) if _shows_page(properties) else _LOOPBACK
 
 
 def _driver_address(master: str) -> dict[str, str]:
-    """Properties that keep the driver where a cluster finds it, though the page is on loopback."""
+    """Return properties that make the driver reachable for a cluster, although the page is on
+    loopback.
+    """
     named = _MASTER_ADDRESS.match(master)
     target = (named[1].strip("[]"), int(named[2])) if named else _UNREACHED_ADDRESS
     family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
@@ -319,9 +324,10 @@ def _launch(
 
 
 def _cache_jvm_names(context: SparkContext) -> None:
-    """Let what PySpark asks the JVM for by a short name be looked up once, not for every job.
+    """Cache the short names that PySpark looks up in the JVM, instead of looking them up for every
+    job.
 
-    The JVM tries the name in each of its imported packages, and each in some 250 archives.
+    For each lookup the JVM searches its imported packages in about 250 archives.
     """
     names = context._jvm
     for name in _JVM_NAMES:
@@ -332,7 +338,7 @@ def _cache_jvm_names(context: SparkContext) -> None:
 def _launch_environment(
     settings: SparkSettings, properties: Mapping[str, str], java: Java, scratch: Path
 ) -> Iterator[None]:
-    """Set the environment variables that Spark's start reads, and put them back afterwards."""
+    """Set the environment variables that Spark reads at its start, and restore them afterwards."""
     changes = {
         "JAVA_HOME": str(java.home),
         # Another installation of Spark on this host would not fit this Python package.
@@ -363,10 +369,10 @@ def _launch_environment(
 
 
 def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
-    """Arguments of spark-submit that name a file with `properties`, which may hold secrets.
+    """Return arguments of spark-submit with a file of `properties`, which can contain secrets.
 
-    A command line is open to every user of the machine. The file is closed to others, as the
-    scratch directory is.
+    Every user of the host can see a command line. Other users cannot read the file or the scratch
+    directory.
     """
     with (file := scratch / _PROPERTIES_FILE).open("w", encoding="utf-8") as lines:
         for key, value in properties.items():
@@ -378,7 +384,7 @@ def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
 
 @contextlib.contextmanager
 def _keeping_interrupt_handler() -> Iterator[None]:
-    """Keep this process's way with Ctrl-C: a SparkContext puts in a handler of its own."""
+    """Keep this process's handling of Ctrl-C; a SparkContext installs its own handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -410,9 +416,9 @@ def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 
 def _end_updates(context: SparkContext) -> threading.Thread:
-    """End the server for updates of accumulators, which nothing here has, beside Java's own end.
+    """End the server for accumulator updates, which are not used here, while Java ends.
 
-    It looks up from its connection once in a second, and at once where Java has ended.
+    It checks its connection once a second, and at once when Java has ended.
     """
     server = context._accumulatorServer
     context._accumulatorServer = None  # type: ignore[assignment]
@@ -428,7 +434,7 @@ def _close_gateway(
     process: subprocess.Popen[bytes] | None,
     seconds_max: float = _STOP_SECONDS_MAX,
 ) -> bool:
-    """Close the connection to the JVM and wait for its end; tell whether it ended by itself."""
+    """Close the connection to the JVM and wait for its end; return whether it ended normally."""
     from pyspark import SparkContext
 
     gateway.shutdown()

@@ -1,9 +1,9 @@
-"""Holds what one call of `run_tasks` has in Spark, and releases it at the call's end.
+"""The resources of one call of `run_tasks` in Spark; they are released at its end.
 
-A job costs Java and the driver processor time whatever it does, and most of that is talk between
-the two. So jobs are submitted without waiting (``collectAsync``) and without a thread of their own,
-what comes back passes no further socket, and a Spark task's payloads are its partition's data, not
-a part of the function: some 20 ms a job, where `RDD.collect` in a thread takes 40.
+Each job has a cost for Java and the driver, mostly for communication between the two. So jobs are
+submitted without waiting (``collectAsync``) and without separate threads, results use no further
+socket, and a Spark task's payloads are its partition's data instead of a part of the function. A
+job takes about 20 ms this way; `RDD.collect` in a thread takes 40.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ Share: TypeAlias = "list[tuple[int, bytes]]"
 Work: TypeAlias = "Callable[[Iterable[Share]], Iterator[Any]]"
 
 _JOBS_MAX: Final = 4
-"""More than are under way at a time; one may just be ending."""
+"""More than run at a time, because one may just be ending."""
 
 _CANCEL_SECONDS: Final = 10.0
-"""How long jobs that are cancelled may take to end."""
+"""Time limit for cancelled jobs to end."""
 
 _CALL_SITE: Final = "olr_pg"
-"""What Spark's page calls the stages, instead of a line of PySpark."""
+"""The name of the stages on Spark's page, instead of a line of PySpark."""
 
 
 class SparkJob:
-    """A job that was submitted.
+    """A submitted job.
 
     Args:
-        action: Java's future of it.
-        description: what Spark's page says of it.
+        action: Java's future.
+        description: its description on Spark's page.
     """
 
     def __init__(self, action: Any, description: str) -> None:
@@ -59,19 +59,19 @@ class SparkJob:
         self._description = description
 
     def done(self) -> bool:
-        """Tell whether the job has ended, also by an error.
+        """Tell whether the job has ended, successfully or not.
 
         Raises:
-            OlrPgError: 6005, Java has gone.
+            OlrPgError: 6005, Java has ended.
         """
         with spark_errors(job=self._description):
             return bool(self._action.isDone())
 
     def result(self) -> list[Any]:
-        """Return what its Spark tasks have yielded, in their order; waits for the end.
+        """Wait for the job's end; return the results of its Spark tasks, in order.
 
         Raises:
-            OlrPgError: 6005, it failed; 6008, a machine lacks what tasks need.
+            OlrPgError: 6005, it failed; 6008, a host lacks what tasks need.
         """
         with spark_errors(job=self._description):
             batches = [bytes(batch) for batch in self._action.get()]
@@ -79,7 +79,7 @@ class SparkJob:
 
 
 class SparkCall:
-    """A call: its task, and the jobs that do it; used in one thread at a time.
+    """A call: its task, and its jobs; used by one thread at a time.
 
     Args:
         spark: the session.
@@ -122,7 +122,7 @@ class SparkCall:
         return all(job.done() for job in self._jobs)
 
     def prepare(self, broadcast: bytes | None) -> None:
-        """Set up what every job needs.
+        """Set up what every job of the call needs.
 
         Raises:
             OlrPgError: 6005, the session is dead.
@@ -136,7 +136,7 @@ class SparkCall:
 
     @property
     def shared_directory(self) -> str | None:
-        """A directory that driver and executors share; None: there is none.
+        """Return a directory that driver and executors share; None if there is none.
 
         Raises:
             OlrPgError: 6005, the session is dead.
@@ -146,9 +146,10 @@ class SparkCall:
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
-        """Returns the task as a worker calls it: with a payload, and where the result goes.
+        """Return the task in the form that a worker calls: with a payload, and an object for the
+        result.
 
-        There it raises 6008 where another version of the package is installed.
+        On a worker with another version of the package it raises 6008.
         """
         # Only what the worker needs is captured, above all not `self`.
         task, broadcast, wanted = self._task, self._broadcast, installed_version()
@@ -165,12 +166,12 @@ class SparkCall:
         return in_worker
 
     def submit(self, work: Work, shares: Sequence[Share], description: str) -> SparkJob:
-        """Begin a job.
+        """Submit a job.
 
         Args:
-            work: what a Spark task does, called with its share alone.
-            shares: of its Spark tasks.
-            description: what Spark's page says of the job.
+            work: the function of a Spark task, called with its share.
+            shares: the shares of its Spark tasks.
+            description: the description of the job on Spark's page.
 
         Raises:
             OlrPgError: 6005, the session is dead.
@@ -194,7 +195,9 @@ def installed_version() -> str:
 
 @lru_cache(maxsize=1)
 def _shared_directory(context: SparkContext) -> str | None:
-    """Look the directory up once: a context's settings come one by one, in a hundred calls."""
+    """Return the shared directory; it is cached, because reading a context's settings takes a
+    hundred calls.
+    """
     directory: str | None = context.getConf().get(RESULTS_PROPERTY)
     return directory
 
@@ -205,7 +208,7 @@ def _shared_directory(context: SparkContext) -> str | None:
 # would leave a file behind every time, until the JVM happens to collect its garbage.
 
 KEPT: Final = 2
-"""Broadcasts that stay while nobody uses them."""
+"""Number of unused broadcasts that are kept."""
 
 _Key = tuple[str, bytes]
 
@@ -217,7 +220,7 @@ class _Held:
 
 
 class Broadcasts:
-    """Keeps the broadcasts of this process, the least recently used first; for any thread."""
+    """Keeps the broadcasts of this process, the least recently used first; thread-safe."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[_Key, _Held] = OrderedDict()
@@ -225,7 +228,7 @@ class Broadcasts:
 
     @contextlib.contextmanager
     def borrow(self, context: SparkContext, data: bytes) -> Iterator[Broadcast[bytes]]:
-        """Lend the broadcast of `data` for as long as the block runs."""
+        """Yield the broadcast of `data`, which is kept while the context is active."""
         key = context.applicationId, hashlib.sha256(data).digest()
         with self._lock:
             held = self._held.get(key)
@@ -260,7 +263,7 @@ BROADCASTS: Final = Broadcasts()
 
 @contextlib.contextmanager
 def spark_errors(**where: str) -> Iterator[None]:
-    """Turn what Spark and the connection to its JVM raise into 6005, or 6008."""
+    """Convert errors of Spark and of the connection to its JVM to 6005 or 6008."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -278,11 +281,13 @@ _MISSING_ON_EXECUTOR: Final = (
     (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
     (r"cannot cache function", "the compiled kernels cannot be kept there"),
 )
-"""What Spark says, and what it means: the beginning of the process that runs tasks has failed."""
+"""Texts of Spark's errors, and their meaning: the start of the process that runs tasks has
+failed.
+"""
 
 
 def _missing_on_executor(words: str) -> str | None:
-    """Return what a machine lacks to run tasks; None where the error is another one."""
+    """Return what a host lacks to run tasks; None for another error."""
     for pattern, meaning in _MISSING_ON_EXECUTOR:
         if found := re.search(rf".*{pattern}.*", words):
             return f"{meaning}: {found[0].strip()}"
@@ -290,7 +295,7 @@ def _missing_on_executor(words: str) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """Take what Spark's innermost exception says first, without the JVM's stack."""
+    """Return the first message of Spark's innermost exception, without the JVM's stack."""
     from py4j.protocol import Py4JError
 
     words = str(error)
