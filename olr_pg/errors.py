@@ -1767,6 +1767,12 @@ class Code(IntEnum):
         "set `source.server` to the primary for `initial-load`. `run` and `verify` may read the"
         " standby",
     )
+    KEY_RANGE_TOO_SLOW = _Entry(
+        7042,
+        "reading a range of a table's key takes too long in the source",
+        "`verify --continuous` reads smaller ranges, or the whole table. If it does so each time,"
+        " check that the source has an index on the columns of the key",
+    )
     UNLOGGED_WORK = _Entry(
         7050,
         "NOLOGGING operations have written to the source",

@@ -242,6 +242,18 @@ def sealed_bytes(data: bytes) -> bytes:
     return file.getvalue()
 
 
+def stored_rows(path: Path) -> bytes:
+    """Read a small file whole, which may be encrypted.
+
+    Raises:
+        OSError: it cannot be read; `SealError`, not with this process's key.
+    """
+    if not is_sealed(path):
+        return path.read_bytes()
+    with SealedReader(path) as reader:
+        return reader.read(0, reader.size)
+
+
 def is_sealed(path: str | Path) -> bool:
     """Tell whether the file at a path is encrypted; False if it cannot be read."""
     try:

@@ -1,4 +1,4 @@
-"""Reads tables of a live database: ranges of ROWIDs as of one SCN.
+"""Reads tables of a live database: ranges of ROWIDs or keys as of one SCN.
 
 Before any rows are read, first the open transactions and then the SCN are read. A transaction that
 is open at that SCN was either seen as open, or began after that query. So replication starts at the
@@ -9,7 +9,9 @@ lower of two SCNs: the oldest begin SCN of the open transactions, and the SCN of
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +24,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
-from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOUT, oracle_error
 from olr_pg.oracle.facts import ReadableScn, is_physical_standby, read_readable_scn, read_scn
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
@@ -49,10 +51,14 @@ if TYPE_CHECKING:
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
+    from olr_pg.oracle.key_cuts import KeyCut
     from olr_pg.oracle.large_row import Pieces
 
 BATCH_BYTES: Final = 4 << 20
 """Approximate maximum bytes of values in one batch, by the columns' declared lengths."""
+
+KEY_RANGE_SECONDS_MAX: Final = 30.0
+"""That a statement which reads a range of keys may take, for the undo's sake."""
 
 BATCH_ROWS_MAX: Final = 16_384
 BATCH_ROWS_MIN: Final = 64
@@ -81,6 +87,8 @@ class LivePartition(NamedTuple):
         table: under the name for all containers.
         part: their ROWID range; None for all rows.
         moment: the SCN that they are read as of.
+        cuts: ranges of their key; empty if `part` counts.
+        seconds_max: maximum time to read one cut; None for no limit.
     """
 
     source: OracleSource
@@ -88,6 +96,8 @@ class LivePartition(NamedTuple):
     part: RowidRange | None
     moment: LiveMoment
     batch_rows: int
+    cuts: tuple[KeyCut, ...] = ()
+    seconds_max: float | None = None
 
     @property
     def rows(self) -> int:
@@ -96,8 +106,8 @@ class LivePartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """See `SourcePartition.size`; unknown."""
-        return RANGE_BYTES
+        """See `SourcePartition.size`; unknown, but a range of keys is small."""
+        return 0 if self.cuts else RANGE_BYTES
 
     @property
     def place(self) -> dict[str, Place]:
@@ -109,18 +119,32 @@ class LivePartition(NamedTuple):
         """See `SourcePartition.batches`.
 
         Raises:
-            OlrPgError: 7040 the undo is gone, 7100 the SCN lies ahead, 7001 to 7009.
+            OlrPgError: 7040 the undo is gone, 7042 it takes too long, 7100 the SCN lies ahead, 7001
+                to 7009.
         """
-        with self._coded_errors(), closing(open_connection(self.source)) as connection:
-            for rows in read_rows(
-                connection, unqualified(self.table), self.moment.scn, self.part, self.batch_rows
-            ):
-                if isinstance(rows, LargeRow):
-                    yield LargeRow(
-                        rows.batch, {n: self._coded_pieces(p) for n, p in rows.large.items()}
-                    )
-                else:
-                    yield rows
+        with (
+            self._coded_errors(),
+            closing(open_connection(self.source, self.seconds_max)) as connection,
+        ):
+            for part in self.cuts or (self.part,):
+                for rows in self._read(connection, part):
+                    if isinstance(rows, LargeRow):
+                        yield LargeRow(
+                            rows.batch, {n: self._coded_pieces(p) for n, p in rows.large.items()}
+                        )
+                    else:
+                        yield rows
+
+    def _read(
+        self, connection: oracledb.Connection, part: RowidRange | KeyCut | None
+    ) -> Iterator[pa.RecordBatch | LargeRow]:
+        """Read a part by one statement, within its time."""
+        deadline = None if self.seconds_max is None else time.monotonic() + self.seconds_max
+        table = unqualified(self.table)
+        for rows in read_rows(connection, table, self.moment.scn, part, self.batch_rows):
+            if deadline is not None and time.monotonic() > deadline:
+                raise self._too_slow()
+            yield rows
 
     def _coded_pieces(self, pieces: Pieces) -> Pieces:
         """Return `pieces`, which are read after `batches` returns, with the same conversion of
@@ -143,6 +167,8 @@ class LivePartition(NamedTuple):
 
     def _coded(self, error: OlrPgError) -> OlrPgError:
         name = self.table.full_name
+        if error.code == TIMEOUT and self.seconds_max is not None:
+            return self._too_slow()
         if error.code == SNAPSHOT_AGE:
             return OlrPgError(UNDO_GONE, error.detail, action=None, table=name, **self.place)
         if error.code == PRIVILEGE:
@@ -150,6 +176,15 @@ class LivePartition(NamedTuple):
                 PRIVILEGE, error.detail, action=_grant(self.source, self.table), table=name
             )
         return OlrPgError(error.code, error.detail, action=error.action, table=name, **self.place)
+
+    def _too_slow(self) -> OlrPgError:
+        return OlrPgError(
+            Code.KEY_RANGE_TOO_SLOW,
+            f"reading a range of keys takes longer than {self.seconds_max:g} s",
+            action=None,
+            table=self.table.full_name,
+            **self.place,
+        )
 
 
 class LiveTables:
@@ -234,6 +269,12 @@ class LiveTables:
         # What other containers have open does not concern this one's table.
         moment = self._database_of(table).read("looking for open transactions", read_moment)
         data = live_data(self.source_of(table), table, moment, self._ranges(table))
+        return SourceTable(table, data, moment.scn, moment.start_scn)
+
+    def by_key(self, table: Table) -> SourceTable:
+        """See `TableSource.by_key`."""
+        moment = self._database_of(table).read("looking for open transactions", read_moment)
+        data = live_data(self.source_of(table), table, moment, ())
         return SourceTable(table, data, moment.scn, moment.start_scn)
 
     def undo_retention(self) -> str:
@@ -329,7 +370,16 @@ def live_data(
         identity=json.dumps(ranges),
         as_of=partial(_as_of, source, table, moment, tuple(ranges)),
         reached=partial(_reached, source),
+        within=partial(_within, source, table, moment),
     )
+
+
+def _within(
+    source: OracleSource, table: Table, moment: LiveMoment, scn: int, cuts: Sequence[KeyCut]
+) -> TableData:
+    then, rows = LiveMoment(scn, moment.start_scn), batch_rows(table)
+    part = LivePartition(source, table, None, then, rows, tuple(cuts), KEY_RANGE_SECONDS_MAX)
+    return replace(live_data(source, table, then, ()), partitions=(part,))
 
 
 def _as_of(

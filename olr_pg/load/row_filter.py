@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
     from olr_pg.load.table_data import SourcePartition, SourceTable, TableData, TableSource
+    from olr_pg.oracle.key_cuts import KeyCut
 
 _WHERE: Final = "\nwhere "
 """Separates the data's identity from the condition."""
@@ -129,6 +130,11 @@ class FilteredTables:
         found = self._inner.later(source)
         return None if found is None else self._filtered(found)
 
+    def by_key(self, table: Table) -> SourceTable | None:
+        """See `TableSource.by_key`."""
+        found = self._inner.by_key(table)
+        return None if found is None else self._filtered(found)
+
     def undo_retention(self) -> str:
         """See `TableSource.undo_retention`."""
         return self._inner.undo_retention()
@@ -159,6 +165,7 @@ def filtered_data(data: TableData, table: Table, filters: Filters, charsets: Cha
         rows=0,
         identity=f"{data.identity}{_WHERE}{condition.text}",
         as_of=as_of and partial(_as_of, data, table, filters, charsets),
+        within=data.within and partial(_within, data, table, filters, charsets),
     )
 
 
@@ -173,3 +180,15 @@ def _as_of(
     assert data.as_of is not None
     inner = identity and identity.split(_WHERE, 1)[0]
     return filtered_data(data.as_of(scn, inner), table, filters, charsets)
+
+
+def _within(
+    data: TableData,
+    table: Table,
+    filters: Filters,
+    charsets: Charsets,
+    scn: int,
+    cuts: Sequence[KeyCut],
+) -> TableData:
+    assert data.within is not None
+    return filtered_data(data.within(scn, cuts), table, filters, charsets)

@@ -109,6 +109,11 @@ class _OfflineTables:
         del source
         return None
 
+    def by_key(self, table: Table) -> SourceTable | None:
+        """See `TableSource.by_key`: files have no index."""
+        del table
+        return None
+
     def undo_retention(self) -> str:
         """See `TableSource.undo_retention`; files need no undo."""
         return ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.errors import Place
     from olr_pg.oracle.facts import ReadableScn
+    from olr_pg.oracle.key_cuts import KeyCut
 
 UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 """Error: the source can no longer read the rows as of the SCN."""
@@ -65,6 +66,7 @@ class TableData:
         as_of: returns the data as of another SCN, in the partitions of an earlier `identity` if
             given; None if only this SCN exists.
         reached: returns the SCN as of which the source can be read now; None if `as_of` is None.
+        within: returns only some ranges of the key, as of another SCN; None if `as_of` is None.
     """
 
     schema: pa.Schema
@@ -75,6 +77,7 @@ class TableData:
     identity: str
     as_of: Callable[[int, str | None], TableData] | None = None
     reached: Callable[[], ReadableScn] | None = None
+    within: Callable[[int, Sequence[KeyCut]], TableData] | None = None
 
 
 class SourceTable(NamedTuple):
@@ -112,6 +115,12 @@ class TableSource(Protocol):
 
     def later(self, source: SourceTable) -> SourceTable | None:
         """Return the same table as of now; None if only one SCN exists."""
+
+    def by_key(self, table: Table) -> SourceTable | None:
+        """Return the table as of now, without partitions, for reads of ranges of its key.
+
+        None where rows are only read whole (`TableData.within`).
+        """
 
     def undo_retention(self) -> str:
         """Describe how long the source keeps undo; empty if unknown."""

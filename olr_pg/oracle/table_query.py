@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
+from olr_pg.oracle.key_cuts import KeyCut
 from olr_pg.oracle.lob_row_reading import ROWS, QueryField, read_lob_rows, selected
 
 if TYPE_CHECKING:
@@ -140,12 +141,12 @@ def query_schema(table: Table) -> pa.Schema:
 
 
 def rows_statement(
-    table: Table, scn: int, part: RowidRange | None, version: str
+    table: Table, scn: int, part: RowidRange | KeyCut | None, version: str
 ) -> tuple[str, dict[str, Any]]:
     """Return the query for the rows of a part of a table as of an SCN, and its binds.
 
     Args:
-        part: its ROWIDs; None for the whole table.
+        part: its ROWIDs or keys; None for the whole table.
         version: of the database, as in ``23.6.0.24.10``.
     """
     has_sparse = tuple(map(int, version.split(".")[:2])) >= SPARSE_SINCE
@@ -161,9 +162,14 @@ def rows_statement(
     if not table.index_organised:
         columns.insert(0, f"ROWIDTOCHAR({ROWID}) AS C0")
     name = f"{quoted(table.owner)}.{quoted(table.name)}"
-    statement = f"SELECT {', '.join(columns + of_lobs)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
+    hint = part.hint(table.name) if isinstance(part, KeyCut) else ""
+    statement = f"SELECT {hint}{', '.join(columns + of_lobs)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
     binds: dict[str, Any] = {"scn": scn}
-    if part is not None:
+    if isinstance(part, KeyCut):
+        condition, values = part.condition()
+        statement += condition and f" WHERE {condition}"
+        binds |= values
+    elif part is not None:
         statement += f" WHERE {ROWID} BETWEEN CHARTOROWID(:first) AND CHARTOROWID(:last)"
         binds |= {"first": part.first, "last": part.last}
     return statement, binds
@@ -173,7 +179,7 @@ def read_rows(
     connection: oracledb.Connection,
     table: Table,
     scn: int,
-    part: RowidRange | None,
+    part: RowidRange | KeyCut | None,
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
     """Read the rows of a part of a table as of an SCN.

@@ -23,6 +23,7 @@ ROWS: Final = {
     "decoding/incidents.py": "redo of a failure",
     "decoding/spill.py": "mapped files without a name, none of them while there is a key",
     "files/waiting_rows.py": "a file without a name; each piece is encrypted",
+    "load/verification/walks.py": "keys up to which tables were compared, and rows that differ",
     "oracle/vault.py": "copies of archived logs",
     "replicator/recovery/image_files.py": "what open transactions changed; the manifest has no row",
 }

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -30,10 +30,17 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Config
     from olr_pg.load.table_data import TableSource
+    from olr_pg.load.verification.continuous import Mending
     from olr_pg.load.verification.differences import TableDifferences
     from olr_pg.load.verification.repair import RepairedTable
     from olr_pg.load.verification.verification import Verification, VerifiedTable
     from olr_pg.monitor.proofs import Proof
+
+DEFINITIONS_SECONDS: Final = 600.0
+"""For which `--continuous` goes by the tables and definitions that it has read."""
+
+FAILURE_SECONDS: Final = 30.0
+"""The same where a table cannot be compared: its definition may have changed."""
 
 SHOWN_MAX: Final = 20
 """Maximum number of differences that are printed per table; the file contains all."""
@@ -85,9 +92,19 @@ def verify(
             "--lag-max",
             metavar="SECONDS",
             min=0,
-            help="With --continuous: compare nothing while a table of `run` lags by more.",
+            help="With --continuous: compare less the more a table of `run` lags, and nothing"
+            " from this lag on.",
         ),
     ] = 60.0,
+    rows_per_second: Annotated[
+        float | None,
+        typer.Option(
+            "--rows-per-second",
+            metavar="ROWS",
+            min=1,
+            help="With --continuous: read so many rows of the source in a second at most.",
+        ),
+    ] = None,
     mend_per_hour: Annotated[
         int,
         typer.Option(
@@ -108,8 +125,9 @@ def verify(
     the command fails with its error.
 
     With --continuous it compares the tables repeatedly, the one with the oldest comparison first,
-    until Ctrl-C or SIGTERM. It compares differing rows once more as of a later SCN. The metrics and
-    the status page of `run` show when each table was last found equal.
+    until Ctrl-C or SIGTERM. It compares tables with a key range by range. It compares differing
+    rows once more as of a later SCN. The metrics and the status page of `run` show when each table
+    was last found equal.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
@@ -121,8 +139,13 @@ def verify(
                 "--continuous compares whole tables as of now: without --tables, --at-scn, --sample"
                 " and --differences"
             )
-        bounds = _Bounds(share / 100, lag_max, mend_per_hour)
-        _verify_continuously(config, table or (), target_name, bounds, as_json=as_json)
+        _verify_continuously(
+            read_config(config, target_name),
+            table or (),
+            (share / 100, rows_per_second, lag_max),
+            mend_per_hour,
+            as_json=as_json,
+        )
         return
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.differences import check_writable, write_differences
@@ -165,20 +188,6 @@ def print_verification(
     return lines
 
 
-class _Bounds(NamedTuple):
-    """The limits of `--continuous`.
-
-    Attributes:
-        share: share of the time to use.
-        lag_max: seconds of lag above which nothing is compared.
-        mend_per_hour: maximum rows to repair per hour.
-    """
-
-    share: float
-    lag_max: float
-    mend_per_hour: int
-
-
 def both_sides(
     stack: ExitStack, loaded: Config, *, folder: Path | None = None, scn: int | None = None
 ) -> tuple[TableSource, ApplierSettings]:
@@ -212,39 +221,63 @@ def _lag(loaded: Config) -> float:
 
 
 def _verify_continuously(
-    config: Path,
+    loaded: Config,
     names: Sequence[str],
-    target_name: str | None,
-    bounds: _Bounds,
+    budget: tuple[float, float | None, float],
+    mend_per_hour: int,
     *,
     as_json: bool,
 ) -> None:
+    """Compare without end; the tables and their definitions are read again now and then.
+
+    Args:
+        budget: see `load.verification.continuous.Budget`.
+        mend_per_hour: rows; 0: none is mended.
+    """
+    from olr_pg.appliance.encryption import row_key
+    from olr_pg.files.sealed import sealing
+    from olr_pg.load.verification.continuous import Mending
+
+    mending = Mending(mend_per_hour) if mend_per_hour else None
+    with sealing(row_key(loaded)):
+        while True:
+            _verify_for_a_while(loaded, names, budget, mending, as_json=as_json)
+
+
+def _verify_for_a_while(
+    loaded: Config,
+    names: Sequence[str],
+    budget: tuple[float, float | None, float],
+    mending: Mending | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare until the definitions that were read are old, or may be wrong."""
     from olr_pg.appliance.target import target_directory
     from olr_pg.load.initial import PRELOAD
-    from olr_pg.load.verification.continuous import ContinuousVerification, Mending
-    from olr_pg.monitor.proofs import FILE_NAME
+    from olr_pg.load.verification.continuous import Budget, ContinuousVerification
 
-    loaded = read_config(config, target_name)
     with ExitStack() as stack:
         source, settings = both_sides(stack, loaded)
         verification = ContinuousVerification(
             settings,
             source,
-            target_directory(loaded) / FILE_NAME,
+            target_directory(loaded),
             lambda: spark_session_of(loaded, PRELOAD),
-            Mending(bounds.mend_per_hour) if bounds.mend_per_hour else None,
+            mending,
         )
-        walk = verification.walk(
-            source.choose(names),
-            bounds.share,
-            time.sleep,
-            is_behind=lambda: _lag(loaded) > bounds.lag_max,
-        )
-        for proof in walk:
-            if as_json:
-                print_json({**proof._asdict(), "equal": proof.is_equal})
-            else:
-                print_line(_proven(proof), at_once=True)
+        tables = source.choose(names)
+        began = time.monotonic()
+        for proof in verification.walk(tables, Budget(*budget), lag=lambda: _lag(loaded)):
+            is_news = proof.differences and proof.at == proof.tried_at
+            if proof.failure or is_news or not verification.is_walking(proof.table):
+                if as_json:
+                    print_json({**proof._asdict(), "equal": proof.is_equal})
+                else:
+                    print_line(_proven(proof), at_once=True)
+            age = time.monotonic() - began
+            if age > DEFINITIONS_SECONDS or (proof.failure and age > FAILURE_SECONDS):
+                return
 
 
 def _proven(proof: Proof) -> str:
@@ -279,12 +312,15 @@ def repair(
     Without --yes it only shows what it would do. It does not change rows that have changed since
     the comparison. If it fails, it lists which tables were repaired and which were not.
     """
+    from olr_pg.appliance.encryption import row_key
+    from olr_pg.files.sealed import sealing
     from olr_pg.load import sources
     from olr_pg.load.verification.differences import read_differences
     from olr_pg.load.verification.repair import repair as mend
 
     loaded = read_config(config, target_name)
-    tables = read_differences(differences, sources.apply_section(loaded).subscription)
+    with sealing(row_key(loaded)):  # `verify --continuous` encrypts its file where a key is set
+        tables = read_differences(differences, sources.apply_section(loaded).subscription)
     if not as_json:
         _print_plan(tables)
     if not yes:

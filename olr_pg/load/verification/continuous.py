@@ -1,7 +1,13 @@
 """Continuous verification: compares every table in turn, repeatedly, while replication runs.
 
-The table with the oldest comparison is next. A pause between two tables limits the comparisons to a
-share of the time, and so also the load on the source.
+A table with a key is walked range by range (`key_ranges`). Each range is compared as of an SCN of
+its own. So a table of any size is compared within the budget, and no statement of the source runs
+for long. A file contains how far each walk has come, and a restart continues there. A table is
+equal as of the oldest SCN of its ranges. A table without such a key is compared whole. When a walk
+ends, the table with the oldest comparison is next.
+
+A pause between two ranges limits the comparisons to a budget of time and rows. The more replication
+lags, the smaller the budget.
 
 Rows that differ are compared once more, as of a later SCN. Only rows that differ both times are
 reported. LOB values that the target is known to lack (``olr_pg.incomplete``) are counted
@@ -17,22 +23,26 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
+from olr_pg.applier.statements.target_plan import TablePlan, target_name
+from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.verification.differences import TableDifferences, difference_lines
+from olr_pg.load.verification.key_ranges import TableKey, can_be_walked
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import verify
-from olr_pg.monitor.proofs import Proof, read_proofs, write_proofs
+from olr_pg.load.verification.verification import KeyedPart, estimated_rows, verify
+from olr_pg.load.verification.walks import DifferenceFile, Walk, WalkFile
+from olr_pg.monitor.proofs import FILE_NAME, Proof, read_proofs, write_proofs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any
 
+    from psycopg import Connection
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
@@ -41,10 +51,23 @@ if TYPE_CHECKING:
     from olr_pg.load.verification.verification import RowDifference, VerifiedTable
 
 PAUSE_SECONDS_MIN: Final = 1.0
-"""Minimum pause between two tables."""
+"""Minimum pause between two ranges or tables."""
 
 LAG_SECONDS: Final = 5.0
-"""Interval at which the lag is checked while it is too high for comparisons."""
+"""Maximum time between two checks of the lag."""
+
+ROWS_FIRST: Final = 10_000
+ROWS_MIN: Final = 500
+ROWS_MAX: Final = 100_000
+"""Rows of a range: the first time, and the limits within which they are adapted."""
+
+RANGE_SECONDS: Final = (0.5, 3.0)
+"""After a range that took less time, the next one is larger; after one that took more, smaller."""
+
+_RANGES_WITHOUT_INDEX: Final = 64
+"""Maximum ranges of a table if the target has no index for them and reads the table each time."""
+
+_LATER_TRIES: Final = 6
 
 _HOUR: Final = 3600.0
 
@@ -89,87 +112,274 @@ class Mending:
         self._mended.append((now, rows))
 
 
+class Budget(NamedTuple):
+    """The limits of continuous verification.
+
+    Attributes:
+        share: maximum share of the time of one core, above 0 up to 1. The parts of a step, here, in
+            the source and in the target, do not run at the same time.
+        rows_per_second: maximum rows of the source per second; None for no limit.
+        lag_max: seconds of lag from which on nothing is compared. Below it, the share falls evenly.
+    """
+
+    share: float = 0.1
+    rows_per_second: float | None = None
+    lag_max: float = 60.0
+
+    def share_at(self, lag: float) -> float:
+        """Return the share of the time to use at a lag of this many seconds."""
+        if lag >= self.lag_max:
+            return 0.0 if lag else self.share
+        return self.share * (1 - lag / self.lag_max)
+
+
+class _Outcome(NamedTuple):
+    """The result of comparing a table, or a range of it.
+
+    Attributes:
+        scn: the SCN of the last comparison.
+        rows, differences, lacking, mended: see `Proof`.
+        doubtful: the two sides may order a key of the differing rows differently.
+        lines: the differing rows for the file, unless they were repaired.
+    """
+
+    scn: int
+    rows: int
+    differences: int = 0
+    lacking: int = 0
+    mended: int = 0
+    doubtful: bool = False
+    lines: tuple[dict[str, Any], ...] = ()
+
+
 class ContinuousVerification:
-    """Compares one table after the other.
+    """Compares one table after the other, and each range by range.
 
     Args:
         source: the rows of the source.
-        path: of the file with the results.
-        session: opens a Spark session, if a table is too large for this process.
+        directory: the target's directory, for the files with the results.
+        session: opens a Spark session, if a table that is compared whole is too large for this
+            process.
         mending: limits repairs; None to only report differences.
+        pause: waits for a number of seconds.
     """
 
     def __init__(
         self,
         settings: ApplierSettings,
         source: TableSource,
-        path: Path,
+        directory: Path,
         session: Callable[[], SparkSession],
         mending: Mending | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._mending = mending
-        self._settings, self._source, self._path = settings, source, path
+        self._mending, self._pause = mending, pause
+        self._settings, self._source = settings, source
+        self._path = directory / FILE_NAME
         self._session = session
-        self.proofs = read_proofs(path)
+        self.proofs = read_proofs(self._path)
+        self._walks = WalkFile(directory)
+        self._differences = DifferenceFile(directory, settings.subscription)
+        self._whole = set[str]()
+        self._rows = dict[str, int]()
+        self._compared_rows = 0
 
     def walk(
         self,
         tables: Sequence[Table],
-        share: float,
-        pause: Callable[[float], None],
+        budget: Budget,
         *,
-        is_behind: Callable[[], bool] = lambda: False,
+        lag: Callable[[], float] = lambda: 0.0,
     ) -> Iterator[Proof]:
-        """Compare the tables endlessly; yield the result of each.
+        """Compare the tables endlessly; yield what is known of a table after each of its ranges.
 
         Args:
-            share: maximum share of the time for comparing, above 0 up to 1.
-            pause: waits for a number of seconds.
-            is_behind: tells whether replication is behind; nothing is compared meanwhile.
+            lag: returns the lag of replication in seconds.
 
         Raises:
             OSError: the result cannot be written.
         """
+        while not budget.share_at(lag()):
+            self._pause(LAG_SECONDS)
         while True:
-            began = time.monotonic()
-            proof = self.prove(min(tables, key=self._due))
-            self.proofs[proof.table] = proof
-            write_proofs(self._path, self.proofs.values())
-            yield proof
-            busy = time.monotonic() - began
-            pause(max(busy * (1 / share - 1), PAUSE_SECONDS_MIN))
-            while is_behind():
-                pause(LAG_SECONDS)
+            began, self._compared_rows = time.monotonic(), 0
+            yield self.prove(min(tables, key=self._due))
+            self._rest(budget, time.monotonic() - began, lag)
 
-    def _due(self, table: Table) -> tuple[float, str]:
-        return self._known(table).tried_at, table.full_name
+    def _rest(self, budget: Budget, busy: float, lag: Callable[[], float]) -> None:
+        """Pause until the last step is within the budget at the current lag."""
+        debt, waited = busy, 0.0
+        by_rows = 0.0
+        if budget.rows_per_second:
+            by_rows = self._compared_rows / budget.rows_per_second - busy
+        while True:
+            share = budget.share_at(lag())
+            wanted = max(by_rows, PAUSE_SECONDS_MIN) - waited
+            if share:
+                wanted = max(wanted, debt * (1 / share - 1))
+                if wanted <= 0:
+                    return
+            seconds = min(wanted, LAG_SECONDS) if share else LAG_SECONDS
+            self._pause(seconds)
+            waited += seconds
+            debt = max(debt - seconds * share / (1 - share), 0.0) if share < 1 else 0.0
+
+    def _due(self, table: Table) -> tuple[bool, float, str]:
+        """Order tables: first one with an unfinished walk, then by the age of the comparison."""
+        known = self._known(table)
+        goes_on = self.is_walking(table.full_name) and not known.failure
+        return not goes_on, known.tried_at, table.full_name
+
+    def is_walking(self, table: str) -> bool:
+        """Tell whether a walk through a table has begun and not ended."""
+        return self._walks.is_unfinished(table)
 
     def _known(self, table: Table) -> Proof:
         return self.proofs.get(table.full_name, Proof(table.full_name))
 
     def prove(self, table: Table) -> Proof:
-        """Compare one table; if rows differ, compare them once more as of a later SCN."""
-        now = time.time()
-        try:
-            (source,) = self._source.sources([table])
-            found = self._compared(self._source.later(source) or source)
-            if found.identical:
-                return Proof(table.full_name, found.scn, now, found.source_rows, tried_at=now)
-            again = self._compared(self._source.later(source) or source)
-            return self._differing(found, again)
-        except OlrPgError as error:
-            return self._known(table)._replace(tried_at=now, failure=str(error))
+        """Compare the next range of a table, or the whole table; return what is known of it.
 
-    def _differing(self, found: VerifiedTable, again: VerifiedTable) -> Proof:
-        now, name = time.time(), again.table.source.full_name
+        If rows differ, compare them once more as of a later SCN.
+        """
+        try:
+            proof, walk = self._step(table)
+        except OlrPgError as error:
+            self._save(self._known(table)._replace(tried_at=time.time(), failure=str(error)))
+        else:
+            self._save(proof)
+            self._walks.put(table.full_name, walk)
+        return self._known(table)
+
+    def _save(self, proof: Proof) -> None:
+        self.proofs[proof.table] = proof
+        write_proofs(self._path, self.proofs.values())
+
+    def _step(self, table: Table) -> tuple[Proof, Walk | None]:
+        """Compare a range or the whole table; also return how far the walk has come."""
+        source = None if table.full_name in self._whole else self._source.by_key(table)
+        if source is not None:
+            with connect_with(self._settings, replica=False) as connection:
+                key = self._key(connection, table)
+                found = None if key is None else self._next_range(source, key)
+            if found is not None:
+                return found
+        return self._whole_table(table), None
+
+    def _key(self, connection: Connection[Any], table: Table) -> TableKey | None:
+        """Return the key by which a table can be walked; None if there is none."""
+        target = read_table(connection, *target_name(self._settings, table.owner, table.name))
+        if target is None:
+            return None
+        plan = TablePlan(table.full_name, target, table, self._settings)
+        if not can_be_walked(plan, table, self._settings.facts.charset):
+            return None
+        key = TableKey(connection, self._settings, plan, table)
+        if not key.has_index:
+            rows = estimated_rows(connection, target) // _RANGES_WITHOUT_INDEX
+            self._rows[table.full_name] = max(self._rows.get(table.full_name, ROWS_FIRST), rows)
+        return key
+
+    def _next_range(self, source: SourceTable, key: TableKey) -> tuple[Proof, Walk | None] | None:
+        """Compare the next range; return None if the table must be compared whole."""
+        table, name = source.table, source.table.full_name
+        walk = self._walks.of(name, key.shape)
+        while True:
+            rows = self._rows.get(name, ROWS_FIRST)
+            began = time.monotonic()
+            part = key.next_range(walk.after, rows)
+            try:
+                found = self._outcome(
+                    source, self._source.by_key, KeyedPart(part, key.cuts(part)), key
+                )
+            except OlrPgError as error:
+                if error.code is not Code.KEY_RANGE_TOO_SLOW:
+                    raise
+                if rows > ROWS_MIN:
+                    self._rows[name] = max(rows // 4, ROWS_MIN)
+                    continue
+                found = None
+            if found is None or found.doubtful:
+                _log.warning("the table is compared whole, not by ranges of its key", table=name)
+                self._whole.add(name)
+                return None
+            self._fit(name, rows, time.monotonic() - began)
+            return self._walked(table, walk, found, part.upto)
+
+    def _fit(self, table: str, rows: int, seconds: float) -> None:
+        """Choose the number of rows of the table's next range."""
+        quick, slow = RANGE_SECONDS
+        if seconds > slow:
+            self._rows[table] = max(rows // 2, ROWS_MIN)
+        elif seconds < quick:
+            self._rows[table] = max(min(rows * 2, ROWS_MAX), rows)
+
+    def _walked(
+        self, table: Table, walk: Walk, found: _Outcome, upto: bytes | None
+    ) -> tuple[Proof, Walk | None]:
+        now, name = time.time(), table.full_name
+        self._differences.put(name, found.lines, is_new=walk.after is None)
+        walk = Walk(
+            walk.shape,
+            upto,
+            scn=min(walk.scn or found.scn, found.scn),
+            at=walk.at or now,
+            rows=walk.rows + found.rows,
+            differences=walk.differences + found.differences,
+            lacking=walk.lacking + found.lacking,
+            mended=walk.mended + found.mended,
+        )
+        counts = (walk.rows, walk.differences, walk.lacking)
+        if upto is None:
+            done = Proof(name, walk.scn, walk.at, *counts, tried_at=now, mended=walk.mended)
+            return done, None
+        known = self._known(table)._replace(tried_at=now, failure="")
+        if walk.differences:
+            worst = max(walk.differences, known.differences)
+            known = known._replace(scn=found.scn, at=now, differences=worst)
+        return known, walk
+
+    def _whole_table(self, table: Table) -> Proof:
+        (source,) = self._source.sources([table])
+        found = self._outcome(source, lambda _: self._source.later(source))
+        now, name = time.time(), table.full_name
+        self._differences.put(name, found.lines, is_new=True)
+        counts = (found.rows, found.differences, found.lacking)
+        return Proof(name, found.scn, now, *counts, tried_at=now, mended=found.mended)
+
+    def _outcome(
+        self,
+        source: SourceTable,
+        later: Callable[[Table], SourceTable | None],
+        within: KeyedPart | None = None,
+        key: TableKey | None = None,
+    ) -> _Outcome:
+        """Compare; if rows differ, compare them once more as of a later SCN.
+
+        Args:
+            later: returns the table as of now.
+        """
+        found = self._compared(source, within)
+        if found.identical:
+            return _Outcome(found.scn, found.source_rows)
+        for _ in range(_LATER_TRIES):
+            again = self._compared(later(source.table) or source, within)
+            if again.scn > found.scn or again.identical or source.data.reached is None:
+                break
+            self._pause(LAG_SECONDS)
         rest = confirmed(found.differences, again.differences)
-        told = self._told(again._replace(differences=rest))
-        lacking = len(rest) - len(told)
+        if key is not None and any(key.is_doubtful(one.key) for one in rest):
+            return _Outcome(again.scn, again.source_rows, doubtful=True)
+        told, lines = self._told(again._replace(differences=rest))
         mended = self._mend(again, told) if told and self._mending else 0
-        # In each chunk whose rows were too many to be fetched at least one differs.
-        count = len(told) - mended + again.skipped
-        return Proof(
-            *(name, again.scn, now, again.source_rows, count, lacking), tried_at=now, mended=mended
+        return _Outcome(
+            again.scn,
+            again.source_rows,
+            # At least one row differs in each chunk that had too many rows to fetch.
+            len(told) - mended + again.skipped,
+            len(rest) - len(told),
+            mended,
+            lines=() if mended == len(told) else lines,
         )
 
     def _mend(self, found: VerifiedTable, rows: Sequence[RowDifference]) -> int:
@@ -190,28 +400,35 @@ class ContinuousVerification:
         _log.warning("rows are mended", **done._asdict())
         return len(rows) - done.left
 
-    def _compared(self, source: SourceTable) -> VerifiedTable:
-        found = verify(self._settings, [source], self._session, at_position=True)
+    def _compared(self, source: SourceTable, within: KeyedPart | None) -> VerifiedTable:
+        found = verify(self._settings, [source], self._session, at_position=True, within=within)
         for failure in found.failures:
             raise failure
+        self._compared_rows += found.tables[0].source_rows
         return found.tables[0]
 
-    def _told(self, result: VerifiedTable) -> list[RowDifference]:
-        """Return the differences without rows that lack only LOB values that the target knows to be
-        missing.
+    def _told(
+        self, result: VerifiedTable
+    ) -> tuple[list[RowDifference], tuple[dict[str, Any], ...]]:
+        """Leave out rows that lack only LOB values that the target knows to be missing.
+
+        Returns:
+            The other differences, and their lines in the file.
         """
+        if not result.differences:
+            return [], ()
         of = self._settings.subscription, result.table.source.full_name
         with connect_with(self._settings, replica=False) as connection:
             known = {(_texts(key), column) for key, column in connection.execute(_KNOWN, of)}
-            # Before the rows: the line of the format, and that of the table.
-            lines = list(difference_lines(connection, self._settings.subscription, [result]))[2:]
-        return [
-            difference
+            _, head, *lines = difference_lines(connection, self._settings.subscription, [result])
+        told = [
+            (difference, line)
             for difference, line in zip(result.differences, lines, strict=True)
             if "key" not in line
             or "differing" not in line
             or any((_texts(line["key"]), column) not in known for column in line["differing"])
         ]
+        return [one for one, _ in told], (head, *(line for _, line in told)) if told else ()
 
 
 def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDifferences:

@@ -15,6 +15,7 @@ import orjson
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files import owned
+from olr_pg.files.sealed import stored_rows
 from olr_pg.load.composite import fields_of, shown
 from olr_pg.load.verification.verification import RowDifference
 
@@ -142,7 +143,7 @@ def read_differences(path: Path, subscription: str) -> list[TableDifferences]:
         OlrPgError: 5112, it cannot be read, has another format, or belongs to another subscription.
     """
     try:
-        lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        lines = [orjson.loads(line) for line in stored_rows(path).splitlines()]
         return _tables(lines, subscription)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OlrPgError(

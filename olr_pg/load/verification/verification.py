@@ -28,6 +28,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.part_tasks import part_results
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
+from olr_pg.load.verification.key_ranges import KeyRange
 from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.load.verification.verification_task import (
     CanonicalRow,
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
-    from olr_pg.load.table_data import SourceTable
+    from olr_pg.load.table_data import SourceTable, TableData
     from olr_pg.load.verification.digests import ComparedColumns
+    from olr_pg.oracle.key_cuts import KeyCut
 
 _log = structlog.get_logger(__name__)
 
@@ -147,6 +149,13 @@ class Verification(NamedTuple):
         return not self.failures and all(one.identical for one in self.tables)
 
 
+class KeyedPart(NamedTuple):
+    """A range of a table's key, as both sides read it."""
+
+    part: KeyRange
+    cuts: tuple[KeyCut, ...]
+
+
 class _Side:
     """The results of the tasks of one side of a table."""
 
@@ -165,8 +174,10 @@ class _Work:
         table: VerifyTable,
         compared: ComparedColumns,
         position: tuple[int, list[str]],
+        part: KeyRange | None = None,
     ) -> None:
         self.source = source
+        self.part = part
         self.table = table
         self.compared = compared
         self.position = position
@@ -188,6 +199,7 @@ def verify(
     *,
     sample: float = 1.0,
     at_position: bool = False,
+    within: KeyedPart | None = None,
     progress: Callable[[str, int], None] = lambda _table, _rows: None,
 ) -> Verification:
     """Compare the tables; if one cannot be compared, the others still are.
@@ -195,6 +207,7 @@ def verify(
     Args:
         at_position: read a live source as of the SCN up to which the target has everything, or as
             of a table's own position if that is higher, instead of the given SCN.
+        within: compare only this range of the key, of a live source with `at_position`.
         sample: share of the chunks to compare, above 0 up to 1.
         progress: called with (table, rows of a part that has been read).
 
@@ -216,6 +229,7 @@ def verify(
             has_ledger=has_ledger,
             sample=sample,
             at_position=at_position,
+            within=within,
             arrival=SourceArrival(),
         )
         todo = list(sources)
@@ -311,6 +325,7 @@ def _plan(
     has_ledger: bool,
     sample: float,
     at_position: bool,
+    within: KeyedPart | None,
     arrival: SourceArrival,
 ) -> _Work:
     name = source.table.full_name
@@ -328,16 +343,26 @@ def _plan(
         complete_scn = min(consistent_scn, source.scn)
         scn = max(int(position[0]), complete_scn) or source.scn
         arrival.wait_for(source, scn)
-        source = source._replace(data=source.data.as_of(scn, None), scn=scn)
+        source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
     if 0 < source.scn < position[0]:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
             f"the target has commit {position[0]}, the table data are as of {source.scn}",
             table=name,
         )
-    chunks = chunk_count(source.data.rows or estimated_rows(connection, target))
+    part = None if within is None else within.part
+    rows = source.data.rows or estimated_rows(connection, target)
+    chunks = chunk_count(rows if part is None else part.rows)
     table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
-    return _Work(source, table, compared_by(plan, source.table), position)
+    return _Work(source, table, compared_by(plan, source.table), position, part)
+
+
+def _data_as_of(data: TableData, scn: int, within: KeyedPart | None) -> TableData:
+    if within is None:
+        assert data.as_of is not None
+        return data.as_of(scn, None)
+    assert data.within is not None
+    return data.within(scn, within.cuts)
 
 
 def _position(
@@ -388,6 +413,9 @@ def _tasks(
         if wanted and not work.fetched:
             continue
         tasks += [(0, VerifyTask(number, part, chunks)) for part in work.source.data.partitions]
+        if work.part is not None:
+            tasks.append((1, VerifyTask(number, work.part, chunks)))
+            continue
         try:
             blocks = target_parts(connection, work.table.target, TARGET_PARTS)
         except psycopg.Error as error:
@@ -403,7 +431,8 @@ def _run(
         return
     payloads = [pickle.dumps(task) for _, task in tasks]
     says = f"verify {len(tasks)} parts of tables, of both sides"
-    sizes = [task.part.size for _, task in tasks]
+    # A range of the key is small on both sides.
+    sizes = [0 if isinstance(task.part, KeyRange) else task.part.size for _, task in tasks]
     tasks_done = part_results(session, payloads, verify_task, job, sizes, says)
     with closing(tasks_done) as results:
         for index, packed in results:

@@ -1,8 +1,8 @@
 """Spark tasks of verification: compute digests of a part of a table on either side, or fetch the
 rows of some chunks.
 
-The target's parts are ranges of its blocks. They are read in a snapshot that the driver exports, so
-that all tasks see the same state.
+The target's parts are ranges of its blocks or its key. They are read in a snapshot that the driver
+exports, so that all tasks see the same state.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.retry import retried
 from olr_pg.load.table_data import RANGE_BYTES, schema_of
 from olr_pg.load.verification.digests import ChunkDigests, ComparedColumns, SourceDigester
+from olr_pg.load.verification.key_ranges import KeyRange
 from olr_pg.postgres.sqlstates import INTERNAL_ERROR, is_transient, target_error
 
 if TYPE_CHECKING:
@@ -80,12 +81,12 @@ class VerifyTask(NamedTuple):
 
     Attributes:
         table: number in `VerifyJob.tables`.
-        part: a partition of the source, or blocks of the target.
+        part: a partition of the source, or blocks or a range of the key of the target.
         wanted: chunks whose rows are requested; None to request digests.
     """
 
     table: int
-    part: SourcePartition | Blocks
+    part: SourcePartition | Blocks | KeyRange
     wanted: npt.NDArray[np.int64] | None = None
 
 
@@ -168,7 +169,7 @@ def _do(
 ) -> PartDigests | list[CanonicalRow]:
     table = job.tables[task.table]
     plan = TablePlan(table.source.full_name, table.target, table.source, job.settings)
-    if not isinstance(task.part, Blocks):
+    if not isinstance(task.part, Blocks | KeyRange):
         reader = _SourceReader(plan, job.settings, table, task.part)
         wanted = task.wanted
         if wanted is None:
@@ -232,28 +233,35 @@ class _SourceReader:
                 yield CanonicalRow(batch.keys.image(row), batch.images.image(row))
 
 
-def _within(blocks: Blocks) -> sql.Composable:
-    """Return the SQL condition that a row of ``t`` is in these blocks."""
-    first = sql.SQL("t.ctid >= {}::tid").format(sql.Literal(f"({blocks.first},0)"))
-    if blocks.end is None:
-        return first
-    return sql.SQL("{} AND t.ctid < {}::tid").format(first, sql.Literal(f"({blocks.end},0)"))
+def _within(part: Blocks | KeyRange) -> tuple[sql.Composable, list[Any]]:
+    """Make the condition that a row of ``t`` is in a part, and its parameters."""
+    if isinstance(part, KeyRange):
+        return part.condition()
+    first = sql.SQL("t.ctid >= {}::tid").format(sql.Literal(f"({part.first},0)"))
+    if part.end is None:
+        return first, []
+    end = sql.Literal(f"({part.end},0)")
+    return sql.SQL("{} AND t.ctid < {}::tid").format(first, end), []
 
 
 def _target_digests(
-    connection: Connection[Any], table: VerifyTable, compared: ComparedColumns, blocks: Blocks
+    connection: Connection[Any],
+    table: VerifyTable,
+    compared: ComparedColumns,
+    part: Blocks | KeyRange,
 ) -> PartDigests:
+    condition, parameters = _within(part)
     query = sql.SQL(
         "SELECT chunk, count(*), sum(digest) FROM (SELECT {} & {} AS chunk, {} AS digest"
         " FROM {} AS t WHERE {}) s GROUP BY chunk"
     ).format(
-        digest_expression(compared.key_columns),
+        escape_percent_signs(digest_expression(compared.key_columns)),
         sql.Literal(table.chunks - 1),
-        digest_expression(compared.columns),
-        table.target.identifier,
-        _within(blocks),
+        escape_percent_signs(digest_expression(compared.columns)),
+        escape_percent_signs(table.target.identifier),
+        condition,
     )
-    sums = connection.execute(query).fetchall()
+    sums = connection.execute(query, parameters).fetchall()
     found = ChunkDigests.none(table.chunks)
     found.add_sums([one for one in sums if one[0] < table.sampled])
     return PartDigests(found, sum(one[1] for one in sums), {})
@@ -263,19 +271,20 @@ def _target_rows(
     connection: Connection[Any],
     table: VerifyTable,
     compared: ComparedColumns,
-    blocks: Blocks,
+    part: Blocks | KeyRange,
     wanted: npt.NDArray[np.int64],
 ) -> Iterator[CanonicalRow]:
+    condition, parameters = _within(part)
     query = sql.SQL("SELECT {}, {} FROM {} AS t WHERE {} AND {} & {} = ANY(%s)").format(
         escape_percent_signs(image_expression(compared.key_columns)),
         escape_percent_signs(image_expression(compared.columns)),
         escape_percent_signs(table.target.identifier),
-        _within(blocks),
+        condition,
         escape_percent_signs(digest_expression(compared.key_columns)),
         sql.Literal(table.chunks - 1),
     )
     with connection.cursor(binary=True) as cursor:
-        for key, image in cursor.execute(query, (wanted.tolist(),)):
+        for key, image in cursor.execute(query, [*parameters, wanted.tolist()]):
             yield CanonicalRow(bytes(key), bytes(image))
 
 

@@ -15,7 +15,7 @@ import weakref
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
@@ -293,6 +293,15 @@ class Catalogue:
         )
         for name, count, function in functions:
             self.add_function(name, count, function)
+
+    def add_collation(self, name: str, key: Callable[[str], Any]) -> None:
+        """Let columns compare their texts by what `key` makes of them."""
+
+        def compare(ours: str, theirs: str) -> int:
+            one, other = key(ours), key(theirs)
+            return int(one > other) - int(one < other)
+
+        self._sqlite.create_collation(name, compare)
 
     def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
         """Let queries call `function` with `count` arguments.

@@ -11,6 +11,7 @@ import heapq
 import json
 import zlib
 from datetime import UTC, datetime
+from decimal import Decimal
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,13 @@ _DATE_LENGTH: Final = 19
 _NANOSECOND_DIGITS: Final = 9
 _BINARY: Final = frozenset({OracleType.RAW, OracleType.BLOB, OracleType.LONG_RAW})
 _AS_CLOB: Final = frozenset({OracleType.JSON, OracleType.VECTOR})
+_COMPARED: Final = {
+    OracleType.NUMBER: " TEXT COLLATE NUMBERS",
+    OracleType.CHAR: " TEXT COLLATE RTRIM",
+    OracleType.TIMESTAMP: " TEXT COLLATE MOMENTS",
+}
+"""What compares values in the place of their text; DATE's is in order."""
+
 _FORMATS: Final = {'SYYYY-MM-DD"T"HH24:MI:SS': 0, 'SYYYY-MM-DD"T"HH24:MI:SS.FF9': 9}
 """The formats of TO_CHAR that are understood, with their decimals."""
 
@@ -74,9 +82,12 @@ class RowVersions:
         columns = {column.name: _kind(column) for column in table.delivered}
         self._catalogue.versioned[table.owner, table.name] = columns
         names = ", ".join(map(_quoted, columns))
+        declared = ", ".join(
+            _quoted(one.name) + _COMPARED.get(one.type_code, "") for one in table.delivered
+        )
         owner, versions = _quoted(table.owner), _quoted(table.name + VERSIONS)
         update = self._catalogue.update
-        update(f'CREATE TABLE {owner}.{versions} ("/since", "/until", {ROWID}, {names})')
+        update(f'CREATE TABLE {owner}.{versions} ("/since", "/until", {ROWID}, {declared})')
         update(f"CREATE INDEX {owner}.{_quoted(table.name + '/rowid')} ON {versions} ({ROWID})")
         update(
             f"CREATE VIEW {owner}.{_quoted(table.name)} AS SELECT {ROWID}, {names} FROM {versions}"  # noqa: S608
@@ -332,8 +343,21 @@ def _add_functions(catalogue: Catalogue) -> None:
     add("SAMPLED", 2, lambda rowid, percent: zlib.crc32(rowid[:8]) % 100 < percent)
     add("SYS_EXTRACT_UTC", 1, _in_utc)
     add("LOB_LENGTH", 1, _lob_length)
+    add("TO_DATE", 2, _moment)
+    add("TO_TIMESTAMP", 2, _moment)
+    catalogue.add_collation("NUMBERS", Decimal)
+    catalogue.add_collation("MOMENTS", _moment_order)
     for count in (1, 2, 3):
         add("TO_CHAR", count, _to_char)
+
+
+def _moment(text: str | None, _form: str) -> SqlValue:
+    """Return the text that a moment is kept as."""
+    return None if text is None else text.strip().replace(" ", "T")
+
+
+def _moment_order(text: str) -> tuple[str, str]:
+    return text[:_DATE_LENGTH], text[_DATE_LENGTH:].rstrip("0.")
 
 
 def _lob_length(value: str | bytes | None) -> SqlValue:

@@ -23,8 +23,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.load import sources
-from olr_pg.load.verification.continuous import ContinuousVerification, Mending
-from olr_pg.monitor.proofs import FILE_NAME
+from olr_pg.load.verification.continuous import Budget, ContinuousVerification, Mending
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.sessions.workload import DdlUse
@@ -96,10 +95,10 @@ def _walk(project: Project, mending: Mending | None) -> list[Proof]:
     settings = sources.target_settings(config, snapshot, project.database)
     with sources.open_tables(config) as source:
         verification = ContinuousVerification(
-            settings, source, project.folder / FILE_NAME, _no_session, mending
+            settings, source, project.folder, _no_session, mending, lambda _: None
         )
         tables = source.choose(())
-        return list(islice(verification.walk(tables, 1.0, lambda _: None), len(tables)))
+        return list(islice(verification.walk(tables, Budget(1.0)), len(tables)))
 
 
 def _damage(connection: Connection, rng: Random, schema: str) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from olr_pg.load import sources
 from olr_pg.load.verification.continuous import (
     LAG_SECONDS,
     PAUSE_SECONDS_MIN,
+    Budget,
     ContinuousVerification,
     Mending,
     confirmed,
@@ -27,22 +28,24 @@ if TYPE_CHECKING:
     from tests.load.conftest import Project
 
 
-def verification(project: Project, mending: Mending | None = None) -> ContinuousVerification:
+def verification(
+    project: Project, mending: Mending | None = None, pauses: list[float] | None = None
+) -> ContinuousVerification:
     config = project.config()
     snapshot = sources.read_dictionary(config)
     settings = sources.target_settings(config, snapshot, project.database)
     with sources.open_tables(config) as source:
-        path = project.folder / FILE_NAME
-        return ContinuousVerification(settings, source, path, project.session, mending)
+        pause = ([] if pauses is None else pauses).append
+        return ContinuousVerification(
+            settings, source, project.folder, project.session, mending, pause
+        )
 
 
 def walk(project: Project, count: int, share: float = 0.5) -> list[Proof]:
-    one = verification(project)
     pauses = list[float]()
+    one = verification(project, pauses=pauses)
     tables = one._source.choose(())
-    found = list(islice(one.walk(tables, share, pauses.append), count))
-    assert all(pause >= 1 for pause in pauses)
-    return found
+    return list(islice(one.walk(tables, Budget(share)), count))
 
 
 def loaded(project: Project) -> None:
@@ -114,11 +117,39 @@ def test_the_bound_is_that_of_an_hour() -> None:
 
 def test_nothing_is_compared_while_replication_lags(project: Project) -> None:
     loaded(project)
-    one = verification(project)
-    lags, pauses = iter([False, True, True, False]), list[float]()
-    walked = one.walk(one._source.choose(()), 1.0, pauses.append, is_behind=lambda: next(lags))
-    assert len(list(islice(walked, 3))) == 3
-    assert pauses[1:] == [PAUSE_SECONDS_MIN, LAG_SECONDS, LAG_SECONDS]
+    pauses = list[float]()
+    one = verification(project, pauses=pauses)
+    lags = iter([90, 0, 60, 70, 0])
+    walked = one.walk(one._source.choose(()), Budget(1.0), lag=lambda: next(lags))
+    assert len(list(islice(walked, 2))) == 2
+    assert pauses == [LAG_SECONDS] * 3  # one before the first, two before the second
+    with pytest.raises(StopIteration):
+        next(lags)
+
+
+@pytest.mark.parametrize(
+    ("lag", "share"), [(0, 0.2), (15, 0.15), (30, 0.1), (59.9, 0.0003), (60, 0), (999, 0)]
+)
+def test_the_share_falls_with_the_lag(lag: float, share: float) -> None:
+    assert Budget(0.2, None, 60.0).share_at(lag) == pytest.approx(share, abs=1e-4)
+
+
+def pauses_for(budget: Budget, busy: float, rows: int, lags: list[float]) -> list[float]:
+    """Of a step that took so many seconds, while replication lags so; the last lag stays."""
+    pauses = list[float]()
+    one = object.__new__(ContinuousVerification)
+    one._pause, one._compared_rows = pauses.append, rows
+    one._rest(budget, busy, lambda: lags.pop(0) if len(lags) > 1 else lags[0])
+    return pauses
+
+
+def test_pauses_keep_the_budget_of_time_and_of_rows() -> None:
+    assert sum(pauses_for(Budget(0.1), 2.0, 0, [0])) == pytest.approx(18.0)
+    assert pauses_for(Budget(1.0), 2.0, 0, [0]) == [PAUSE_SECONDS_MIN]
+    assert sum(pauses_for(Budget(0.5, 100), 2.0, 1000, [0])) == pytest.approx(8.0)
+    # Half of the share while it lags by half of what is allowed; nothing is paid off beyond it.
+    assert sum(pauses_for(Budget(0.5), 1.0, 0, [30])) == pytest.approx(3.0)
+    assert pauses_for(Budget(0.5), 1.0, 0, [60, 60, 0]) == [LAG_SECONDS, LAG_SECONDS]
 
 
 @pytest.mark.parametrize("seed", [0, 1])

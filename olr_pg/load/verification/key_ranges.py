@@ -1,0 +1,270 @@
+"""Ranges of a table's key, which both sides read alike.
+
+The target says where a range ends: its index gives the key of the n-th row behind the last one. A
+bound is a value of the key in the canonical form, and both sides compare their rows with the same
+value. So each row of either side is in exactly one range, whether or not a row has the bound's key.
+
+Both sides must order keys alike, or a row would be in one range here and in another one there. That
+holds for these types:
+
+- NUMBER as an integer or numeric, RAW as bytea or uuid, DATE, and TIMESTAMP of at most
+  microseconds. Finer ones are rounded on the way.
+- VARCHAR2 and CHAR of a character set whose bytes are in the order of Unicode. Oracle's sessions
+  compare bytes (NLS_COMP=BINARY); PostgreSQL does so with COLLATE "C". CHAR is padded with blanks
+  to its length before Oracle compares it, and PostgreSQL's bpchar is stripped of them.
+
+Tables with other keys, without a key, or with columns of the key that may be NULL are compared
+whole. An index of PostgreSQL finds a range of text only if it is of the collation "C", or if that
+is the column's own.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from psycopg import sql
+
+from olr_pg.applier.target.percent_signs import escape_percent_signs
+from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.datatypes.mapping import OracleType, PgKind
+from olr_pg.errors import OlrPgError
+from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
+from olr_pg.load.canonical import image_expression
+from olr_pg.load.composite import fields_of, placeholder
+from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+    from olr_pg.dictionary.model import Column, Table
+
+_INTEGERS: Final = (PgKind.INT2, PgKind.INT4, PgKind.INT8)
+_TEXTS: Final = (PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR)
+_ORDERED_ALIKE: Final[dict[OracleType, tuple[PgKind, ...]]] = {
+    OracleType.NUMBER: (*_INTEGERS, PgKind.NUMERIC),
+    OracleType.VARCHAR2: (PgKind.TEXT, PgKind.VARCHAR),
+    OracleType.CHAR: _TEXTS,
+    OracleType.RAW: (PgKind.BYTEA, PgKind.UUID),
+    OracleType.DATE: (PgKind.TIMESTAMP,),
+    OracleType.TIMESTAMP: (PgKind.TIMESTAMP,),
+}
+_IN_ORDER_OF_UNICODE: Final = frozenset({"US7ASCII", "AL32UTF8", "WE8ISO8859P1"})
+_MICROSECONDS: Final = 6
+_NATIONAL: Final = 2
+_BLANK: Final = ord(" ")
+_FORMATS: Final = {
+    OracleType.DATE: "TO_DATE({}, 'SYYYY-MM-DD HH24:MI:SS')",
+    OracleType.TIMESTAMP: "TO_TIMESTAMP({}, 'SYYYY-MM-DD HH24:MI:SS.FF6')",
+}
+_NOT_IN_ORACLE_MAX: Final = 20
+"""Rows of the target with keys that Oracle cannot hold, one after the other, that are passed."""
+
+_COLLATIONS: Final = """
+SELECT a.attname::text FROM pg_attribute a
+JOIN pg_collation c ON c.oid = a.attcollation
+JOIN pg_database d ON d.datname = current_database()
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+    AND (c.collname IN ('C', 'POSIX')
+        OR c.collname = 'default' AND d.datcollate IN ('C', 'POSIX'))
+"""
+
+
+class KeyRange(NamedTuple):
+    """The rows whose key is above `after` and not above `upto`.
+
+    Attributes:
+        columns: those of the key, in its order.
+        collated: which of them are compared by COLLATE "C", because their own order may differ.
+        after, upto: the image of a key; None where that side has no bound.
+        rows: about how many there are.
+    """
+
+    columns: tuple[TargetColumn, ...]
+    collated: frozenset[str]
+    after: bytes | None
+    upto: bytes | None
+    rows: int
+
+    def condition(self) -> tuple[sql.Composable, list[Any]]:
+        """Make the condition that a row of ``t`` is in the range, and its parameters."""
+        parts, parameters = list[sql.Composable](), list[Any]()
+        for operator, image in ((">", self.after), ("<=", self.upto)):
+            if image is not None:
+                bound, values = _row_of(image, self.columns)
+                parts.append(sql.SQL(f"{{}} {operator} {{}}").format(self.ordered(), bound))
+                parameters += values
+        return sql.SQL(" AND ").join(parts) if parts else sql.SQL("true"), parameters
+
+    def ordered(self) -> sql.Composed:
+        """Make the row of the key's columns of ``t``, as they are compared."""
+        return sql.SQL("ROW({})").format(sql.SQL(", ").join(map(self._ordered, self.columns)))
+
+    def _ordered(self, column: TargetColumn) -> sql.Composable:
+        name = escape_percent_signs(sql.SQL("t.{}").format(sql.Identifier(column.name)))
+        return sql.SQL('{} COLLATE "C"').format(name) if column.name in self.collated else name
+
+
+def _row_of(image: bytes, columns: Sequence[TargetColumn]) -> tuple[sql.Composed, list[Any]]:
+    fields = fields_of(image, columns)
+    values = sql.SQL(", ").join(placeholder(field.column) for field in fields)
+    return sql.SQL("ROW({})").format(values), [field.parameter for field in fields]
+
+
+class TableKey:
+    """The key of a table that can be walked range by range.
+
+    Args:
+        plan: of the table.
+        table: as the source's dictionary has it.
+    """
+
+    def __init__(
+        self, connection: Connection[Any], settings: ApplierSettings, plan: TablePlan, table: Table
+    ) -> None:
+        self._connection, self._target = connection, plan.target
+        self._columns = tuple(plan.target.columns[place] for place in plan.key.tolist())
+        self._source = _key_columns(table)
+        rows = connection.execute(_COLLATIONS, (plan.target.oid,)).fetchall()
+        in_bytes = {str(name) for (name,) in rows}
+        self._collated = frozenset(
+            one.name for one in self._columns if one.base_oid in _TEXTS and one.name not in in_bytes
+        )
+        facts = settings.facts
+        values = ValueSettings(
+            FallbackPolicies(), settings.choices, settings.policies, facts.charset, facts.ncharset
+        )
+        self._to_oracle = [
+            oracle_column(table.full_name, ours, theirs.base_oid, values)
+            for ours, theirs in zip(self._source, self._columns, strict=True)
+        ]
+
+    @property
+    def has_index(self) -> bool:
+        """Tell whether the target's index on its key finds a range."""
+        return not self._collated
+
+    @property
+    def shape(self) -> list[str]:
+        """What the bounds of ranges are of: names and types of the key's columns."""
+        return [f"{column.name} {column.base_name}" for column in self._columns]
+
+    def next_range(self, after: bytes | None, rows: int) -> KeyRange:
+        """Return the range of about so many rows behind `after`; the last one has no end.
+
+        Raises:
+            psycopg.Error: the target cannot be read.
+        """
+        rest = KeyRange(self._columns, self._collated, after, None, rows)
+        order = sql.SQL(", ").join(
+            sql.SQL("{}").format(rest._ordered(column)) for column in self._columns
+        )
+        condition, parameters = rest.condition()
+        query = sql.SQL(
+            "SELECT {} FROM (SELECT {} FROM {} AS t WHERE {} ORDER BY {} OFFSET %s LIMIT %s) AS t"
+        ).format(
+            escape_percent_signs(image_expression(self._columns)),
+            sql.SQL(", ").join(_plain(column) for column in self._columns),
+            escape_percent_signs(self._target.identifier),
+            condition,
+            order,
+        )
+        with self._connection.cursor(binary=True) as cursor:
+            found = cursor.execute(query, [*parameters, rows - 1, _NOT_IN_ORACLE_MAX]).fetchall()
+        for (image,) in found:
+            if self._bound(bytes(image)) is not None:
+                return rest._replace(upto=bytes(image))
+        return rest
+
+    def cuts(self, part: KeyRange) -> tuple[KeyCut, ...]:
+        """Return what the source reads of a range."""
+        names = [column.name for column in self._source]
+        bounds = (None if one is None else self._bound(one) for one in (part.after, part.upto))
+        return key_cuts(names, *bounds)
+
+    def is_doubtful(self, image: bytes) -> bool:
+        """Tell whether the two sides may order this key differently.
+
+        Blanks at the end of CHAR count in Oracle, and not in PostgreSQL: only characters below the
+        blank tell the difference.
+        """
+        return any(
+            field.value is not None and min(field.value, default=_BLANK) < _BLANK
+            for field in fields_of(image, self._columns)
+            if field.column.base_oid == PgKind.BPCHAR
+        )
+
+    def _bound(self, image: bytes) -> list[KeyValue] | None:
+        """Turn a key into values of Oracle; None where Oracle cannot hold it."""
+        found = list[KeyValue]()
+        for column, field in zip(self._to_oracle, fields_of(image, self._columns), strict=True):
+            try:
+                bound = column.bind([field.value])
+            except OlrPgError:
+                return None
+            if bound.altered or bound.values[0] is None:
+                return None
+            found.append(_key_value(column.column, bound.values[0]))
+        return found
+
+
+def _plain(column: TargetColumn) -> sql.SQL:
+    return escape_percent_signs(sql.SQL("t.{}").format(sql.Identifier(column.name)))
+
+
+def _key_columns(table: Table) -> list[Column]:
+    by_number = {column.intcol: column for column in table.columns}
+    return [by_number[number] for number in table.key]
+
+
+def _key_value(column: Column, value: Any) -> KeyValue:
+    """Return a value as the driver binds it without being told its type."""
+    kind = OracleType(column.type_code)
+    if kind in _FORMATS:
+        if isinstance(value, datetime):
+            digits = "seconds" if kind is OracleType.DATE else "microseconds"
+            value = value.isoformat(" ", digits)
+        return KeyValue(column.name, value, _FORMATS[kind])
+    if kind is OracleType.CHAR:
+        return KeyValue(column.name, _padded(column, value))
+    assert isinstance(value, int | Decimal | str | bytes)
+    return KeyValue(column.name, value)
+
+
+def _padded(column: Column, text: str) -> str:
+    """Pad a text as Oracle stores CHAR: a bind is a VARCHAR2, which is compared unpadded."""
+    characters = (column.char_length or column.length) - len(text)
+    return text + " " * max(min(characters, column.length - len(text.encode())), 0)
+
+
+def can_be_walked(plan: TablePlan, table: Table, charset: str) -> bool:
+    """Tell whether both sides order a table's key alike, and no row lacks it.
+
+    Args:
+        charset: Oracle's name of the database's character set.
+    """
+    target: TargetTable = plan.target
+    key = [target.columns[place] for place in plan.key.tolist()]
+    columns = _key_columns(table)
+    if not key or {column.name for column in key} != set(target.key):
+        return False
+    return len(columns) == len(key) and all(
+        _is_ordered_alike(ours, theirs, charset) for ours, theirs in zip(columns, key, strict=True)
+    )
+
+
+def _is_ordered_alike(column: Column, target: TargetColumn, charset: str) -> bool:
+    kind = column.type_code
+    if kind not in _ORDERED_ALIKE or column.nullable or target.generated:
+        return False
+    if target.base_oid not in _ORDERED_ALIKE[OracleType(kind)]:
+        return False
+    if kind in (OracleType.VARCHAR2, OracleType.CHAR):
+        return column.charset_form != _NATIONAL and charset in _IN_ORDER_OF_UNICODE
+    return kind != OracleType.TIMESTAMP or (column.scale or 0) <= _MICROSECONDS

@@ -1,0 +1,150 @@
+"""How far continuous verification has walked through each table, and the rows that differ.
+
+Both are kept in files of `context.data`, so that the next start goes on there. They contain values
+of rows: they are closed to other users, and encrypted where a key is configured.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+import structlog
+
+from olr_pg.files.durable import replace_file
+from olr_pg.files.sealed import sealed_bytes, stored_rows
+from olr_pg.load.verification.differences import FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FILE_NAME: Final = "walks.json"
+DIFFERENCES: Final = "differences.jsonl"
+"""The rows that differ, for `olr-pg repair`."""
+
+ROWS_KEPT_MAX: Final = 1_000
+"""Rows of a table that differ, in the file."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Walk(NamedTuple):
+    """An unfinished walk through a table.
+
+    Attributes:
+        shape: names and types of the key's columns; a walk ends where they change.
+        after: the key up to which it has come, as an image; None at the beginning.
+        scn, at: of the range that was compared first; 0 where none was.
+        rows, differences, lacking, mended: so far; see `Proof`.
+    """
+
+    shape: tuple[str, ...]
+    after: bytes | None = None
+    scn: int = 0
+    at: float = 0.0
+    rows: int = 0
+    differences: int = 0
+    lacking: int = 0
+    mended: int = 0
+
+
+class WalkFile:
+    """The walks of all tables; used by one thread.
+
+    Args:
+        directory: of the target.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE_NAME
+        self._walks = self._read()
+
+    def _read(self) -> dict[str, Walk]:
+        try:
+            found = orjson.loads(stored_rows(self._path))
+            return {name: _walk(one) for name, one in found.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            _log.warning("the walks so far cannot be read: they begin anew", file=str(self._path))
+            return {}
+
+    def of(self, table: str, shape: Sequence[str]) -> Walk:
+        """Return the walk of a table whose key is of this shape; a new one where there is none."""
+        known = self._walks.get(table)
+        return known if known is not None and known.shape == tuple(shape) else Walk(tuple(shape))
+
+    def is_unfinished(self, table: str) -> bool:
+        """Tell whether a walk has begun."""
+        return table in self._walks
+
+    def put(self, table: str, walk: Walk | None) -> None:
+        """Write down how far a walk has come, durably; None: it has ended.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if walk is not None:
+            self._walks[table] = walk
+        elif self._walks.pop(table, None) is None:
+            return
+        walks = {
+            name: {**one._asdict(), "after": one.after and base64.b64encode(one.after).decode()}
+            for name, one in self._walks.items()
+        }
+        replace_file(self._path, sealed_bytes(orjson.dumps(walks)))
+
+
+def _walk(known: dict[str, Any]) -> Walk:
+    after = known["after"] and base64.b64decode(known["after"], validate=True)
+    return Walk(**{**known, "shape": tuple(known["shape"]), "after": after})
+
+
+class DifferenceFile:
+    """The rows that differ, by table, in the form that `olr-pg repair` reads.
+
+    Args:
+        directory: of the target.
+    """
+
+    def __init__(self, directory: Path, subscription: str) -> None:
+        self._path = directory / DIFFERENCES
+        self._head = {"format": FORMAT, "subscription": subscription}
+
+    def put(self, table: str, lines: Sequence[dict[str, Any]], *, is_new: bool) -> None:
+        """Write down rows of a table that differ.
+
+        Args:
+            lines: the table's line, and one for each row; none where none differs.
+            is_new: they take the place of those that an earlier walk found.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        known = self._read()
+        if not lines and not (is_new and table in known):
+            return
+        before = known.pop(table, [])
+        if is_new or (lines and before and lines[0]["columns"] != before[0]["columns"]):
+            before = []
+        rows = [*before[1:], *lines[1:]][:ROWS_KEPT_MAX]
+        kept = [*known.values(), [*(lines or before)[:1], *rows]]
+        written = [self._head, *(line for one in kept for line in one)]
+        data = b"".join(orjson.dumps(line, default=str) + b"\n" for line in written)
+        replace_file(self._path, sealed_bytes(data))
+
+    def _read(self) -> dict[str, list[Any]]:
+        known: dict[str, list[Any]] = {}
+        try:
+            lines = [orjson.loads(line) for line in stored_rows(self._path).splitlines()]
+        except (OSError, ValueError):
+            return {}
+        if lines[:1] != [self._head]:
+            return {}
+        for line in lines[1:]:
+            if "columns" in line:
+                own = known[line["table"]] = []
+            own.append(line)
+        return known

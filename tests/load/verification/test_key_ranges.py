@@ -1,0 +1,242 @@
+"""Tables walked range by range of their keys, against a stand-in that takes SQL."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import oracledb
+import psycopg
+import pytest
+
+from olr_pg.config.reading import load_config
+from olr_pg.load import live_rows, sources
+from olr_pg.load.initial import LoadOptions, initial_load
+from olr_pg.load.verification import continuous
+from olr_pg.load.verification.continuous import Budget, ContinuousVerification
+from olr_pg.load.verification.differences import read_differences
+from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.walks import DIFFERENCES, FILE_NAME, WalkFile
+from olr_pg.oracle.key_cuts import KeyValue, key_cuts
+from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.config.model import Config
+    from olr_pg.monitor.proofs import Proof
+
+_DAY = datetime(2020, 2, 25)  # noqa: DTZ001 - Oracle's have no zone
+_WORDS = ("a", "A", "aa", "B", "ab", "\u00e4", "z", "\u20ac", "\U0001f600", "_", "a b", "0")
+TABLES: dict[str, tuple[str, Callable[[int], tuple[Any, ...]]]] = {
+    "NUMBERS": ("id NUMBER PRIMARY KEY", lambda n: (Decimal(n * n - 300) / 8,)),
+    "WORDS": ("id VARCHAR2(20) PRIMARY KEY", lambda n: (f"{_WORDS[n % len(_WORDS)]}{n or ''}",)),
+    "PADDED": ("id CHAR(9) PRIMARY KEY", lambda n: ("a" * (n % 3) + "-+ Bz"[n % 5] + str(n),)),
+    "BYTES": ("id RAW(8) PRIMARY KEY", lambda n: (bytes((n * 37 % 256, n))[: 1 + n % 2],)),
+    "DAYS": ("id DATE PRIMARY KEY", lambda n: (_DAY + timedelta(hours=8 * n),)),
+    "MOMENTS": ("id TIMESTAMP(6) PRIMARY KEY", lambda n: (_DAY + timedelta(seconds=n / 8),)),
+    "PAIRS": ("a VARCHAR2(9), b NUMBER(5), c DATE, PRIMARY KEY (a, b, c)",
+              lambda n: (f"k{n % 3}", n // 6, _DAY + timedelta(n))),
+    "KEYLESS": ("a NUMBER", lambda n: (n,)),
+}  # fmt: skip
+ROWS = 15
+
+
+class Walked:
+    """A copy of a database that takes SQL, and continuous verification of it."""
+
+    def __init__(self, served: SqlServer, folder: Path, database: str) -> None:
+        self.served, self.folder, self.database = served, folder, database
+        self.owner = oracledb.connect(
+            user="app", password="olr", dsn=served.server.connect_string
+        ).cursor()
+        self.source_config = folder / "source" / "olr-pg.json"
+        self.pauses: list[float] = []
+
+    def config(self, tables: list[str]) -> Config:
+        document = json.loads(self.source_config.read_text())
+        document["apply"] |= {"connect-string": self.database,
+                              "tables": [f"APP.{name}" for name in tables]}  # fmt: skip
+        document["context"]["data"] = str(self.folder / "data")
+        path = self.folder / "olr-pg.json"
+        path.write_text(json.dumps(document))
+        return load_config(path)
+
+    def make(self, names: list[str]) -> None:
+        for name in names:
+            columns, values = TABLES[name]
+            self.owner.execute(f"CREATE TABLE {name} ({columns}, v NUMBER)")
+            rows = [(*values(n), n) for n in range(ROWS)]
+            marks = ", ".join(f":{place + 1}" for place in range(len(rows[0])))
+            if name == "MOMENTS":
+                self.owner.setinputsizes(oracledb.DB_TYPE_TIMESTAMP)  # else it would be a DATE
+            self.owner.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+        self.owner.connection.commit()
+        with sources.open_tables(self.config(names)) as source:
+            settings = sources.target_settings(self.config(names), source.snapshot, self.database)
+            done = initial_load(
+                settings, source.sources(source.choose(())), no_session, LoadOptions()
+            )
+        assert not done.failures
+
+    def in_target(self, *statements: str) -> None:
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def in_source(self, *statements: str) -> None:
+        for statement in statements:
+            self.owner.execute(statement)
+        self.owner.connection.commit()
+
+    def walk(self, names: list[str], steps: int | None = None) -> list[Proof]:
+        """Walk through each table once, or so many steps."""
+        config = self.config(names)
+        with sources.open_tables(config) as source:
+            settings = sources.target_settings(config, source.snapshot, self.database)
+            one = ContinuousVerification(
+                settings, source, self.folder, no_session, pause=self.pauses.append
+            )
+            found, left = list[Any](), set(names)
+            for proof in one.walk(source.choose(()), Budget(share=1.0)):
+                found.append(proof)
+                if not one.is_walking(proof.table):
+                    left.discard(proof.table.removeprefix("APP."))
+                if not left or len(found) == steps:
+                    return found
+        raise AssertionError
+
+
+def no_session() -> Any:
+    raise AssertionError("so few rows are compared in this process")
+
+
+@pytest.fixture
+def walked(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Walked]:
+    for name in ("ROWS_FIRST", "ROWS_MIN", "ROWS_MAX"):
+        monkeypatch.setattr(continuous, name, 7)
+    monkeypatch.setattr(live_rows, "RANGE_BYTES", 0)
+    with SqlServer(4, tmp_path / "source", demo_shape(), switch_seconds=60) as served:
+        yield Walked(served, tmp_path, postgres_database)
+    assert served.server.malformed == []
+
+
+def test_every_kind_of_key_is_walked_in_ranges_on_both_sides_alike(walked: Walked) -> None:
+    names = list(TABLES)
+    walked.make(names)
+    # The embedded PostgreSQL has no order of a language: at least one that is not called "C".
+    walked.in_target(
+        "ALTER TABLE app.words ALTER id TYPE varchar(20) COLLATE ucs_basic",
+        "ALTER TABLE app.padded ALTER id TYPE character(9) COLLATE ucs_basic",
+    )
+    found = walked.walk(names)
+    assert [proof.failure for proof in found if proof.failure] == []
+    steps = {name: sum(proof.table == f"APP.{name}" for proof in found) for name in names}
+    assert steps == {**dict.fromkeys(names, 3), "KEYLESS": 1}
+    last = {proof.table: proof for proof in found}
+    assert all(one.is_equal and one.rows == ROWS for one in last.values()), last
+    assert not any(proof.at for proof in found[:2])  # nothing is known before a walk has ended
+
+
+def test_a_restart_goes_on_with_the_walk_and_what_differs_is_recorded(walked: Walked) -> None:
+    walked.make(["NUMBERS"])
+    (first,) = walked.walk(["NUMBERS"], 1)
+    assert not first.is_equal
+    assert not first.differences
+    walked.in_target(
+        "DELETE FROM app.numbers WHERE v = 8",
+        "UPDATE app.numbers SET v = -1 WHERE v = 9",
+        "INSERT INTO app.numbers VALUES (0.125, 99)",  # in the last range
+        "INSERT INTO app.numbers VALUES (-999, 99)",  # in the first one, which has been compared
+    )
+    second, third = walked.walk(["NUMBERS"])
+    assert (second.differences, second.is_equal) == (2, False)
+    assert (third.differences, third.rows) == (3, ROWS)
+    assert third.scn <= second.scn
+    config = walked.config(["NUMBERS"])
+    (table,) = read_differences(walked.folder / DIFFERENCES, "olr_pg")
+    assert sorted(row.kind for row in table.rows) == ["different", "extra", "missing"]
+    with sources.open_tables(config) as source:
+        settings = sources.target_settings(config, source.snapshot, walked.database)
+        (done,) = repair(settings, [table])
+    assert (done.inserted, done.updated, done.deleted, done.left) == (1, 1, 1, 0)
+    assert [proof.differences for proof in walked.walk(["NUMBERS"])][-1] == 1  # that of -999
+    (table,) = read_differences(walked.folder / DIFFERENCES, "olr_pg")
+    assert [row.kind for row in table.rows] == ["extra"]
+
+
+def test_rows_whose_key_changes_meanwhile_are_no_difference(walked: Walked) -> None:
+    walked.make(["PAIRS"])
+    walked.walk(["PAIRS"], 1)
+    changes = (
+        "UPDATE {}pairs SET a = 'k0', b = -1 WHERE v = 14",
+        "UPDATE {}pairs SET a = 'z' WHERE v = 0",
+        "DELETE FROM {}pairs WHERE v = 5",
+    )
+    walked.in_source(*(change.format("") for change in changes))
+    walked.in_target(*(change.format("app.") for change in changes))
+    walked.in_target(
+        f"UPDATE olr_pg.ledger SET commit_scn = {walked.served.database.current_scn()}"
+    )
+    second, third = walked.walk(["PAIRS"])
+    assert (second.failure, third.is_equal) == ("", True)
+    assert walked.walk(["PAIRS"])[-1].rows == ROWS - 1
+
+
+def test_a_range_that_is_too_slow_is_made_smaller_and_at_last_the_table_is_compared_whole(
+    walked: Walked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked.make(["BYTES"])
+    monkeypatch.setattr(continuous, "ROWS_MIN", 1)
+    monkeypatch.setattr(live_rows, "KEY_RANGE_SECONDS_MAX", 1e-9)
+    (found,) = walked.walk(["BYTES"])
+    assert (found.is_equal, found.rows) == (True, ROWS)
+
+
+def test_a_walk_that_cannot_be_read_begins_anew(tmp_path: Path) -> None:
+    file = WalkFile(tmp_path)
+    walk = file.of("A.B", ["id int8"])._replace(after=b"\0\xff", scn=5)
+    file.put("A.B", walk)
+    assert WalkFile(tmp_path).of("A.B", ["id int8"]) == walk
+    assert WalkFile(tmp_path).of("A.B", ["id text"]).after is None  # the key has changed
+    (tmp_path / FILE_NAME).write_bytes(b"[")
+    assert not WalkFile(tmp_path).is_unfinished("A.B")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cuts_are_the_range_each_row_once(seed: int) -> None:
+    rng = Random(seed)
+    names = ("A", "B", "C")[: rng.randint(1, 3)]
+    keys = [tuple(rng.randint(0, 3) for _ in names) for _ in range(30)]
+
+    def bound() -> tuple[int, ...] | None:
+        return None if rng.random() < 0.2 else rng.choice(keys)
+
+    after, upto = bound(), bound()
+    if after is not None and upto is not None and after > upto:
+        after, upto = upto, after
+
+    def values(key: tuple[int, ...] | None) -> list[KeyValue] | None:
+        if key is None:
+            return None
+        return [KeyValue(*pair) for pair in zip(names, key, strict=True)]
+
+    cuts = key_cuts(names, values(after), values(upto))
+    compares = {"=": operator.eq, ">": operator.gt, "<": operator.lt, "<=": operator.le}
+    for key in keys:
+        row = dict(zip(names, key, strict=True))
+        found = sum(
+            all(compares[one.operator](row[one.value.column], one.value.value)
+                for one in cut.bounds)
+            for cut in cuts
+        )  # fmt: skip
+        assert found == ((after is None or key > after) and (upto is None or key <= upto))
