@@ -149,7 +149,7 @@ def test_pauses_keep_the_budget_of_time_and_of_rows() -> None:
     assert sum(pauses_for(Budget(0.5, 100), 2.0, 1000, [0])) == pytest.approx(8.0)
     # Half of the share while it lags by half of what is allowed; nothing is paid off beyond it.
     assert sum(pauses_for(Budget(0.5), 1.0, 0, [30])) == pytest.approx(3.0)
-    assert pauses_for(Budget(0.5), 1.0, 0, [60, 60, 0]) == [LAG_SECONDS, LAG_SECONDS]
+    assert pauses_for(Budget(0.5), 1.0, 0, [60, 60, 0]) == [LAG_SECONDS, LAG_SECONDS, 1.0]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
