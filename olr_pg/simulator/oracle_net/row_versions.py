@@ -39,7 +39,7 @@ _DATE_LENGTH: Final = 19
 _NANOSECOND_DIGITS: Final = 9
 _BINARY: Final = frozenset({OracleType.RAW, OracleType.BLOB, OracleType.LONG_RAW})
 _AS_CLOB: Final = frozenset({OracleType.JSON, OracleType.VECTOR})
-_COMPARED: Final = {
+_COMPARED: Final[dict[int, str]] = {
     OracleType.NUMBER: " TEXT COLLATE NUMBERS",
     OracleType.CHAR: " TEXT COLLATE RTRIM",
     OracleType.TIMESTAMP: " TEXT COLLATE MOMENTS",
