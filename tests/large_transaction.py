@@ -4,7 +4,8 @@
 
 Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of about 8 kB, or of
 others (``--text``), or of rows with a BLOB outside of the row (``--lob``, ``--basicfile``), with
-files encrypted (``--encrypted``).
+files encrypted (``--encrypted``). With ``--savepoints`` half of the rows are taken back, in
+stretches, each by a rollback to a savepoint.
 ``olr-pg run --once`` replicates it into a PostgreSQL. Then must hold: every row is there once with
 its values, in one target transaction. Printed as JSON: how long it took, the highest resident and
 anonymous memory of each kind of process, and the most that waited on disk. It needs about four
@@ -39,7 +40,7 @@ from olr_pg.simulator.fields.block_layout import LwnGroup
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_pointers, lob_id, secure_extents
 from olr_pg.simulator.fields.lob_vectors import long_field
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
-from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, LobRedo, table
+from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, UNDO_BLOCK, LobRedo, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,12 @@ GROUP_ROWS: Final = 100
 TEXT_BYTES: Final = 3_900
 OVERHEAD: Final = 450
 """Bytes of redo of a row beside its two texts, about."""
+
+MARKER_BYTES: Final = 350
+"""Of the redo that takes a row back, about."""
+
+SAVEPOINTS: Final = 4
+"""How many times rows are taken back."""
 
 FIRST_SCN: Final = 1000
 LOOK_SECONDS: Final = 0.2
@@ -75,11 +82,13 @@ class RowForm:
         size: bytes of each of the two texts, or of the BLOB.
         lob: whether it is a BLOB, and
         basicfile: which is not a SECUREFILE: its pages name no transaction.
+        savepoints: whether for each row another one is written and taken back.
     """
 
     size: int
     lob: bool = False
     basicfile: bool = False
+    savepoints: bool = False
 
     def snapshot(self) -> Snapshot:
         """The dictionary of ``APP.LARGE``: an ID NUMBER, and two VARCHAR2 or a CLOB and a BLOB."""
@@ -96,7 +105,7 @@ class RowForm:
         return Snapshot(FIRST_SCN, Database(NAME, activation=1, resetlogs=(1,)), (large,))
 
     def records(self, redo: LobRedo) -> list[RedoRecord]:
-        """The redo of the first row."""
+        """The redo of the first row, each time with an undo record of its own."""
         first = cells.number(Decimal(key(0))).raw
         count = len(redo.records)
         if not self.lob:
@@ -115,7 +124,8 @@ class RowForm:
     @property
     def bytes_of_row(self) -> int:
         """Bytes of redo, about."""
-        return (self.size if self.lob else 2 * self.size) + OVERHEAD
+        once = (self.size if self.lob else 2 * self.size) + OVERHEAD
+        return 2 * once + MARKER_BYTES if self.savepoints else once
 
     @property
     def check(self) -> str:
@@ -132,27 +142,75 @@ def key(number: int) -> int:
     return sum((1 + number // 99**place % 99) * 100**place for place in range(5))
 
 
-def groups(redo: LobRedo, rows: int, form: RowForm) -> Iterator[LwnGroup]:
-    """The transaction, LWN by LWN: one row's records again and again, with other IDs."""
+class GroupMaker:
+    """Makes LWNs of the transaction: the records of some rows again and again, with other IDs."""
+
+    def __init__(self, redo: LobRedo, form: RowForm) -> None:
+        self._redo = redo
+        self._first = cells.number(Decimal(key(0))).raw
+        self._block = redo.redo.pack("I", UNDO_BLOCK)
+        self._rows = [form.records(redo) for _ in range(GROUP_ROWS)]
+        self._markers: list[list[RedoRecord]] = []
+        for record in range(GROUP_ROWS if form.savepoints else 0):
+            redo.undo_insert(record, record + 1)
+            self._markers.append([redo.records.pop()])
+
+    def rows(self, first: int, count: int, number: int) -> None:
+        """The rows from `first` on, with their undo in a block of this number."""
+        for row in range(count):
+            self._put(self._rows[row], first + row, number)
+
+    def rollback(self, count: int, number: int) -> None:
+        """Undo them, the newest first."""
+        for row in range(count - 1, -1, -1):
+            self._put(self._markers[row], 0, number)
+
+    def _put(self, made: list[RedoRecord], row: int, number: int) -> None:
+        own = cells.number(Decimal(key(row))).raw
+        block = self._redo.redo.pack("I", UNDO_BLOCK + number)
+        for record in made:
+            body = record.body.replace(self._first, own).replace(self._block, block)
+            body = body.replace(lob_id(FIRST_LOB), lob_id(FIRST_LOB + row))
+            self._redo.scn += 1
+            self._redo.records.append(replace(record, scn=self._redo.scn, body=body))
+
+    def taken(self) -> LwnGroup:
+        """What was made since the last."""
+        records, self._redo.records = tuple(self._redo.records), []
+        return LwnGroup(records, records[0].scn, TIME, records[-1].scn + 1)
+
+
+def groups(
+    redo: LobRedo, rows: int, form: RowForm, *, rollback: bool = False
+) -> Iterator[LwnGroup]:
+    """The transaction, LWN by LWN."""
     redo.begin()
-    first = cells.number(Decimal(key(0))).raw
-    made = form.records(redo)
-    for start in range(0, rows, GROUP_ROWS):
-        for number in range(start, min(start + GROUP_ROWS, rows)):
-            own = cells.number(Decimal(key(number))).raw
-            for record in made:
-                body = record.body.replace(first, own)
-                body = body.replace(lob_id(FIRST_LOB), lob_id(FIRST_LOB + number))
-                redo.scn += 1
-                redo.records.append(replace(record, scn=redo.scn, body=body))
-        if start + GROUP_ROWS >= rows:
-            redo.end()
-        records = tuple(redo.records)
-        yield LwnGroup(records, records[0].scn, TIME, records[-1].scn + 1)
-        redo.records = []
+    maker = GroupMaker(redo, form)
+    stretch = -(-rows // SAVEPOINTS) if form.savepoints else rows
+    for start in range(0, rows, stretch):
+        end = min(start + stretch, rows)
+        yield from _rows(maker, start, end)
+        if form.savepoints:
+            # IDs and undo blocks of their own.
+            yield from _rows(maker, rows + start, rows + end)
+            yield from _taken_back(maker, rows + start, rows + end)
+    redo.end(rollback=rollback)
+    yield maker.taken()
 
 
-def write_logs(folder: Path, rows: int, form: RowForm) -> int:
+def _rows(maker: GroupMaker, start: int, end: int) -> Iterator[LwnGroup]:
+    for first in range(start, end, GROUP_ROWS):
+        maker.rows(first, min(GROUP_ROWS, end - first), first)
+        yield maker.taken()
+
+
+def _taken_back(maker: GroupMaker, start: int, end: int) -> Iterator[LwnGroup]:
+    for first in reversed(range(start, end, GROUP_ROWS)):
+        maker.rollback(min(GROUP_ROWS, end - first), first)
+        yield maker.taken()
+
+
+def write_logs(folder: Path, rows: int, form: RowForm, *, rollback: bool = False) -> int:
     """Write the logs; how many bytes they have."""
     redo = LobRedo(scn=FIRST_SCN)
     identity = LogIdentity(1, NAME, 1, 1, 1)
@@ -161,7 +219,7 @@ def write_logs(folder: Path, rows: int, form: RowForm) -> int:
     def close() -> int:
         return (folder / f"large_1_{sequence}.arc").write_bytes(log.close(redo.scn + 1, TIME + 1))
 
-    for group in groups(redo, rows, form):
+    for group in groups(redo, rows, form, rollback=rollback):
         log.write(group)
         if log.blocks * redo.redo.block_size >= LOG_BYTES:
             total += close()
@@ -272,11 +330,15 @@ def main() -> None:
     parser.add_argument("--text", type=int, default=TEXT_BYTES, help="bytes of a row's two texts")
     parser.add_argument("--lob", type=int, help="bytes of a BLOB, at most a page, instead")
     parser.add_argument("--basicfile", action="store_true", help="that is not a SECUREFILE")
+    parser.add_argument("--savepoints", action="store_true", help="and as many rows undone")
     parser.add_argument("--encrypted", action="store_true", help="with a key for files")
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="olr-pg-large-", dir=options.folder) as folder:
-        form = RowForm(options.lob or options.text, options.lob is not None, options.basicfile)
+        form = RowForm(
+            options.lob or options.text, options.lob is not None, options.basicfile,
+            options.savepoints,
+        )  # fmt: skip
         figures = run(
             Path(folder), options.gigabytes, options.max_mb, form, encrypted=options.encrypted
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import log_set
-from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.bench.measure import Result, compared, measured_by_cpu
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.files.sealed import (
     KEY_BYTES,
@@ -69,8 +69,8 @@ def _beside(name: str, key: RowKey, work: Callable[[], float], options: Options)
     for one in (work, with_key):
         one()
     return compared(
-        f"{name}, encrypted", "MB/s", partial(measured, with_key), anchor="plain",
-        anchor_run=partial(measured, work), runs=options.runs, scale=MB,
+        f"{name}, encrypted", "MB/CPU s", partial(measured_by_cpu, with_key), anchor="plain",
+        anchor_run=partial(measured_by_cpu, work), runs=options.runs, scale=MB,
     )  # fmt: skip
 
 

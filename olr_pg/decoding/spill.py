@@ -7,8 +7,8 @@ keep their memory.
 
 Encrypted data cannot be mapped. With encryption (`files.sealed`), batches and messages are sealed
 in files (`files.waiting_rows`), and their readers open a few MiB at a time. Data that kernels need
-as one array then stays in memory: the largest LOB value, 17 bytes for each piece of a LOB, and the
-table of events of a transaction that rolled back to a savepoint.
+as one array then stays in memory: the largest LOB value. So do a bit for each event of a
+transaction that rolled back to a savepoint, and a byte for each piece of a LOB.
 
 A mapping uses a file descriptor. So spilled data shares files. A new file is larger the more is
 already spilled, which limits the number of files to a few dozen.
@@ -20,7 +20,7 @@ import mmap
 import os
 import threading
 import weakref
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from olr_pg.transactions.waiting_storage import Gathering
+    from olr_pg.transactions.waiting_storage import Gathering, StoredBytes
 
 FILE_BYTES_MIN: Final = 16 << 20
 """Smaller data stays in memory."""
@@ -166,13 +166,30 @@ class SpillFiles:
             return [self._store(part) for part in _parts(batches)]
 
     def _store(self, batch: ChangeBatch) -> _StoredBatch:
-        size = batch_bytes(batch)
+        return _StoredBatch(self._shared_rows(batch_bytes(batch)), batch)
+
+    def _shared_rows(self, size: int) -> WaitingRows:
+        """Return the encrypted file that takes so many bytes more."""
         self.check_limit(size)
         rows = self._stored
         if rows is None or rows.size > max(_SHARED_BYTES_MIN, self.waiting_bytes // _SHARED_PART):
             rows = self._stored = self._sealed_file()
         self.spilled_bytes += size
-        return _StoredBatch(rows, batch)
+        return rows
+
+    def keep(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8] | StoredBytes:
+        """See `Storage.keep`.
+
+        Raises:
+            OlrPgError: as `spill`.
+        """
+        if not must_seal():
+            room = self.spill(data.size)
+            room[:] = data
+            return room
+        with self._lock:
+            rows = self._shared_rows(data.size)
+            return _StoredRange(rows, rows.append(data.data), data.size)
 
     def _sealed_file(self) -> WaitingRows:
         rows = WaitingRows(SPILLED, self._directory)
@@ -320,6 +337,18 @@ class _StoredBatch:
         for cell, first in zip(batch_cells(batch), self._firsts, strict=True):
             self._rows.read_into(cell.data, first)
         return batch
+
+
+class _StoredRange(NamedTuple):
+    """A `transactions.waiting_storage.StoredBytes` in an encrypted file that others share."""
+
+    rows: WaitingRows
+    first: int
+    size: int
+
+    def read(self, first: int, size: int) -> memoryview:
+        """See `StoredBytes.read`."""
+        return self.rows.read(self.first + first, size)
 
 
 class _SealedGathering:

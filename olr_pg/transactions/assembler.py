@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
-from olr_pg.redo.column_tables import head, joined_rows, take
+from olr_pg.redo.column_tables import head, take
 from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.added_column_defaults import fill_defaults
@@ -46,11 +46,17 @@ from olr_pg.transactions.row_faults import lob_faults, row_faults, without_fault
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import EventCutter, concatenate, count_changes, count_changes_of
-from olr_pg.transactions.shared_undo import names_its_transaction, strays, with_known_undo
+from olr_pg.transactions.shared_undo import (
+    names_its_transaction,
+    strays,
+    strays_of_large,
+    with_known_undo,
+)
 from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.unseen_ends import (
     UnseenEnds,
     left_changes,
+    left_of_large,
     left_without_end,
     misplaced_markers,
     successors,
@@ -187,7 +193,7 @@ class Assembler:
             The faults that tell of its changes; None: there were none.
         """
         for one in self.unseen_ends.passed(scn):
-            told = left_without_end(one)
+            told = left_without_end(one, self._storage)
             self._told += told
             self.account.lost += 1
             self.account.events_dropped += one.transaction.changes - _told_changes(told)
@@ -222,6 +228,17 @@ class Assembler:
         self._told += told
         self.account.rolled_back += rows.size
         self.account.events_rolled_back += _changes(events, instances, rows) - _told_changes(told)
+
+    def _roll_back_large(self, transaction: OpenTransaction) -> None:
+        """Do the same for one that waits outside of memory."""
+        chunks = transaction.chunks.batches
+        end = take(chunks[-1].events, slice(-1, None))
+        told: list[ChangeBatch] = []
+        if end.thread[0] == chunks[0].events.thread[0]:
+            told = left_of_large(chunks, end, self._storage)
+        self._told += told
+        self.account.rolled_back += 1
+        self.account.events_rolled_back += transaction.changes - _told_changes(told)
 
     def _note_strays(
         self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
@@ -280,14 +297,11 @@ class Assembler:
             return False
         chunks = transaction.chunks.batches
         if chunks[-1].events.kind[-1] != EventKind.COMMIT:
-            events = joined_rows([chunk.events for chunk in chunks])
-            self._roll_back(events, delimit(events), np.zeros(1, np.int64))
+            self._roll_back_large(transaction)
             return True
         if not can_be_parted(chunks, self._plan):
             return False
-        if any((chunk.events.kind == EventKind.STRAY).any() for chunk in chunks):
-            events = joined_rows([chunk.events for chunk in chunks])
-            self._note_strays(events, delimit(events), np.zeros(1, np.int64))
+        self._note_alone(strays_of_large(chunks, self._is_delivered()))
         large = LargeTransaction(chunks, self._plan, self._tables, self._storage, self._lob_source)
         self.large.append(large)
         self._note_stranger(chunks, large)

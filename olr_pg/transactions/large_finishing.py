@@ -21,7 +21,7 @@ from olr_pg.redo.column_tables import head, joined_rows, take
 from olr_pg.redo.format.undo_fields import KTUB_TAIL
 from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.transactions.added_column_defaults import fill_defaults
-from olr_pg.transactions.delimit import Instances, live_changes
+from olr_pg.transactions.delimit import Instances
 from olr_pg.transactions.dictionary_changes import delivered_changes
 from olr_pg.transactions.finished import Account, count_rows, owners_of, transactions_of
 from olr_pg.transactions.lobs.assembly import Owners, claims_of, no_losses, resolve_lobs
@@ -43,6 +43,7 @@ from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import Chunks, count_changes
 from olr_pg.transactions.shared_undo import changed_container
 from olr_pg.transactions.split_undo import PARTS_MAX, join_split_undo
+from olr_pg.transactions.standing_changes import StandingChanges
 from olr_pg.transactions.waiting_storage import batch_bytes
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
-_MARKED_TOGETHER: Final = 1 << 16
 _LIVE: Final = (EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED)
 _SPLIT: Final = (EventKind.SPLIT_CHANGE, EventKind.UNDO_PART)
 _FIRST: Final = np.zeros(1, np.int64)
@@ -144,7 +144,7 @@ class LargeTransaction:
         self.columns: TransactionColumns = transactions_of(
             self._edges, self._edge_instances, _FIRST, np.zeros(2, np.int64)
         )
-        self._is_undone, self._undone, self._unmatched = _undo(chunks, storage)
+        self._is_undone, self._undone, self._unmatched = _undo(self._chunks, storage)
         self._left_out: set[int] = set()
         self.faults: tuple[RowFault, ...] = ()
         self._forget()
@@ -216,7 +216,10 @@ class LargeTransaction:
         """Tell which of the events, whose first has this number, were not undone or left out."""
         is_live: npt.NDArray[np.bool_] = ~np.isin(events.table, list(self._left_out))
         if self._is_undone is not None:
-            is_live &= self._is_undone[first : first + events.size] == 0
+            at, skipped = first // 8, first % 8
+            bits = self._is_undone[at : (first + events.size + 7) // 8]
+            undone = np.unpackbits(bits, count=skipped + events.size, bitorder="little")
+            is_live &= undone[skipped:] == 0
         return is_live
 
     def _window(self, parts: I64, start: int, end: int) -> _Window:
@@ -347,21 +350,20 @@ def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
     return events, Instances(order, bounds, order[:1], order[-1:], np.zeros(1, np.uint64))
 
 
-def _undo(chunks: Sequence[ChangeBatch], storage: Storage) -> tuple[U8 | None, int, int]:
-    """Return (the undone events, None for none; how many; undo markers without their change)."""
-    if not any((chunk.events.kind == EventKind.UNDONE).any() for chunk in chunks):
+def _undo(chunks: Chunks, storage: Storage) -> tuple[U8 | None, int, int]:
+    """Find what was taken back.
+
+    Returns:
+        A bit for each event, 1 where it is a change that was taken back (None: there is no undo
+        marker); how many such changes; how many markers are without their change.
+    """
+    if not any((chunk.events.kind == EventKind.UNDONE).any() for chunk in chunks.batches):
         return None, 0, 0
-    events = joined_rows([chunk.events for chunk in chunks], storage.allocate)
-    count = events.size
-    order = storage.allocate(8 * count).view(np.int64)
-    live = storage.allocate(8 * count).view(np.int64)
-    undoable = storage.allocate(8 * count).view(np.int64)
-    is_undone = storage.allocate(count)
-    for start in range(0, count, _MARKED_TOGETHER):
-        end = min(start + _MARKED_TOGETHER, count)
-        order[start:end] = np.arange(start, end)
-        is_undone[start:end] = 1
-    alive, undone, unmatched = live_changes(events, order, 0, count, live, undoable)
-    for start in range(0, alive, _MARKED_TOGETHER):
-        is_undone[live[start : min(start + _MARKED_TOGETHER, alive)]] = 0
-    return is_undone, undone, unmatched
+    is_undone = storage.allocate(int(chunks.first[-1]) // 8 + 1)
+    is_undone[:] = 0
+    standing = StandingChanges(storage)
+    for chunk in chunks.batches:
+        for undone in standing.feed(chunk.events):
+            bits = np.left_shift(1, undone % 8).astype(np.uint8)
+            np.bitwise_or.at(is_undone, undone // 8, bits)
+    return is_undone, standing.undone, standing.unmatched

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.column_tables import take
+from olr_pg.redo.column_tables import head, joined_rows, take
 from olr_pg.redo.format.file_fields import ROOT
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.transactions.unseen_ends import told_of
@@ -276,6 +276,32 @@ def strays(
             end = int(instances.end[row])
             found.append(told_of(told, take(events, slice(end, end + 1)), ChangeStatus.STRAY))
     return found
+
+
+def strays_of_large(chunks: Sequence[ChangeBatch], user: Any) -> list[ChangeBatch]:
+    """Return what `strays` does, of one committed transaction that may wait outside of memory.
+
+    Args:
+        chunks: its events.
+        user: see `strays`.
+    """
+    begin, end = head(chunks[0].events, 1), take(chunks[-1].events, slice(-1, None))
+    if begin.undo_con_id[0] != ROOT:
+        return []
+    containers = set[int]()
+    first: dict[int, EventColumns] = {}
+    for chunk in chunks:
+        events = chunk.events
+        named = (events.con_id != ROOT) | (events.kind == _STRAY)
+        containers.update(np.unique(events.con_id[named]).tolist())
+        told = np.flatnonzero(np.isin(events.kind, _TOLD) & (events.table >= 0))
+        told = told[(events.con_id[told] != ROOT) | user[events.table[told]]]
+        tables, places = np.unique(events.table[told], return_index=True)
+        for table, place in zip(tables.tolist(), told[places].tolist(), strict=True):
+            first.setdefault(table, take(events, slice(place, place + 1)).copy())
+    if len(containers) < 2 or not first:
+        return []
+    return [told_of(joined_rows([begin, *first.values()]), end, ChangeStatus.STRAY)]
 
 
 @kernel

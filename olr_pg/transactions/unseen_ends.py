@@ -25,16 +25,18 @@ import numpy.typing as npt
 
 from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
-from olr_pg.redo.column_tables import joined_rows, take
+from olr_pg.redo.column_tables import head, joined_rows, take
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.delimit import Instances, live_changes, slot_keys
+from olr_pg.transactions.standing_changes import StandingChanges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.transactions.finished_columns import TransactionColumns
     from olr_pg.transactions.open_transaction import OpenTransaction
+    from olr_pg.transactions.waiting_storage import Storage
 
 _LOB = int(EventKind.LOB)
 _WITH_UNDO = (
@@ -147,21 +149,37 @@ def misplaced_markers(
     markers = np.flatnonzero((events.kind == EventKind.UNDONE) & (events.table >= 0))
     if markers.size == 0:
         return []
-    known = [_undone_keys(events)]
-    lost = markers[~np.isin(_marker_keys(events, markers)[1], _joined(known, 1))]
-    waiting: list[EventColumns] = []
-    if lost.size and opened:
-        waiting = [batch.events for one in opened.values() for batch in one.chunks.batches]
-        known += [_undone_keys(one) for one in waiting]
-        lost = lost[~np.isin(_marker_keys(events, lost)[1], _joined(known, 1))]
+    lost = markers[~np.isin(_marker_keys(events, markers)[1], _undone_keys(events)[1])]
+    # Newest first, of their own transactions: what is found needs no other events.
+    slots = set(slot_keys(take(events, lost)).tolist())
+    own_first = sorted(opened, key=lambda slot: slot not in slots)
+    waiting = [opened[slot].chunks.batches for slot in own_first]
+    for batches in waiting if lost.size else ():
+        for place in reversed(range(len(batches))):
+            found = np.isin(_marker_keys(events, lost)[1], _undone_keys(batches[place].events)[1])
+            lost = lost[~found]
+            if lost.size == 0:
+                return []
     if lost.size == 0:
         return []
-    elsewhere = np.isin(_marker_keys(events, lost)[0], _joined(known, 0))
-    everything = joined_rows([*waiting, events])
+    records, own = _marker_keys(events, lost)[0], take(events, lost)
+    related = [_related(batch.events, records, own) for batches in waiting for batch in batches]
+    everything = joined_rows([*related, events])
+    elsewhere = np.isin(records, _undone_keys(everything)[0])
     behind = everything.size - events.size
     told = [row for row in lost[elsewhere].tolist() if _is_open_elsewhere(everything, behind + row)]
     told += _on_locked_rows(everything, events, lost[~elsewhere])
     return [_told_alone(take(events, np.full(3, row))) for row in sorted(told)]
+
+
+def _related(
+    events: EventColumns, records: npt.NDArray[np.uint64], markers: EventColumns
+) -> EventColumns:
+    """Return the events that have an undo record of `records`, or a row that a marker names."""
+    rows, keys = _undo_records(events)
+    is_related = (events.session != 0) & np.isin(_row_keys(events), _row_keys(markers))
+    is_related[rows[np.isin(keys, records)]] = True
+    return take(events, is_related)
 
 
 def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
@@ -245,12 +263,9 @@ def _marker_keys(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Return the undo record that each marker names, as `_undone_keys` does."""
     own = take(events, markers)
-    rows = np.arange(own.size)
     at_head = own.slot_head != 0
     keys = np.where(
-        at_head,
-        _undo_keys(own.prev_dba, own, rows) | _AT_HEAD,
-        _undo_keys(own.undo_dba, own, rows),
+        at_head, _undo_keys(own.prev_dba, own) | _AT_HEAD, _undo_keys(own.undo_dba, own)
     )
     return keys, _slotted(keys, own)
 
@@ -277,16 +292,11 @@ def _undo_records(
     The first record of an undo block has a second key, as 5.11 names it.
     """
     rows = np.flatnonzero(np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
-    first = rows[events.rci[rows] == 0]
-    at_head = _undo_keys(events.prev_dba, events, first) | _AT_HEAD
-    keys = np.concatenate([_undo_keys(events.undo_dba, events, rows), at_head])
-    return np.concatenate([rows, first]), keys
-
-
-def _joined(
-    known: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]], which: int
-) -> npt.NDArray[np.uint64]:
-    return np.concatenate([keys[which] for keys in known])
+    own = take(events, rows)
+    is_first = own.rci == 0
+    at_head = _undo_keys(own.prev_dba, own)[is_first] | _AT_HEAD
+    keys = np.concatenate([_undo_keys(own.undo_dba, own), at_head])
+    return np.concatenate([rows, rows[is_first]]), keys
 
 
 def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[np.uint64]:
@@ -312,16 +322,41 @@ def _told_alone(told: EventColumns) -> ChangeBatch:
     return empty_batch()._replace(events=told)
 
 
-def left_without_end(one: Superseded) -> list[ChangeBatch]:
+def left_without_end(one: Superseded, storage: Storage) -> list[ChangeBatch]:
     """Return a transaction that tells of the changes of another one that has no end, if any."""
-    events = joined_rows(
-        [*(batch.events for batch in one.transaction.chunks.batches), one.successor]
-    )
-    own = Instances(
-        np.arange(events.size), np.array([0, events.size]), np.zeros(1, np.int64),
-        np.full(1, events.size - 1), np.zeros(1, np.uint64),
-    )  # fmt: skip
-    return left_changes(events, own, np.zeros(1, np.int64), ChangeStatus.NO_END)
+    chunks = one.transaction.chunks.batches
+    return left_of_large(chunks, one.successor, storage, ChangeStatus.NO_END)
+
+
+def left_of_large(
+    chunks: Sequence[ChangeBatch],
+    end: EventColumns,
+    storage: Storage,
+    status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
+) -> list[ChangeBatch]:
+    """Return what `left_changes` does, of one transaction that may wait outside of memory.
+
+    Args:
+        chunks: its events.
+        end: the event where it ends.
+    """
+    standing = StandingChanges(storage)
+    for chunk in chunks:
+        for _ in standing.feed(chunk.events):
+            pass
+    first: dict[int, EventColumns] = {}
+    for changes in standing.stretches():
+        # One change of a table is enough.
+        is_left = (changes.kind != EventKind.LOB) & (changes.table >= 0)
+        left = take(changes, is_left & ~np.isin(changes.table, list(first)))
+        for place in reversed(range(len(chunks) if left.size else 0)):
+            left = take(left, ~_is_marked(left, chunks[place].events))
+        tables, places = np.unique(left.table, return_index=True)
+        for table, place in zip(tables.tolist(), places.tolist(), strict=True):
+            first.setdefault(table, take(left, slice(place, place + 1)))
+    if not first:
+        return []
+    return [told_of(joined_rows([head(chunks[0].events, 1), *first.values()]), end, status)]
 
 
 def left_changes(
@@ -344,7 +379,8 @@ def left_changes(
     found, ends = [], np.cumsum(counts)
     for at in np.flatnonzero(counts).tolist():
         own = np.sort(left[ends[at] - counts[at] : ends[at]])
-        own = own[~_is_marked(events, own, instances.events_of(int(rows[at])))]
+        of_instance = take(events, instances.events_of(int(rows[at])))
+        own = own[~_is_marked(take(events, own), of_instance)]
         if own.size == 0:
             continue
         begin, end = int(instances.begin[rows[at]]), int(instances.end[rows[at]])
@@ -354,32 +390,25 @@ def left_changes(
     return found
 
 
-def _is_marked(
-    events: EventColumns, changes: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    """Tell which changes have an undo marker among the events `own`, wherever it is."""
-    markers = own[events.kind[own] == EventKind.UNDONE]
-    at_head = events.slot_head[markers] != 0
-    by_block = np.isin(
-        _undo_keys(events.undo_dba, events, changes),
-        _undo_keys(events.undo_dba, events, markers[~at_head]),
+def _is_marked(changes: EventColumns, events: EventColumns) -> npt.NDArray[np.bool_]:
+    """Tell which changes have an undo marker among the events, wherever it is."""
+    at_head = (events.kind == EventKind.UNDONE) & (events.slot_head != 0)
+    by_block = take(events, (events.kind == EventKind.UNDONE) & (events.slot_head == 0))
+    by_slot = take(events, at_head)
+    at_block = np.isin(
+        _undo_keys(changes.undo_dba, changes), _undo_keys(by_block.undo_dba, by_block)
     )
-    by_slot = np.isin(
-        _undo_keys(events.prev_dba, events, changes),
-        _undo_keys(events.prev_dba, events, markers[at_head]),
-    )
-    marked: npt.NDArray[np.bool_] = by_block | by_slot & (events.rci[changes] == 0)
+    at_slot = np.isin(_undo_keys(changes.prev_dba, changes), _undo_keys(by_slot.prev_dba, by_slot))
+    marked: npt.NDArray[np.bool_] = at_block | at_slot & (changes.rci == 0)
     return marked
 
 
-def _undo_keys(
-    dba: npt.NDArray[np.uint32], events: EventColumns, rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint64]:
-    """Return the undo record of each of some events, as `delimit` compares them, as one number."""
+def _undo_keys(dba: npt.NDArray[np.uint32], events: EventColumns) -> npt.NDArray[np.uint64]:
+    """Return the undo record of each event, as `delimit` compares them, as one number."""
     keys: npt.NDArray[np.uint64] = (
-        dba[rows].astype(np.uint64) << np.uint64(24)
-        | events.wrp[rows].astype(np.uint64) << np.uint64(8)
-        | events.rci[rows].astype(np.uint64)
+        dba.astype(np.uint64) << np.uint64(24)
+        | events.wrp.astype(np.uint64) << np.uint64(8)
+        | events.rci.astype(np.uint64)
     )
     return keys
 

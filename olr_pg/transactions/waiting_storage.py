@@ -90,6 +90,9 @@ class Storage(Protocol):
     def store(self, batches: Sequence[ChangeBatch]) -> Sequence[StoredBatch] | None:
         """Keep the events of batches outside of memory; None: what `spill` gives is there."""
 
+    def keep(self, data: U8) -> U8 | StoredBytes:
+        """Keep bytes outside of memory if that can be had; they may be read, not written."""
+
     def gather(self) -> Gathering:
         """Return room for bytes that come one after the other and take no memory."""
 
@@ -120,6 +123,10 @@ class InMemory:
 
     def store(self, batches: Sequence[ChangeBatch]) -> None:
         """Keep nothing."""
+
+    def keep(self, data: U8) -> U8:
+        """Return them as they are."""
+        return data
 
     def gather(self) -> Gathering:
         """Return room in memory."""

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 
 TABLE_OBJ = 78233
 BLOCK = 0x01800083
+UNDO_BLOCK = 0x00C00010
 LOB_OBJ = {2: 78234, 3: 78236, 18: 78238}
 LOB_INDEX = {2: 78235, 3: 78237}
 TIME = 1_100_000_000
@@ -179,13 +180,13 @@ class LobRedo:
             ktb_unused(self.redo),
             *payload,
         ]
-        return self.vector((5, 1), fields, cls=16 + 2 * self.segment, dba=0x00C00010)
+        return self.vector((5, 1), fields, cls=16 + 2 * self.segment, dba=UNDO_BLOCK)
 
     def undone(self, obj: int, opc: tuple[int, int], record: int) -> bytes:
         """5.6 of an undo record."""
         ktub = self.ktub(obj, opc, record).image(self.redo, KTUB_DONE)
         fields = [ktub + bytes(4), self.redo.pack("HHHH", 0, 0, 2, 0)]
-        return self.vector((5, 6), fields, cls=16 + 2 * self.segment, dba=0x00C00010)
+        return self.vector((5, 6), fields, cls=16 + 2 * self.segment, dba=UNDO_BLOCK)
 
     # --- rows ---
 

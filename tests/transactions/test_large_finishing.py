@@ -19,6 +19,7 @@ from olr_pg.decoding.split import (
     subscribe,
 )
 from olr_pg.errors import OlrPgError
+from olr_pg.files.sealed import RowKey, sealing
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import decode_logs
@@ -54,14 +55,21 @@ BYTES_PER_ROW: Final = 50
 """The bound. Kept in memory, a row takes over 500, with a LOB 1,260."""
 
 
-def peak_of(folder: Path, rows: int, form: RowForm) -> int:
-    """The most bytes that were there at a time while a transaction of so many rows was decoded."""
+def decode(folder: Path, rows: int, form: RowForm, *, rollback: bool = False) -> int:
+    """Decode a transaction of so many rows; the most bytes that were there at a time meanwhile."""
     folder.mkdir()
-    write_logs(folder, rows, form)
+    write_logs(folder, rows, form, rollback=rollback)
     storage = SpillFiles(folder / "spill", WAITING_BYTES, part_bytes=PART_BYTES)
     decoding = Decoding(folder, form.snapshot(), storage)
+    account = decoding.account
+    if rollback:
+        # The end of a rollback whose undo is missing: the changes may count, so they are told.
+        assert (decoding.messages, account.rows, account.undecoded) == (0, 0, 1)
+        return decoding.peak
     assert decoding.messages == rows * (2 if form.lob else 1) + 2
-    assert (decoding.account.rows, decoding.account.lob_values) == (rows, rows if form.lob else 0)
+    assert (account.rows, account.lob_values) == (rows, rows if form.lob else 0)
+    assert account.undone == (rows if form.savepoints else 0)
+    assert account.unmatched == 0
     return decoding.peak
 
 
@@ -98,9 +106,20 @@ class Decoding:
 @pytest.mark.parametrize("name", FORMS)
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, name: str) -> None:
     rows, form = FORMS[name]
-    peak_of(tmp_path / "warm", rows // 4, form)
-    small, large = (peak_of(tmp_path / str(count), count, form) for count in (rows, 3 * rows))
+    decode(tmp_path / "warm", rows // 4, form)
+    small, large = (decode(tmp_path / str(count), count, form) for count in (rows, 3 * rows))
     assert large - small < BYTES_PER_ROW * 2 * rows
+
+
+@pytest.mark.parametrize("rollback", [False, True], ids=["to savepoints", "whole"])
+def test_what_is_taken_back_may_wait_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rollback: bool
+) -> None:
+    monkeypatch.setattr(f"{__name__}.SPLIT_BYTES", SPLIT_BYTES // 8)
+    monkeypatch.setattr(f"{__name__}.WAITING_BYTES", WAITING_BYTES // 64)
+    monkeypatch.setattr("olr_pg.transactions.standing_changes.STRETCH", 100)
+    with sealing(RowKey(bytes(range(32)))):
+        decode(tmp_path / "rows", 200, RowForm(20, savepoints=True), rollback=rollback)
 
 
 def peak_of_lob(folder: Path, pages: int) -> int:

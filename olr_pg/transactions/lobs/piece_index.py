@@ -1,7 +1,7 @@
 """The LOB pieces of a transaction that waits outside of memory, sorted by their lookup keys.
 
 A value of a row change may need any page of its transaction, before it or behind it. So the pieces
-are noted first, over the whole of it: of each its LOB, or the block of a list, and its event, 17
+are noted first, over the whole of it: of each its LOB, or the block of a list, and its event, 16
 bytes outside of memory. Then each part of the transaction cuts out the events that its values need.
 """
 
@@ -39,10 +39,10 @@ from olr_pg.transactions.select import Chunks, runs
 from olr_pg.transactions.waiting_storage import Batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.transactions.lobs.assembly import Owners
-    from olr_pg.transactions.waiting_storage import Storage
+    from olr_pg.transactions.waiting_storage import Storage, StoredBytes
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -58,21 +58,38 @@ class _Pieces(NamedTuple):
     """The LOB pieces of one batch.
 
     Attributes:
-        key: ascending.
-        event: the number of each one's event.
+        lowest, highest: of the keys.
+        stored: the keys, which ascend; behind them the number of each one's event.
         is_known: 1 where a row change refers to the LOB.
     """
 
-    key: I64
-    event: I64
+    lowest: int
+    highest: int
+    stored: U8 | StoredBytes
     is_known: U8
 
-    def places(self, keys: I64) -> I64:
+    @property
+    def keys(self) -> I64:
+        """The key of each."""
+        return self._column(0)
+
+    def events(self, places: I64) -> I64:
+        """Return the numbers of the events of some of them."""
+        return self._column(1)[places] if places.size else places
+
+    def _column(self, number: int) -> I64:
+        size = 8 * self.is_known.size
+        if isinstance(self.stored, np.ndarray):
+            return self.stored[number * size :][:size].view(np.int64)
+        return np.frombuffer(self.stored.read(number * size, size), np.int64)
+
+    def places(self, wanted: I64) -> I64:
         """Find these keys, which ascend."""
-        if not keys.size or keys[0] > self.key[-1] or keys[-1] < self.key[0]:
-            return keys[:0]
-        low = np.searchsorted(self.key, keys, "left")
-        return runs(low, np.searchsorted(self.key, keys, "right") - low)
+        if not wanted.size or wanted[0] > self.highest or wanted[-1] < self.lowest:
+            return wanted[:0]
+        keys = self.keys
+        low = np.searchsorted(keys, wanted, "left")
+        return runs(low, np.searchsorted(keys, wanted, "right") - low)
 
 
 class LobIndex:
@@ -111,23 +128,18 @@ class LobIndex:
                     & Places.of(events).by(owner.commit)
                     & (owners_of_pages(batch, others) == NOBODY)
                 )
-            if wanted.any():
-                pieces = self._noted(batch, first, np.flatnonzero(wanted))
-                (self._own if is_own else self._unowned).append(pieces)
+            pieces = self._noted(batch, first, np.flatnonzero(wanted))
+            (self._own if is_own else self._unowned).extend(pieces)
 
-    def _noted(self, batch: ChangeBatch, first: int, events: I64) -> _Pieces:
+    def _noted(self, batch: ChangeBatch, first: int, events: I64) -> Iterator[_Pieces]:
         rows, event_of = lob_rows(batch, events)
+        if rows.size == 0:
+            return
         key = np.where(rows.space == Space.LIST, rows.number | _LIST, rows.lob)
         order = np.argsort(key, kind="stable")
-        room = self._storage.spill(17 * key.size)
-        place, flags = 8 * key.size, 16 * key.size
-        pieces = _Pieces(
-            room[:place].view(np.int64), room[place:flags].view(np.int64), room[flags:]
-        )
-        pieces.key[:] = key[order]
-        pieces.event[:] = first + event_of[order]
-        pieces.is_known[:] = 0
-        return pieces
+        key, event = key[order], first + event_of[order]
+        stored = self._storage.keep(np.concatenate([key, event]).view(np.uint8))
+        yield _Pieces(int(key[0]), int(key[-1]), stored, np.zeros(key.size, np.uint8))
 
     def note_known(self, claims: Claims) -> None:
         """Note that row changes of the transaction refer to these LOBs."""
@@ -162,16 +174,16 @@ class LobIndex:
 
     def _events(self, keys: I64) -> I64:
         """Return the numbers of the events with a piece of one of the keys, which ascend."""
-        found = [pieces.event[pieces.places(keys)] for pieces in (*self._own, *self._unowned)]
+        found = [pieces.events(pieces.places(keys)) for pieces in (*self._own, *self._unowned)]
         return np.unique(np.concatenate([keys[:0], *found]))
 
     def count_unclaimed(self, unclaimed: I64) -> None:
         """Count, by table, the LOBs to which no row change refers."""
         found = [np.zeros((0, 2), np.int64)]
         for pieces in self._own:
-            rows = (pieces.is_known == 0) & (pieces.key != 0) & (pieces.key & _LIST == 0)
-            tables = self._tables(pieces.event[rows])
-            found.append(np.stack([pieces.key[rows], tables], axis=1))
+            key = pieces.keys
+            rows = np.flatnonzero((pieces.is_known == 0) & (key != 0) & (key & _LIST == 0))
+            found.append(np.stack([key[rows], self._tables(pieces.events(rows))], axis=1))
         np.add.at(unclaimed, distinct_keys(np.concatenate(found))[0][:, 1], 1)
 
     def _tables(self, numbers: I64) -> I64:
@@ -185,7 +197,7 @@ class LobIndex:
     @property
     def claims(self) -> Claims:
         """The claims to pages without a transaction, by the row changes that refer to them."""
-        keys = [pieces.key[pieces.is_known != 0] for pieces in self._unowned]
+        keys = [pieces.keys[pieces.is_known != 0] for pieces in self._unowned]
         lobs = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
         its = np.zeros(lobs.size, np.int64)
         key = lob_keys(self._owner.con_id[its], lobs)

@@ -1,0 +1,112 @@
+"""The changes of a large transaction that its undo markers have not taken back, stretch by stretch.
+
+A marker takes back the newest change that it fits, and looks for it no deeper than a few thousand
+below the newest (`delimit.live_changes`). So the changes that stand are a stack. Only its top is in
+memory; what lies below waits wherever the storage has room, encrypted where there is a key, and is
+fetched when a rollback gets down to it. The memory that this takes does not depend on the
+transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import EventKind, empty_batch
+from olr_pg.redo.column_tables import head, joined_rows, take
+from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
+from olr_pg.transactions.waiting_storage import Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.redo.batch import EventColumns
+    from olr_pg.transactions.waiting_storage import Storage
+
+STRETCH: Final = 1 << 14
+"""Changes that leave memory together, and events that are looked at together."""
+
+_READ_TOGETHER: Final = 8
+"""Stretches of changes, at the end: who reads them looks through all markers for each."""
+
+_WITH_UNDO: Final = (
+    EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED, EventKind.LOB,
+)  # fmt: skip
+
+
+class StandingChanges:
+    """The changes with undo that stand; see the module's docstring.
+
+    Events are numbered through, from 0. The number is in place of the XID, which all events of one
+    transaction share.
+
+    Attributes:
+        undone: how many changes were taken back so far.
+        unmatched: how many undo markers found no change.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._below: list[Waiting] = []
+        self._top = head(empty_batch().events, 0)
+        self._fed = 0
+        self.undone = 0
+        self.unmatched = 0
+
+    def feed(self, events: EventColumns) -> Iterator[npt.NDArray[np.int64]]:
+        """Take the next events; yield the numbers of changes that they take back, ascending."""
+        for start in range(0, events.size, STRETCH):
+            yield self._feed(take(events, slice(start, start + STRETCH)))
+
+    def _feed(self, events: EventColumns) -> npt.NDArray[np.int64]:
+        is_marker = events.kind == EventKind.UNDONE
+        is_change = np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0)
+        rows = np.flatnonzero(is_marker | is_change)
+        own = take(events, rows)
+        own.xid[:] = self._fed + rows
+        own.piece_count[:] = 0
+        self._fed += events.size
+        markers = int(np.count_nonzero(is_marker))
+        if markers == 0:
+            self._put(own)
+            return rows[:0]
+        self._fetch(UNDO_SEARCH_DEPTH + markers)
+        together = joined_rows([self._top, own])
+        live, undoable = np.empty((2, together.size), np.int64)
+        count, undone, unmatched = live_changes(
+            together, np.arange(together.size), 0, together.size, live, undoable
+        )
+        self.undone += undone
+        self.unmatched += unmatched
+        is_gone = together.kind != EventKind.UNDONE
+        is_gone[live[:count]] = False
+        self._top = head(self._top, 0)
+        self._put(take(together, live[:count]))
+        gone: npt.NDArray[np.int64] = together.xid[is_gone].astype(np.int64)
+        return gone
+
+    def _fetch(self, count: int) -> None:
+        """Have so many changes in memory, or all that there are."""
+        while self._top.size < count and self._below:
+            below = [batch.events for batch in self._below.pop().batches]
+            self._top = joined_rows([*below, self._top])
+
+    def _put(self, changes: EventColumns) -> None:
+        """Put changes on top; what is too much for memory goes below."""
+        self._top = joined_rows([self._top, changes])
+        while self._top.size > 2 * STRETCH:
+            below = Waiting()
+            below.append(empty_batch()._replace(events=head(self._top, STRETCH).copy()))
+            if not below.move_into(self._storage):
+                below.move_to(self._storage.spill(below.in_memory))
+            self._below.append(below)
+            self._top = take(self._top, slice(STRETCH, None)).copy()
+
+    def stretches(self) -> Iterator[EventColumns]:
+        """Yield what stands, in redo order."""
+        for at in range(0, len(self._below), _READ_TOGETHER):
+            below = self._below[at : at + _READ_TOGETHER]
+            yield joined_rows([batch.events for one in below for batch in one.batches])
+        yield self._top
