@@ -46,8 +46,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply, load,"
-            " end-to-end, latency, memory, wide, small-logs, targets, transaction; all without"
-            " names.",
+            " end-to-end, latency, memory, wide, small-logs, targets, transaction, sealing,"
+            " fallback; all without names.",
             show_default=False,
         ),
     ] = None,

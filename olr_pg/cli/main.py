@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.completion import (  # type: ignore[attr-defined]
+    completion_init,
+    install_callback,
+    show_callback,
+)
 
 from olr_pg.cli.group import ReportingGroup
 
@@ -60,6 +66,14 @@ _COMPLETING: Final = "_OLR_PG_COMPLETE"
 """The environment variable that a shell sets to request completions."""
 
 
+class Shell(StrEnum):
+    """A shell that completes command lines."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
 def _print_version(wanted: bool) -> None:
     from olr_pg.cli.version import print_and_exit
 
@@ -84,6 +98,24 @@ def main(
             help="Report an error as one JSON object on stderr: code, what, where, action.",
         ),
     ] = False,
+    _install_completion: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            help="Install completion for the current shell.",
+            is_eager=True,
+            callback=install_callback,
+        ),
+    ] = False,
+    _show_completion: Annotated[
+        Shell | None,
+        typer.Option(
+            "--show-completion",
+            help="Print the script that makes this shell complete command lines, to install it.",
+            is_eager=True,
+            callback=show_callback,
+        ),
+    ] = None,
 ) -> None:
     """Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""
 
@@ -107,9 +139,11 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
             " 130 interrupted, 143 terminated, 141 nobody reads the output."
         ),
         no_args_is_help=True,
+        add_completion=False,  # Typer's own options take no shell, or ignore it
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": list(_HELP)},
     )
+    completion_init()  # as Typer does with its own options
     made.callback()(main)
     for name in names:
         command = _command(name)

@@ -1,11 +1,14 @@
-"""Sizes of benchmarks."""
+"""Names and sizes of benchmarks."""
 
 from __future__ import annotations
+
+import inspect
 
 import pytest
 import typer
 
-from olr_pg.cli.bench import DEFAULT_SIZE, parse_size, parse_sizes
+from olr_pg.bench.suite import BENCHMARKS
+from olr_pg.cli.bench import DEFAULT_SIZE, bench, parse_size, parse_sizes
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,9 @@ def test_what_is_no_size(text: str) -> None:
 def test_a_benchmark_may_have_its_own() -> None:
     assert parse_sizes([]) == (parse_size(DEFAULT_SIZE), {})
     assert parse_sizes(["1MB", "spark=2GB"]) == (1_000_000, {"spark": 2_000_000_000})
+
+
+def test_the_help_names_each() -> None:
+    annotation = inspect.get_annotations(bench, eval_str=True)["names"]
+    (argument,) = annotation.__metadata__
+    assert argument.help.partition(";")[0].split(", ") == list(BENCHMARKS)

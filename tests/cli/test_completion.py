@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +19,6 @@ from olr_pg.replicator.kernel_warmup import unpack_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -87,18 +90,37 @@ def test_without_a_configuration_there_is_nothing_to_propose(
     assert asked(cli, "bash", [*TABLES, "--target"], '""') == []
 
 
-def test_bash_takes_the_script(cli: Cli) -> None:
-    bash = shutil.which("bash")
-    assert bash is not None
-    script = cli("--show-completion", "bash")
+PROPOSED = {
+    "bash": "{script}\nCOMP_WORDS=(olr-pg ta); COMP_CWORD=1; _olr_pg_completion olr-pg;"
+    ' printf "%s\\n" "${{COMPREPLY[@]}}"; complete -p olr-pg',
+    "fish": "{script}\ncomplete -C 'olr-pg ta'",
+    "zsh": "autoload -U compinit; compinit -u -D; {script}\necho ${{_comps[olr-pg]}} tables",
+}
+"""What each shell does with its script; zsh completes on a terminal only."""
+
+
+@pytest.mark.parametrize("shell", PROPOSED)
+def test_a_shell_takes_its_script(cli: Cli, shell: str) -> None:
+    """Whatever shell, or none, the program is called by."""
+    script = cli("--show-completion", shell)
+    assert (script.returncode, script.stderr) == (0, "")
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} takes it where it is installed")
+    own = "--norc" if shell == "bash" else "--no-rcs" if shell == "zsh" else "--no-config"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     taken = subprocess.run(
-        [bash, "--norc", "-c", f"{script.stdout}\ncomplete -p olr-pg"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [program, own, "-c", PROPOSED[shell].format(script=script.stdout)],
+        capture_output=True, text=True, check=False, env=os.environ | {"PATH": path},
+    )  # fmt: skip
     assert (taken.returncode, taken.stderr) == (0, "")
-    assert taken.stdout.startswith("complete -o default -F ")
+    assert "tables" in re.split(r"\s", taken.stdout)
+
+
+def test_what_is_no_shell_is_wrong_usage(cli: Cli) -> None:
+    answer = cli("--show-completion", "tcsh")
+    assert answer.returncode == 2
+    assert "'bash', 'zsh', 'fish'" in answer.stderr
 
 
 def test_a_code_is_explained(cli: Cli) -> None:
