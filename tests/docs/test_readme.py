@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -36,6 +37,7 @@ PATIENCE: Final = 1800.0
 ANSWERS: Final = (
     "127.0.0.1:1521/SIM",
     "olr",
+    "mount",
     "/u01/app/oracle/archive=/root/olr_pg/sim/logs",
     "embedded",
     "SHOP.*",
@@ -68,6 +70,9 @@ TESTS: Final = (
     "uv run pytest",
     "bash .ci/run",
 )
+ALWAYS_THERE: Final = {"bash", "env", "git", "mount", "sh", "tar", "umount"}
+"""Programs of Debian's minimal installation, and git."""
+
 OWN: Final = (
     *("olr-pg init", "olr-pg doctor", "olr-pg initial-load", "olr-pg run", "olr-pg verify"),
     *("olr-pg cutover", "olr-pg assess", "olr-pg migrate", "olr-pg prove"),
@@ -84,6 +89,18 @@ def test_it_is_short_and_has_a_drawing_and_a_picture() -> None:
 
 def test_the_long_form_knows_every_line() -> None:
     assert set(typed()) == {*FIRST, *TESTS, *OWN, OF_OLR}
+
+
+def test_tests_start_nothing_that_a_fresh_machine_lacks() -> None:
+    """Other programs are looked for first (`shutil.which`), and their tests skipped."""
+    started = re.compile(r'(?:run|Popen|call|check_call|check_output)\(\s*\[\s*"([a-z][^"/]*)"')
+    found = {
+        program
+        for folder in ("tests", "olr_pg", "tools")
+        for path in (ROOT / folder).rglob("*.py")
+        for program in started.findall(path.read_text("utf-8"))
+    }
+    assert found - ALWAYS_THERE == {"debootstrap"}
 
 
 def _unmount(place: Path) -> None:
@@ -231,7 +248,7 @@ def own_database(machine: Machine) -> None:
     simulated = machine.clone / "sim"
     machine.await_that((simulated / "olr-pg.json").exists)
     machine.await_that(lambda: any((simulated / "logs").glob("[!.]*")))
-    answer(machine, init)
+    answer(machine.command(init))
     machine.run("olr-pg config check")
     machine.run(doctor, codes=(0, 10))
     machine.run(prove, codes=(8,))  # the source that is pretended takes no SQL
@@ -260,13 +277,22 @@ def own_database(machine: Machine) -> None:
     machine.interrupt(source)
 
 
-def answer(machine: Machine, init: str) -> None:
+def answer(command: list[str | Path]) -> None:
     """Type the answers on a terminal."""
     terminal, other = pty.openpty()
     os.write(terminal, "".join(f"{one}\n" for one in ANSWERS).encode())
     try:
-        subprocess.run(machine.command(init), stdin=other, check=True, capture_output=True)
+        done = subprocess.run(command, stdin=other, capture_output=True, text=True, check=False)
     finally:
         for file in (terminal, other):
             with suppress(OSError):
                 os.close(file)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_answers_are_to_what_init_asks(tmp_path: Path) -> None:
+    """The long form types them, and nobody runs that every day."""
+    place = tmp_path / "olr-pg.json"
+    answer([sys.executable, "-m", "olr_pg", "init", place])
+    text = place.read_text("utf-8")
+    assert all(one in text for one in (*ANSWERS[0].split("/"), *ANSWERS[3].split("="), ANSWERS[5]))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -210,7 +211,7 @@ def _kill(victim: str, appliance: _Appliance, cluster: EmbeddedPostgres, served:
     else:
         pid = cluster.pid
         assert pid is not None
-        subprocess.run(["kill", "-9", str(pid)], check=True)
+        os.kill(pid, signal.SIGKILL)
         cluster.revive()
 
 
