@@ -1930,8 +1930,9 @@ class Code(IntEnum):
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
         "a table has changed in PostgreSQL since the cut-over",
-        "make the same change in Oracle and export the dictionary anew, or undo it in PostgreSQL;"
-        " then run `olr-pg fallback resume --table OWNER.NAME`",
+        "make the same change in Oracle and export the dictionary anew, or undo it in PostgreSQL,"
+        " or name a column that Oracle lacks in `fallback.omit-columns`; then run"
+        " `olr-pg fallback resume --table OWNER.NAME`",
     )
     FALLBACK_NOT_BEGUN = _Entry(
         7314,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
@@ -118,6 +119,12 @@ class Fallback(Section):
         description="as `apply.on-conflict`, for a change that finds no row in Oracle, or finds"
         " one where there must be none",
     )
+    omit_columns: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="a list of OWNER.TABLE.COLUMN, with `*` and `?`: columns of PostgreSQL that"
+        " Oracle lacks, and whose values do not return. Any other such column stops its table",
+    )
     policies: FallbackPolicies = Field(
         default_factory=FallbackPolicies,
         description="an object: values that Oracle cannot hold as they are",
@@ -132,6 +139,15 @@ class Fallback(Section):
     def ledger(self) -> str:
         """``OWNER.NAME`` of the ledger, as in Oracle's dictionary."""
         return f"{self.owner}.{LEDGER}"
+
+    def omits(self, table: str, column: str) -> bool:
+        """Return whether `omit-columns` names a column of PostgreSQL.
+
+        Args:
+            table: ``OWNER.NAME``.
+        """
+        name = f"{table}.{column}".upper()
+        return any(fnmatchcase(name, pattern.upper()) for pattern in self.omit_columns)
 
     def slot_of(self, subscription: str, container: str = "") -> str:
         """Return the name of a subscription's slot.

@@ -28,7 +28,7 @@ import psycopg
 import structlog
 
 from olr_pg.applier.target.connection import connect
-from olr_pg.errors import Code, OlrPgError, located
+from olr_pg.errors import Code, OlrPgError, format_place, located
 from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import (
     LedgerState,
@@ -88,6 +88,9 @@ _OF_TABLE: Final = frozenset(
 
 _PASSING_NUMBERS: Final = ("ORA-00054", "ORA-00060", "ORA-02049", "ORA-08177", "ORA-30006")
 """Locks and deadlocks; the batch is retried."""
+
+_PLACES: Final[tuple[str, ...]] = ("column", "policy")
+"""Parts of an error's place that the reason of a stopped table contains."""
 
 _log = structlog.get_logger(__name__)
 
@@ -536,7 +539,9 @@ class _Session:
     def _stop(self, table: str, error: OlrPgError, failed_lsn: int) -> None:
         before = self.state.stops.get(table)
         lsn = self.state.lsn if before is None else before.lsn
-        reason = f"{error.label}: {error.title}: {error.detail}"
+        place = {name: error.where[name] for name in _PLACES if name in error.where}
+        where = f" [{format_place(place)}]" if place else ""
+        reason = f"{error.label}: {error.title}: {error.detail}{where}"
         stop = TableStop(lsn, is_stopped=True, reason=reason, failed_lsn=failed_lsn)
         self._ledger.stop_table(table, stop)
         self._oracle.commit()

@@ -65,6 +65,7 @@ _GAP: Final = (datetime(1582, 10, 5).toordinal(), datetime(1582, 10, 14).toordin
 """The first and the last day of the gap in Oracle's calendar."""
 
 _ROW_ADDRESS: Final = re.compile(r"[A-Za-z0-9+/*=.]{1,4000}")
+_UUID_BYTES: Final = 16
 _TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 _DOCUMENTS: Final = frozenset({PgKind.JSON, PgKind.JSONB, PgKind.XML})
 _BEFORE_CHRIST: Final = "'SYYYY-MM-DD HH24:MI:SS"
@@ -472,6 +473,8 @@ def _binary_float(width: int) -> Callable[[_Request], _Plan | None]:
             return judge.unfit(Cause.DIGITS, "a float of 4 bytes does not hold the number", cut)
 
         causes = (Cause.DIGITS,) if width == 4 and kind is not PgKind.FLOAT4 else ()
+        if kind in _TEXTS:
+            causes = (*causes, Cause.DOCUMENT)
         return _Plan(convert, _always(db_type), causes)
 
     return plan
@@ -571,8 +574,11 @@ class _TextFit:
                 detail = f"{self.charset.name} lacks {codes}"
                 text = judge.unfit(Cause.CHARACTERS, detail, kept or None)
         if self._is_too_long(text):
-            limit = f"{self.units_max or self.bytes_max} characters, {self.bytes_max} bytes"
-            detail = f"the text has {len(text)} characters, the column takes {limit}"
+            limit = f"{self.bytes_max} bytes"
+            if self.units_max:
+                limit = f"{self.units_max} characters, {limit}"
+            size, _ = self._size(text)
+            detail = f"the text has {len(text)} characters, {size} bytes; the column takes {limit}"
             text = judge.unfit(Cause.LENGTH, detail, self._cut(text))
         return text
 
@@ -738,7 +744,8 @@ def _json(request: _Request) -> _Plan | None:
     def convert(raw: bytes, judge: _Judge) -> object:
         text = _text_of(raw, kind)
         try:
-            return _Document(json.loads(text, parse_float=Decimal), text)
+            content = json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
+            return _Document(content, text)
         except ValueError:
             return judge.unfit(Cause.DOCUMENT, "the value is no JSON")
 
@@ -753,6 +760,10 @@ def _json(request: _Request) -> _Plan | None:
     causes = () if kind in (PgKind.JSON, PgKind.JSONB) else (Cause.DOCUMENT,)
     note = "dates and other types that only Oracle's JSON has are strings"
     return _Plan(convert, bind, causes, note)
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
 
 
 class _Document(NamedTuple):
@@ -797,7 +808,9 @@ def _raw(request: _Request) -> _Plan | None:
 
     causes = [Cause.DOCUMENT] if request.kind in _TEXTS else []
     if request.kind is not PgKind.UUID:
-        causes += [Cause.EMPTY_TEXT] if is_long else [Cause.EMPTY_TEXT, Cause.LENGTH]
+        causes.append(Cause.EMPTY_TEXT)
+    if not is_long and (request.kind is not PgKind.UUID or column.length < _UUID_BYTES):
+        causes.append(Cause.LENGTH)
     bind = _always(oracledb.DB_TYPE_LONG_RAW if is_long else oracledb.DB_TYPE_RAW)
     return _Plan(convert, bind, tuple(causes))
 

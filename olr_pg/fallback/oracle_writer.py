@@ -195,13 +195,16 @@ class _Statement:
     def text(self, write: RowWrite) -> str:
         """Bind the values; return the SQL."""
         names = self._plan.columns
+        written = [number for number in write.columns if names[number].values is not None]
+        if write.operation == "UPDATE" and not written:
+            written = [*self._plan.key]
         binds = [
             names[number].empty or ""
             if number in self._empties
             else self._bind(number, [row[number] for row in write.rows])
-            for number in write.columns
+            for number in written
         ]
-        columns = [quoted(names[number].name) for number in write.columns]
+        columns = [quoted(names[number].name) for number in written]
         if write.operation == "INSERT":
             values = f"({', '.join(columns)}) VALUES ({', '.join(binds)})"
             return f"INSERT INTO {self._plan.place} {values}"
@@ -221,10 +224,11 @@ class _Statement:
         return f"UPDATE {self._plan.place} SET {settings} WHERE {found}"  # noqa: S608 - quoted
 
     def _bind(self, number: int, raw: Sequence[bytes | None]) -> str:
-        bound: BoundValues = self._plan.columns[number].values.bind(raw)
-        name = self._plan.columns[number].name
+        column = self._plan.columns[number]
+        assert column.values is not None
+        bound: BoundValues = column.values.bind(raw)
         self.altered += [
-            Record(self._plan.name, name, one.cause.replace("_", "-"), one.policy)
+            Record(self._plan.name, column.name, one.cause.replace("_", "-"), one.policy)
             for one in bound.altered
         ]
         self.types.append(bound.db_type)

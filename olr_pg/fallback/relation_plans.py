@@ -27,11 +27,12 @@ class PlannedColumn(NamedTuple):
 
     Attributes:
         name: in Oracle.
+        values: its conversion; None if the column is one of `fallback.omit-columns`.
         empty: SQL of an empty LOB; None for other types. A bind without bytes would be NULL.
     """
 
     name: str
-    values: ValueColumn
+    values: ValueColumn | None
     empty: str | None = None
 
 
@@ -159,6 +160,9 @@ class RelationPlans:
         columns = []
         for one in relation.columns:
             source, typed = sources.get(back.get(one.name, "")), types.get(one.name)
+            if source is None and self._way.omits(table.full_name, one.name):
+                columns.append(PlannedColumn(one.name, None))
+                continue
             if source is None or typed is None or typed.type_oid != one.type_oid:
                 what = "Oracle has no such column" if source is None else "its type has changed"
                 raise OlrPgError(
@@ -166,7 +170,7 @@ class RelationPlans:
                 )
             made = self._way.value_column(table.full_name, source, typed)
             columns.append(PlannedColumn(source.name, made, _empty(source)))
-        there = {one.name for one in columns}
+        there = {one.name for one in columns if one.values is not None}
         generated = {one.name for one in types.values() if one.generated}
         for name in (name for pg, name in back.items() if pg not in generated):
             if name not in there:
@@ -176,7 +180,7 @@ class RelationPlans:
                     table=table.full_name,
                     column=name,
                 )
-        numbers = {column.name: number for number, column in enumerate(columns)}
+        numbers = {one.name: number for number, one in enumerate(columns) if one.values is not None}
         key = key_names(table)
         if lacking := [name for name in key if name not in numbers]:
             raise OlrPgError(

@@ -19,14 +19,15 @@ from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.datatypes.mapping import oracle_type_name
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import Cause, oracle_column
+from olr_pg.fallback.relation_plans import key_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.dictionary.model import Column, Table
     from olr_pg.fallback.oracle_values import OracleColumn, ValueSettings
 
@@ -34,6 +35,10 @@ ROWS: Final = 2_000
 """Number of rows that are checked together."""
 
 REFUSE: Final = "refuse"
+_ONLY_THERE: Final = (
+    "Oracle has no such column, so the first change stops the table; add the column to Oracle, or"
+    " name it in `fallback.omit-columns`"
+)
 MISSING_VALUE: Final = "not-null"
 """The cause for a NULL in a column that is NOT NULL in Oracle."""
 
@@ -85,7 +90,7 @@ class TableReport(NamedTuple):
         target: its name in PostgreSQL.
         rows: number of rows read; None if none were read.
         columns: those with something to report.
-        own: columns that exist only in PostgreSQL; they are not replicated to Oracle.
+        own: columns that exist only in PostgreSQL, and that `fallback.omit-columns` names.
         error: why the table was not checked; empty if it was.
     """
 
@@ -109,6 +114,7 @@ def report_values(
     values: ValueSettings,
     *,
     count: bool = True,
+    omits: Callable[[str, str], bool] = lambda _table, _column: False,
 ) -> Iterator[TableReport]:
     """Yield for each table which values Oracle cannot store unchanged.
 
@@ -117,6 +123,7 @@ def report_values(
         tables: as in Oracle's dictionary.
         settings: the applier's settings, with the names in the target.
         count: whether to read the rows and count them.
+        omits: `Fallback.omits`.
     """
     for table in tables:
         schema, name = target_name(settings, table.owner, table.name)
@@ -125,7 +132,7 @@ def report_values(
             problem = missing_table(connection, schema, name, table.full_name)
             yield TableReport(table.full_name, f"{schema}.{name}", error=problem.detail)
         else:
-            yield _table(connection, table, target, settings, values, count=count)
+            yield _table(connection, table, target, settings, values, omits, count=count)
 
 
 def _table(
@@ -134,14 +141,19 @@ def _table(
     target: TargetTable,
     settings: ApplierSettings,
     values: ValueSettings,
+    omits: Callable[[str, str], bool],
     *,
     count: bool,
 ) -> TableReport:
     try:
+        key_names(table)
         names = target_columns(settings, table)
     except OlrPgError as problem:
         return TableReport(table.full_name, target.full_name, error=problem.detail)
-    own = {column.name for column in target.columns if not column.generated} - set(names.values())
+    own = [
+        one for one in target.columns if not one.generated and one.name not in set(names.values())
+    ]
+    omitted = [one.name for one in own if omits(table.full_name, one.name)]
     reports, judged = dict[str, ColumnReport](), list[_Judged]()
     for column in table.delivered:
         one = _planned(table, column, target, names[column.name], values)
@@ -151,14 +163,23 @@ def _table(
             judged.append(one)
     rows = _count(connection, target, judged) if count else None
     reports |= {one.column.name: one.report(values) for one in judged}
-    told = (reports[column.name] for column in table.delivered)
+    told = [reports[column.name] for column in table.delivered]
+    told += [
+        ColumnReport(one.name, one.name, _type_name(one), error=_ONLY_THERE)
+        for one in own
+        if one.name not in omitted
+    ]
     return TableReport(
         table.full_name,
         target.full_name,
         rows,
         tuple(one for one in told if one.unfit or one.note or one.error),
-        tuple(sorted(own)),
+        tuple(sorted(omitted)),
     )
+
+
+def _type_name(column: TargetColumn) -> str:
+    return column.base_name.rpartition(".")[2]
 
 
 class _Judged:
@@ -210,7 +231,7 @@ def _planned(
     if place is None:
         return ColumnReport(column.name, "", oracle, error=f"{target.full_name} has no {name}")
     there = target.columns[place]
-    types = f"{there.base_name.rpartition('.')[2]} to {oracle}"
+    types = f"{_type_name(there)} to {oracle}"
     try:
         back = oracle_column(table.full_name, column, there.kind, values)
     except OlrPgError as problem:
@@ -268,7 +289,7 @@ def report_lines(tables: Sequence[TableReport]) -> Iterator[str]:
             yield from _column_lines(column)
         if table.own:
             own = ", ".join(table.own)
-            yield f"    Oracle lacks the columns {own}: their values do not go back"
+            yield f"    Oracle lacks the columns {own}, which `fallback.omit-columns` omits"
     refused = sum(not table.is_ready for table in tables)
     if refused:
         yield f"{refused} of {len(tables)} tables have values that the way back refuses today"

@@ -78,6 +78,7 @@ class WayBack(NamedTuple):
         conflict: how to resolve a change whose row is missing, or an insert whose row already
             exists.
         container: the name of the PDB, if the source has several; else empty.
+        omits: returns whether a column that Oracle lacks is omitted: (``OWNER.NAME``, column).
     """
 
     source: OracleSource
@@ -92,3 +93,4 @@ class WayBack(NamedTuple):
     batch_changes: int = 2_000
     conflict: ConflictPolicy = ConflictPolicy.ERROR
     container: str = ""
+    omits: Callable[[str, str], bool] = lambda _table, _column: False

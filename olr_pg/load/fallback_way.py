@@ -78,6 +78,7 @@ def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack
             batch_changes=apply.batch_changes,
             conflict=ConflictPolicy(fallback.on_conflict),
             container=container,
+            omits=fallback.omits,
         )
 
     tables = source.choose(())

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from tests.proving.served import Served
 
 COMMANDS: Final = ("begin", "run", "cutover", "end")
+CUT_OVER: Final = "cutover --fallback"
+"""A command of `killed_cut_overs`; `COMMANDS` are those of the ways here."""
+
 VICTIMS: Final = ("appliance", "Oracle", "PostgreSQL")
 AWAY_SECONDS: Final = 0.2
 RECORDS: Final = {"V empty-text null": 1, "BIG empty-text null": 1}
@@ -59,11 +63,17 @@ _READS: Final = re.compile(
 _WRITES: Final = re.compile(
     r"NEXTVAL|setval|pg_\w*_replication_slot\b|pg_logical_emit", re.IGNORECASE
 )
-_CALLS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "begin": ("begin_command", {}),
-    "run": ("run_command", {"once": True}),
-    "cutover": ("cutover_command", {"unverified": True}),
-    "end": ("end_command", {}),
+_FALLBACK: Final = "olr_pg.cli.migration.fallback"
+_CALLS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    "begin": (_FALLBACK, "begin_command", {}),
+    "run": (_FALLBACK, "run_command", {"once": True}),
+    "cutover": (_FALLBACK, "cutover_command", {"unverified": True}),
+    "end": (_FALLBACK, "end_command", {}),
+    CUT_OVER: (
+        "olr_pg.cli.migration.cutover",
+        "cutover",
+        {"unverified": True, "accept": ["*"], "fallback": True},
+    ),
 }
 
 
@@ -71,11 +81,12 @@ class Strike(NamedTuple):
     """Where a command is struck.
 
     Attributes:
-        at: the number of a step, or words of it.
+        at: the number of a step, words of it, or seconds after its beginning: only the appliance
+            is struck after a time.
         times: how often it is started again and struck there.
     """
 
-    at: int | str
+    at: int | str | float
     victim: str
     times: int = 3
 
@@ -86,11 +97,13 @@ class Reached(NamedTuple):
     Attributes:
         is_struck: it came to the step.
         failure: the label of its error; what else it raised; empty where it ended well.
+        steps: how many it did, if it was not killed.
     """
 
     is_struck: bool
     failure: str
     step: str
+    steps: int = 0
 
 
 # --- in a process of its own ---------------------------------------------------------------------
@@ -103,9 +116,9 @@ class _Steps:
         at: its number, or words of it.
     """
 
-    def __init__(self, at: int | str, strike: Callable[[str], None]) -> None:
+    def __init__(self, at: int | str | float, strike: Callable[[str], None]) -> None:
         self._at, self._strike = at, strike
-        self._count = 0
+        self.count = 0
 
     def watch(self) -> None:
         for owner, name in (
@@ -123,10 +136,10 @@ class _Steps:
             text = str(arguments[0]) if arguments and "execute" in name else name
             if _WRITES.search(text) or not _READS.match(text):
                 at = self._at
-                if self._count == at if isinstance(at, int) else at in text:
+                if at in text if isinstance(at, str) else self.count == at:
                     self._at = -1
                     self._strike(" ".join(text.split())[:70])
-                self._count += 1
+                self.count += 1
             return found
 
         setattr(owner, name, stepped)
@@ -138,34 +151,52 @@ def _attend() -> None:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    commands = importlib.import_module("olr_pg.cli.migration.fallback")
-    for name in ("olr_pg.load.cutover.cut_back", "olr_pg.load.initial", "olr_pg.spark.session"):
+    modules = {module for module, _, _ in _CALLS.values()}
+    for name in (*modules, "olr_pg.load.cutover.cut_back", "olr_pg.load.cutover.cut_over"):
+        importlib.import_module(name)
+    for name in ("olr_pg.load.initial", "olr_pg.spark.session"):
         importlib.import_module(name)
     while line := sys.stdin.readline():
         request = json.loads(line)
         pid = os.fork()
         if not pid:
-            _carry_out(commands, request, answers)
+            _carry_out(request, answers)
             os._exit(0)
-        os.waitpid(pid, 0)
+        at = request["at"]
+        if isinstance(at, float) and not _ends_within(pid, at):
+            os.kill(pid, signal.SIGKILL)
+            _answer(answers, "struck", f"after {at:.2f} s")
+        with suppress(ChildProcessError):  # it was waited for
+            os.waitpid(pid, 0)
         _answer(answers, "over")
 
 
-def _carry_out(commands: Any, request: dict[str, Any], answers: IO[str]) -> None:
+def _ends_within(pid: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def _carry_out(request: dict[str, Any], answers: IO[str]) -> None:
     def strike(step: str) -> None:
         _answer(answers, "struck", step)
         if request["victim"] == "appliance":
             os.kill(os.getpid(), signal.SIGKILL)
         sys.stdin.readline()
 
-    _Steps(request["at"], strike).watch()
-    name, options = _CALLS[request["command"]]
+    steps = _Steps(request["at"], strike)
+    steps.watch()
+    module, name, options = _CALLS[request["command"]]
     try:
-        getattr(commands, name)(Path(request["config"]), **options)
+        getattr(importlib.import_module(module), name)(Path(request["config"]), **options)
     except OlrPgError as error:
         _answer(answers, "failed", f"{error.label} {error.detail}")
     except BaseException as error:  # noqa: BLE001 - whatever it is, the campaign shall say so
         _answer(answers, "failed", f"{type(error).__name__}: {error}")
+    _answer(answers, "steps", str(steps.count))
 
 
 def _answer(answers: IO[str], what: str, text: str = "") -> None:
@@ -205,6 +236,9 @@ class Commands:
                 return found
             if what == "failed":
                 found = found._replace(failure=text)
+                continue
+            if what == "steps":
+                found = found._replace(steps=int(text))
                 continue
             found = found._replace(is_struck=True, step=text)
             if victim != "appliance":

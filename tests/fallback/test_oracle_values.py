@@ -311,6 +311,40 @@ def test_what_does_not_fit_has_a_cause_and_its_policy_acts(
                 back(policy, nullable=False).bind([raw])
 
 
+NASTY: Final = (
+    "''::text", "'x'::text", "repeat('x', 99)", "'漢'::text", "'NaN'::text", "'1e300'::text",
+    "'<a'::text", "'2024-01-01T00:00:00.123456'::text", "'[NaN]'::text",
+    "''::varchar", "'漢漢'::bpchar", "''::bytea", "'\\xff'::bytea", "repeat('x', 99)::bytea",
+    "'00112233445566778899aabbccddeeff'::uuid", "32767::int2", "-2147483647::int4",
+    "9223372036854775807::int8", "1.23456789::numeric", "1e300::numeric", "'NaN'::numeric",
+    "1e-200::numeric", "0.1::float4", "'NaN'::float4", "0.1::float8", "1e300::float8",
+    "'Infinity'::float8", "true", "'[\"漢\"]'::json", "'[\"漢\"]'::jsonb",
+    "'infinity'::date", "'4713-12-31 BC'::date", "'1582-10-10'::date", "'infinity'::timestamp",
+    "'10000-01-01 00:00:00.123456'::timestamp", "'2024-01-01 00:00:00.123456'::timestamp",
+    "'infinity'::timestamptz", "'20000-01-01'::timestamptz",
+    "'2024-01-01 00:00:00.123456'::timestamptz", "'1 mon'::interval", "'1 day'::interval",
+    "'900 years'::interval", "'0.123456 s'::interval", "'{1,300}'::int2[]", "'{{1},{2}}'::float4[]",
+    "'{}'::float8[]", "B'101'", "B'101'::varbit",
+)  # fmt: skip
+
+
+def test_what_is_no_cause_of_a_column_does_not_happen(server: psycopg.Connection[Any]) -> None:
+    """The report reads only columns with causes, and names only those."""
+    values = [bytes_of(server, one) for one in NASTY]
+    for code in T:
+        for length, scale, precision in ((4, None, None), (4, 2, 4), (40, None, 10)):
+            of = column(code, length, scale=scale, precision=precision, charset_id=31,
+                        charset_form=1, char_length=length)  # fmt: skip
+            for raw, oid in values:
+                own = ValueSettings(FallbackPolicies(), Choices(), Policies(), LATIN)
+                try:
+                    back = oracle_column(TABLE, of, oid, own)
+                except OlrPgError:
+                    continue
+                found = {one.cause for one in back.unfit([raw])}
+                assert found <= set(back.causes), (of, oid, raw)
+
+
 @pytest.mark.parametrize("cause", Cause)
 def test_each_cause_has_a_case_and_a_policy(cause: Cause) -> None:
     assert any(one == cause for _, _, one, _ in CASES)

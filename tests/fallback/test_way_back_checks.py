@@ -65,6 +65,7 @@ def target(postgres_database: str) -> str:
 
 
 def config_file(served: Served, target: str, **fallback: Any) -> Path:
+    """Write a configuration; Oracle lacks one column."""
     types = {"boolean": ["CHAR(1)"]}
     data = served.folder / "data"
     document = way_document(served, data, target, "items", "plain", types=types)
@@ -80,7 +81,8 @@ def reported(path: Path, *, count: bool = True) -> dict[str, TableReport]:
     with psycopg.connect(string) as connection, sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, string)
         values = ValueSettings.of(config.fallback.policies, config.apply, source.snapshot.database)
-        found = report_values(connection, source.choose(()), settings, values, count=count)
+        tables, omits = source.choose(()), config.fallback.omits
+        found = report_values(connection, tables, settings, values, count=count, omits=omits)
         return {one.name: one for one in found}
 
 
@@ -93,7 +95,8 @@ def test_the_report_counts_what_does_not_fit(served: Served, target: str) -> Non
     found = reported(config_file(served, target))
     items = found["APP.ITEMS"]
     assert items.rows == 4
-    assert items.own == ("extra",)
+    (extra,) = (one for one in items.columns if one.name == "extra")
+    assert "`fallback.omit-columns`" in extra.error
     assert unfit(items) == {
         "NAME": {("empty-text", "refuse", 1), ("length", "refuse", 1), ("not-null", "refuse", 1)},
         "NOTE": {("empty-text", "null", 1), ("length", "refuse", 1)},
@@ -113,8 +116,10 @@ def test_the_policies_decide_what_is_refused(served: Served, target: str) -> Non
     with psycopg.connect(target) as connection:
         connection.execute("UPDATE app.items SET name = 'x' WHERE name IS NULL")
         connection.execute("UPDATE app.items SET price = 1.234 WHERE id = 3")
-    found = reported(config_file(served, target, policies=policies))
+    more: dict[str, Any] = {"policies": policies, "omit-columns": ["APP.*.extra"]}
+    found = reported(config_file(served, target, **more))
     assert all(one.is_ready for one in found.values())
+    assert found["APP.ITEMS"].own == ("extra",)
     assert unfit(found["APP.ITEMS"])["PRICE"] == {("digits", "cut", 2), ("infinity", "null", 1)}
 
 
@@ -144,6 +149,8 @@ def test_the_command_ends_with_1_where_something_is_refused(served: Served, targ
     assert (document["ready"], len(document["tables"])) == (False, 2)
     with psycopg.connect(target) as connection:
         connection.execute("DELETE FROM app.items WHERE id > 1")
+    assert CliRunner().invoke(make_app(["fallback"]), arguments[:-1]).exit_code == 1
+    config_file(served, target, **{"omit-columns": ["*.EXTRA"]})
     assert CliRunner().invoke(make_app(["fallback"]), arguments[:-1]).exit_code == 0
 
 

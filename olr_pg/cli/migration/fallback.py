@@ -337,13 +337,14 @@ def _reports(config: Config, *, count: bool) -> list[TableReport]:
     from olr_pg.fallback.value_report import report_values
     from olr_pg.load import sources
 
-    policies = config.way_back.policies
+    way = config.way_back
     section = sources.apply_section(config)
     with (
         opened_target(config, ledger=False) as (connection, target),
         sources.open_tables(config) as source,
     ):
         settings = sources.target_settings(config, source.snapshot, target)
-        values = ValueSettings.of(policies, section, source.snapshot.database)
+        values = ValueSettings.of(way.policies, section, source.snapshot.database)
         chosen = source.choose(())
-        return list(report_values(connection, chosen, settings, values, count=count))
+        found = report_values(connection, chosen, settings, values, count=count, omits=way.omits)
+        return list(found)
