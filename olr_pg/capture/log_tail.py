@@ -67,6 +67,7 @@ class LogTail:
         self.scn = header.first_scn
         self.is_lost = False
         self.is_archived = False
+        self._grew = False
         self.problem: OlrPgError | None = None
         self._verify_seconds = verify_seconds
         self._unverified: _Unverified | None = None
@@ -126,8 +127,10 @@ class LogTail:
             return False
         if self._unverified is not None:
             return self._verify(file, self._unverified, now)
-        if self._is_quiet(file):
+        # Where there was more the last time there probably is again: one read tells that, too.
+        if not self._grew and self._is_quiet(file):
             return False
+        self._grew = False
         first = self.end
         size, taken = FIRST_BYTES, 0
         while taken < MOST_BYTES and not self.is_whole:
@@ -147,7 +150,8 @@ class LogTail:
             if not more:
                 break
             size = min(2 * size, MOST_BYTES)
-        return self.end > first
+        self._grew = self.end > first
+        return self._grew
 
     def is_of(self, header: LogHeader) -> bool:
         """Tell whether a header belongs to this log."""

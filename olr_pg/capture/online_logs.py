@@ -82,6 +82,11 @@ class _Group:
     replaced: set[str] = field(default_factory=set)
     compare_at: float = 0.0
 
+    @property
+    def is_current(self) -> bool:
+        """Whether its log is being written, as its header was read last."""
+        return self.header is not None and self.header.nab is None
+
     def read_header(self) -> bool:
         """Read the header again; return whether it has changed.
 
@@ -211,7 +216,7 @@ class OnlineLogs:
         self._groups: list[_Group] = []
         self._tails: dict[LogPosition, LogTail] = {}
         self._wanted = _Wanted()
-        self._searches = 0
+        self._searches = self._turn = 0
         try:
             make_private_directory(folder)
             for left in folder.glob(f"*{TAIL_SUFFIX}"):
@@ -258,27 +263,59 @@ class OnlineLogs:
         if self._look_seconds:
             if begin < self._look_again and begin < self._headers_again:
                 return False
-            all_headers = begin >= self._headers_again
-            if all_headers:
-                self._headers_again = begin + FAR_HEADERS_SECONDS
-        news = self._look(all_headers=all_headers)
+            all_headers = self._headers_again == -inf
+        beside = self._groups if all_headers else self._next_header(begin)
+        news = self._look(beside)
         end = self._clock()
         # Where a look is long, half of the time is nobody's.
         self._look_again = end + max(self._look_seconds, end - begin)
         return news
 
-    def _look(self, *, all_headers: bool) -> bool:
-        current = [one for one in self._groups if one.header and one.header.nab is None]
-        is_new = [group.read_header() for group in current]
-        if any(is_new):
+    def _next_header(self, now: float) -> Sequence[_Group]:
+        """Return the group of which a closed log's header is due; empty if none is.
+
+        Groups take turns: if all headers were read in one look, the current log's redo would wait
+        for them.
+        """
+        if not self._look_seconds or now < self._headers_again or not self._groups:
+            return ()
+        self._turn = (self._turn + 1) % len(self._groups)
+        return (self._groups[self._turn],)
+
+    def _look(self, beside: Sequence[_Group]) -> bool:
+        """Read new redo; return whether there was any.
+
+        Args:
+            beside: groups whose header is read even if their log is closed.
+        """
+        current = [one for one in self._groups if one.is_current]
+        # Over a transport, new redo of the current log does not wait for the round trips of its
+        # header: if the log has grown, its end is found in a later look.
+        grown = [one for one in current if self._look_seconds and self._read_on(one)]
+        looked_at = {id(one): one.file for one in current if self._look_seconds}
+        is_new = {id(one): one.read_header() for one in current if one not in grown}
+        if any(is_new.values()):
             self._searches = SEARCHES
-        if self._searches or all_headers:
-            self._searches -= not all_headers and self._searches > 0
-            for group in self._groups:
+        if self._searches:
+            self._searches -= 1
+            beside = self._groups
+        if beside:
+            for group in beside:
                 if group not in current:
                     group.read_header()
-        grown = [self._read_on(group) for group in self._groups]
-        return any(grown)
+            if self._all_threads_write():
+                self._searches = 0
+            self._headers_again = self._clock() + FAR_HEADERS_SECONDS / len(self._groups)
+        for group in self._groups:
+            is_read = looked_at.get(id(group)) is group.file and not is_new.get(id(group))
+            if not (is_read and id(group) in looked_at) and self._read_on(group):
+                grown.append(group)
+        return bool(grown)
+
+    def _all_threads_write(self) -> bool:
+        """Tell whether each thread has a current log, so that none is to be looked for."""
+        of_groups = [(one.header.thread, one.is_current) for one in self._groups if one.header]
+        return {thread for thread, _ in of_groups} == {thread for thread, now in of_groups if now}
 
     def _read_on(self, group: _Group) -> bool:
         header, file = group.header, group.file
@@ -304,6 +341,8 @@ class OnlineLogs:
             grown = False
             if error.code == Code.LOG_NOT_BROUGHT:  # of no member more is known
                 return is_new or closed
+        if grown:
+            group.problem = None
         if grown or is_new or closed or tail.is_whole or tail.is_lost:
             group.compare_at = now + COMPARE_SECONDS
         elif len(group.members) > 1 and (group.problem or tail.problem or now >= group.compare_at):

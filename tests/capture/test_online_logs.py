@@ -378,3 +378,29 @@ def test_members_that_are_far_are_not_looked_at_more_often_than_that_takes(
     assert members.blocks(0.0) == before
     bench.now += 0.01
     assert members.online.poll()
+
+
+def test_new_redo_of_a_far_log_takes_one_read_where_there_was_some_before(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read is a way there and back; where nothing is new, the log's end and its header."""
+    bench.groups.switch().write(3)
+    members = Members(bench, tmp_path)
+    members.copy(0, 1)
+    members.blocks()
+    read, reads = OnlineFile.read, list[int]()
+
+    def counted(self: OnlineFile, offset: int, size: int) -> object:
+        reads.append(offset)
+        return read(self, offset, size)
+
+    monkeypatch.setattr(OnlineFile, "read", counted)
+    taken = list[int]()
+    for written in (3, 3, 0, 0):
+        members.group.write(written)
+        members.copy(0, 1)
+        bench.now += 0.02
+        assert members.online.poll() == bool(written)
+        taken.append(len(reads))
+        reads.clear()
+    assert taken == [1, 1, 2, 2]

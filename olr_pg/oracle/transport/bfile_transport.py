@@ -150,6 +150,7 @@ class DirectoryRanges:
     def __init__(self, section: BfileTransport, source: OracleSource) -> None:
         self._section = section
         self._files: dict[str, tuple[int, Any, int]] = {}
+        self._directories: dict[str, str] = {}
         try:
             self._connection = open_connection(source, ANSWER_SECONDS)
         except oracledb.Error as error:
@@ -188,7 +189,7 @@ class DirectoryRanges:
         if known is not None:
             del self._files[name]
             known[1].close()
-        place = _find_place(self._connection, self._section, name)
+        place = self._find_place(name)
         if place is None:
             folder, _ = split_path(name)
             raise _unreadable(name, f"ALL_DIRECTORIES has none for {folder}", missing=True)
@@ -196,6 +197,16 @@ class DirectoryRanges:
         length = lob.size()
         self._files[name] = opened, lob, length
         return lob, length
+
+    def _find_place(self, name: str) -> _Place | None:
+        """Find the directory object of a file; that of a directory stays what it is."""
+        folder, file = split_path(name)
+        if folder not in self._directories:
+            found = _find_place(self._connection, self._section, name)
+            if found is None:
+                return None
+            self._directories[folder] = found.directory
+        return _Place(self._directories[folder], file)
 
     def close(self) -> None:
         """See `RangeSession.close`."""

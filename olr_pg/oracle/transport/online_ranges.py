@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
+import structlog
 
 from olr_pg.capture.online_file import OnlineMember
 from olr_pg.errors import Code, OlrPgError
@@ -41,6 +42,11 @@ _REOPEN_SECONDS: Final = 5.0
 """Interval at which a file is opened again, because a closed log's file can be dropped and created
 again under the same name.
 """
+
+_SPARES: Final = 2
+"""As many sessions are kept open where one would do."""
+
+_log = structlog.get_logger(__name__)
 
 _PAUSE_SECONDS: Final = 0.1
 _PAUSE_SECONDS_MAX: Final = 5.0
@@ -98,6 +104,9 @@ class OnlineRanges:
         self._idle = SimpleQueue[RangeSession]()
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
+        self._connecting = threading.Lock()
+        self._spare = threading.Semaphore()
+        self._open = 0
         self._openings = 0
         self._refused = ""
         self._pause = _PAUSE_SECONDS
@@ -117,12 +126,10 @@ class OnlineRanges:
         """
         if size <= PIECE or self._sessions == 1:
             return self._read_piece(name, opened, offset, size)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._sessions, thread_name_prefix="log range")
         pieces = [
             (at, min(PIECE, offset + size - at)) for at in range(offset, offset + size, PIECE)
         ]
-        under_way = [self._pool.submit(self._read_piece, name, opened, *one) for one in pieces]
+        under_way = [self._threads().submit(self._read_piece, name, opened, *one) for one in pieces]
         found = list[bytes]()
         try:
             for (_, wanted), piece in zip(pieces, under_way, strict=True):
@@ -134,17 +141,30 @@ class OnlineRanges:
                 piece.cancel()
         return b"".join(found)
 
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._sessions, thread_name_prefix="log range")
+            return self._pool
+
     def _read_piece(self, name: str, opened: int, offset: int, size: int) -> bytes:
-        """Read a piece; if an idle session turns out to be lost, use a new session."""
+        """Read a piece; if an idle session turns out to be lost, use another or a new session.
+
+        If only this session is left, a second one is opened in the background, so that nobody has
+        to wait for a login when the connection breaks. Sessions take turns, which keeps their
+        files open.
+        """
         while True:
             try:
                 session, is_new = self._idle.get_nowait(), False
             except Empty:
                 session, is_new = self._new_session(name), True
+            if self._idle.empty():
+                self._open_spare(name, opened)
             try:
                 data = session.read(name, opened, offset, size)
             except SessionLost as error:
-                session.close()
+                self._drop(session)
                 if is_new:
                     raise self._not_brought(name, str(error)) from error
             except BaseException:
@@ -154,9 +174,33 @@ class OnlineRanges:
                 self._idle.put(session)
                 return data
 
+    def _open_spare(self, name: str, opened: int) -> None:
+        """Open a session in the background, if there may be one more and none is on its way."""
+        if self._open >= min(self._sessions, _SPARES) or not self._spare.acquire(blocking=False):
+            return
+
+        def open_one() -> None:
+            try:
+                session = self._new_session(name)
+                try:
+                    session.read(name, opened, 0, 1)
+                except SessionLost:
+                    self._drop(session)
+                except OlrPgError as error:  # who reads the file is told
+                    _log.debug("a file cannot be opened ahead", reason=str(error))
+                    self._idle.put(session)
+                else:
+                    self._idle.put(session)
+            except OlrPgError as error:
+                _log.debug("no spare connection", reason=str(error))
+            finally:
+                self._spare.release()
+
+        self._threads().submit(open_one)
+
     def _new_session(self, name: str) -> RangeSession:
         """Connect; shortly after a failure, fail again without trying."""
-        with self._lock:
+        with self._connecting:
             if self._clock() < self._again:
                 raise self._not_brought(name, self._refused)
             try:
@@ -167,7 +211,13 @@ class OnlineRanges:
                 self._pause = min(2 * self._pause, _PAUSE_SECONDS_MAX)
                 raise self._not_brought(name, self._refused) from error
             self._pause = _PAUSE_SECONDS
+            self._open += 1
             return session
+
+    def _drop(self, session: RangeSession) -> None:
+        with self._connecting:
+            self._open -= 1
+        session.close()
 
     def _not_brought(self, name: str, reason: str) -> OlrPgError:
         return OlrPgError(

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing, contextmanager, suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,7 @@ def breaking(
     *,
     silently: bool = False,
     came: list[int] | None = None,
+    turns: list[float] | None = None,
 ) -> Iterator[int]:
     """The port of a way to another one, on which each connection breaks after so many bytes.
 
@@ -100,6 +102,7 @@ def breaking(
         size: how many; or what tells it for each connection.
         silently: it stays, and nothing comes any more.
         came: is told how many bytes came, each time.
+        turns: is told when an answer began, each time: round trips.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ended = threading.Event()
@@ -110,12 +113,16 @@ def breaking(
             with closing(client), socket.create_connection(("127.0.0.1", port)) as server:
                 for one in (client, server):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                back = threading.Thread(target=_forward, args=(client, server))
+                asked = threading.Event()
+                back = threading.Thread(target=_forward, args=(client, server, asked))
                 back.start()
                 # The client, or the server, may go first.
                 with suppress(OSError):
                     while left > 0 and (data := server.recv(min(left, 16_384))):
                         left -= len(data)
+                        if turns is not None and asked.is_set():
+                            asked.clear()
+                            turns.append(time.monotonic())
                         if came is not None:
                             came.append(len(data))
                         client.sendall(data)
@@ -156,10 +163,11 @@ def places_of(port: int, talk: Callable[[int], bytes], answer: bytes) -> list[in
     return places
 
 
-def _forward(source: socket.socket, target: socket.socket) -> None:
+def _forward(source: socket.socket, target: socket.socket, asked: threading.Event) -> None:
     """Carry what comes, and its end."""
     with suppress(OSError):
         while data := source.recv(16_384):
+            asked.set()
             target.sendall(data)
     with suppress(OSError):
         target.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,7 @@
 """Latency of online redo without a mount, over lines that are cut at random.
 
-From the flush of a commit's LWN to its rows in PostgreSQL, at 1 MB/s. A tool: it prints figures.
+From the flush of a commit's LWN to its rows in PostgreSQL, at 1 MB/s. A tool: it prints figures,
+also the appliance's CPU seconds and the round trips, which say more where the machine is busy.
 
     python -m tests.oracle.transport.far_latency --kind sftp --seconds 30 --count 2
 """
@@ -15,7 +16,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from olr_pg.bench.online_latency import CONFIG, commits, flushes_of, latencies, replicated
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA
@@ -32,9 +33,23 @@ WHOLE = 'cat "$0/$(basename "$1")"'
 RANGE = 'tail -c +$(($2 + 1)) "$0/$(basename "$1")" | head -c "$3"'
 
 
-def measure(kind: str, folder: Path, seconds: float, seed: int) -> list[float]:
-    """Return the latencies of a run in seconds, ascending."""
-    chance = random.Random(seed)
+class Measured(NamedTuple):
+    """What a run took.
+
+    Attributes:
+        latencies: in seconds, ascending.
+        cpu_seconds: of the appliance.
+        turns: round trips over lines, those of the archived logs among them; 0 of a command.
+    """
+
+    latencies: list[float]
+    cpu_seconds: float
+    turns: int
+
+
+def measure(kind: str, folder: Path, seconds: float, seed: int) -> Measured:
+    """Replicate for so many seconds."""
+    chance, turns = random.Random(seed), list[float]()
     with ExitStack() as stack:
         host = SshHost(folder / "ssh")
         stack.callback(host.close)
@@ -42,7 +57,8 @@ def measure(kind: str, folder: Path, seconds: float, seed: int) -> list[float]:
         run.mkdir()
 
         def line(port: int) -> int:
-            return stack.enter_context(breaking(port, lambda: chance.randint(*CUT_BYTES)))
+            way = breaking(port, lambda: chance.randint(*CUT_BYTES), turns=turns)
+            return stack.enter_context(way)
 
         def section(source: Path) -> Mapping[str, object]:
             made: dict[str, Any] = json.loads((source / CONFIG).read_bytes())["source"]
@@ -71,7 +87,8 @@ def measure(kind: str, folder: Path, seconds: float, seed: int) -> list[float]:
 
         watched = replicated(run, "1MB", seconds, section)
         source = run / "source"
-        return latencies(commits(source / "truth.jsonl"), flushes_of(source), watched.seen)
+        found = latencies(commits(source / "truth.jsonl"), flushes_of(source), watched.seen)
+        return Measured(found, watched.cpu_seconds, len(turns))
 
 
 def main() -> None:
@@ -85,11 +102,12 @@ def main() -> None:
         for seed in range(asked.count):
             with tempfile.TemporaryDirectory(prefix="olr-pg-far-") as folder:
                 (Path(folder) / "ssh").mkdir()
-                found = measure(kind, Path(folder), asked.seconds, seed)
+                found, cpu, turns = measure(kind, Path(folder), asked.seconds, seed)
             at = [round(1000 * found[int(share * (len(found) - 1))]) for share in (0.5, 0.99, 1)]
             sys.stdout.write(
                 f"{kind}: {len(found)} commits, median {at[0]} ms, 99 % {at[1]} ms, highest"
-                f" {at[2]} ms; load {os.getloadavg()[0]:.1f}\n"
+                f" {at[2]} ms; CPU {cpu:.1f} s, {turns} round trips; load"
+                f" {os.getloadavg()[0]:.1f}\n"
             )
             sys.stdout.flush()
 

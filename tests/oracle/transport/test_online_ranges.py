@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -122,6 +124,26 @@ def test_a_range_is_put_together_from_what_several_sessions_read(
         ranges.read("other", 1, 0, 1)
     assert caught.value.code == Code.LOG_UNREADABLE
     ranges.close()
+
+
+def test_the_reader_waits_for_one_login_only() -> None:
+    """Where a session is lost, another one is open already."""
+    data, by = bytes(range(100)), list[threading.Thread]()
+
+    def connect() -> _Session:
+        by.append(threading.current_thread())
+        return _Session(data, 3)
+
+    ranges = OnlineRanges(connect, 2, "host")
+    for _ in range(12):
+        assert ranges.read("log", 1, 5, 7) == data[5:12]
+        end = time.monotonic() + 60
+        while ranges._idle.qsize() < 2:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+    ranges.close()
+    assert len(by) > 4
+    assert [one is threading.current_thread() for one in by] == [True] + [False] * (len(by) - 1)
 
 
 def test_where_nobody_answers_tries_become_rare() -> None:
