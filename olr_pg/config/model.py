@@ -225,6 +225,11 @@ class DdlSection(Section):
         " again, the target table gets its columns and key; ignore: the target keeps"
         " the rows",
     )
+    exchange_partition: Literal["follow", "stop"] = Field(
+        default="follow",
+        description="EXCHANGE PARTITION of two replicated tables: the target's partition and table"
+        " are exchanged, if it has both",
+    )
     rename_table: Literal["follow", "stop"] = Field(
         default="follow",
         description="another name of a table: the target table gets it, if `apply.tables` has the"

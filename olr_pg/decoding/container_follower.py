@@ -17,6 +17,8 @@ from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
     TRUNCATE_TABLE,
     Evolution,
+    exchanged,
+    find_exchanges,
     flashed_back,
     is_dropped,
     judge,
@@ -191,8 +193,9 @@ class ContainerFollower:
         objects = sorted(touched | named)
         if objects and self._record is not None:
             self._record(transaction)
+        halves = self._exchanged(objects, parts)
         for obj in objects:
-            version = self._evolve_table(obj, transaction, rest, parts)
+            version = self._evolve_table(obj, transaction, rest, parts, halves.get(obj))
             if version is not None:
                 version = version._replace(root=self._roots.get(obj))
                 self.versions.setdefault(obj, []).append(version)
@@ -206,6 +209,7 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         rest: Sequence[DictionaryTransaction],
         parts: Mapping[int, str],
+        halves: Evolution | None,
     ) -> Version | None:
         old = self._current.get(obj)
         statements = self._statements(obj, transaction)
@@ -235,7 +239,8 @@ class ContainerFollower:
             return None
         if after is not None and not statements:
             statements = self._later_statements(obj, transaction, rest)
-        evolution = judge(before, after, statements, self._dictionary.with_default(obj), parts)
+        with_default = self._dictionary.with_default(obj)
+        evolution = halves or judge(before, after, statements, with_default, parts)
         self._used.update(statements)
         new = after and (old if after == before else carry_over(old, before, after))
         if is_dropped(after):
@@ -250,6 +255,19 @@ class ContainerFollower:
             return None
         alive = new is not None and new.refusal is None
         return Version(transaction.commit_scn, new if alive else None)
+
+    def _exchanged(self, objects: Sequence[int], parts: Mapping[int, str]) -> dict[int, Evolution]:
+        """Return what an exchange of segments means for each of both tables; empty if none is."""
+        if self._dictionary is None or len(objects) < 2:
+            return {}
+        pairs = ((obj, self._joined.get(obj), self._join(obj)) for obj in objects)
+        both = [(obj, was, now) for obj, was, now in pairs if was is not None and now is not None]
+        before = {obj: was for obj, was, _ in both}
+        verdicts = dict[int, Evolution]()
+        for found in find_exchanges(before, {obj: now for obj, _, now in both}):
+            halves = exchanged(before[found.parted], parts.get(found.part, ""), before[found.other])
+            verdicts |= zip((found.parted, found.other), halves, strict=True)
+        return verdicts
 
     def _replace(
         self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]

@@ -22,10 +22,13 @@ RENAME COLUMN                                          RENAME_COLUMN
 ENCRYPT, DECRYPT of a column                           stop: the values of rows that exist
 TRUNCATE TABLE                                         TRUNCATE
 ADD, SPLIT, MERGE, RENAME partition, interval          nothing: the same rows
+MOVE, SPLIT, MERGE … INCLUDING ROWS WHERE …            stop: other rows went unlogged
 TRUNCATE PARTITION                                     TRUNCATE_PARTITION; where the dictionary
                                                        does not tell its name: stop
 DROP PARTITION                                         DROP_PARTITION
-EXCHANGE PARTITION                                     stop: rows came and went unlogged
+EXCHANGE PARTITION                                     EXCHANGE_PARTITION of the partitioned table,
+                                                       EXCHANGE_TABLE of the other one, if both are
+                                                       replicated; else stop
 a segment replaced, no statement logged                stop
 DROP TABLE, also into the recycle bin                  DROP_TABLE
 RENAME TO                                              RENAME_TABLE of the old name and TAKE_NAME
@@ -72,6 +75,8 @@ UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
 _PART = r"(?:SUB)?PARTITION"
 _EMPTIES: Final = re.compile(rf"\bTRUNCATE\s+{_PART}S?\b")
 _EXCHANGES: Final = re.compile(rf"\bEXCHANGE\s+{_PART}\b")
+_FILTERS: Final = re.compile(r"\bINCLUDING\s+ROWS\b")
+"""MOVE, SPLIT and MERGE with a condition: other rows are gone, and no row's redo says so."""
 _KEEPS: Final = re.compile(
     rf"\b(?:MOVE|SHRINK|SPLIT\s+{_PART}|MERGE\s+{_PART}S?|COALESCE\s+{_PART}|ENABLE\s+ROW)\b"
 )
@@ -85,8 +90,8 @@ _TIMESTAMP: Final = 180
 class DdlKind(Enum):
     """The kinds of steps that a copy can follow; the values are the keys of `apply.ddl`.
 
-    CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with. Nor has
-    TAKE_NAME: it is the other half of a RENAME_TABLE, in the history of the new name.
+    CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with.
+    TAKE_NAME and EXCHANGE_TABLE have none: the other table's step of the same statement has it.
     """
 
     ADD_COLUMN = "add-column"
@@ -101,10 +106,14 @@ class DdlKind(Enum):
     CREATE_AGAIN = "create-again"
     RENAME_TABLE = "rename-table"
     TAKE_NAME = "take-name"
+    EXCHANGE_PARTITION = "exchange-partition"
+    EXCHANGE_TABLE = "exchange-table"
 
 
-RENAMES: Final = frozenset((DdlKind.RENAME_TABLE, DdlKind.TAKE_NAME))
-"""The steps that concern two tables of the target: the old name's and the new one's."""
+OF_TWO: Final = frozenset((
+    DdlKind.RENAME_TABLE, DdlKind.TAKE_NAME, DdlKind.EXCHANGE_PARTITION, DdlKind.EXCHANGE_TABLE,
+))  # fmt: skip
+"""The steps that concern two tables of the target; each of these has a step in its history."""
 
 
 class Step(NamedTuple):
@@ -114,7 +123,7 @@ class Step(NamedTuple):
         before: the column as it was; None where there was none.
         after: the column as it is; None where there is none.
         partition: the name of the partition that it is of; empty where nobody tells it.
-        table: ``OWNER.NAME`` of the other half of a rename: the new name, or the old one.
+        table: ``OWNER.NAME`` of the other table that it concerns (`OF_TWO`).
     """
 
     kind: DdlKind
@@ -153,6 +162,12 @@ class Step(NamedTuple):
                 return f"it was renamed to {self.table}"
             case DdlKind.TAKE_NAME:
                 return f"{self.table} was renamed to it"
+            case DdlKind.EXCHANGE_PARTITION:
+                name = self.partition or "of an unknown name"
+                return f"partition {name} was exchanged with table {self.table}"
+            case DdlKind.EXCHANGE_TABLE:
+                name = self.partition or "of an unknown name"
+                return f"it was exchanged with partition {name} of {self.table}"
 
 
 class Evolution(NamedTuple):
@@ -172,9 +187,9 @@ class Evolution(NamedTuple):
         return self.error is not None
 
     @property
-    def is_rename(self) -> bool:
-        """Whether it is one half of a rename of a table."""
-        return any(step.kind in RENAMES for step in self.steps)
+    def concerns_two(self) -> bool:
+        """Whether it is one half of what concerns two tables."""
+        return any(step.kind in OF_TWO for step in self.steps)
 
     def __str__(self) -> str:
         """Describe the steps as done in the source."""
@@ -267,13 +282,62 @@ def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
     )
 
 
+class Exchange(NamedTuple):
+    """A partition and a table that have exchanged their segments.
+
+    Attributes:
+        parted, other: OBJ# of the table with the partition, and of the other one.
+        part: OBJ# of the partition.
+    """
+
+    parted: int
+    part: int
+    other: int
+
+
+def find_exchanges(before: Mapping[int, Table], after: Mapping[int, Table]) -> Iterator[Exchange]:
+    """Yield the partitions and tables whose segments a transaction has exchanged.
+
+    Args:
+        before, after: the tables that it has changed, by OBJ#.
+    """
+    own = {obj: table.dataobj for obj, table in before.items() if table.dataobj}
+    for obj, table in before.items():
+        now = _segments(after[obj])
+        for part, segment in _segments(table).items():
+            for other, theirs in own.items():
+                if part == obj or other == obj or not segment:
+                    continue
+                if (now.get(part), after[other].dataobj) == (theirs, segment):
+                    yield Exchange(obj, part, other)
+
+
+def exchanged(parted: Table, partition: str, other: Table) -> tuple[Evolution, Evolution]:
+    """Return what an exchange means: for the table with the partition, and for the other one."""
+    kinds = (DdlKind.EXCHANGE_PARTITION, other), (DdlKind.EXCHANGE_TABLE, parted)
+    first, second = (
+        Evolution((Step(kind, partition=partition, table=table.full_name),))
+        for kind, table in kinds
+    )
+    return first, second
+
+
 def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
-    """Return why a rename stops a table: nobody replicates the other name, or knows its rows.
+    """Return why a table stops: nobody replicates the other table, or knows its rows.
 
     Args:
         table: ``OWNER.NAME`` of the table that stops.
     """
     words = f" ({statement[:500]})" if statement else ""
+    if step.kind in (DdlKind.EXCHANGE_PARTITION, DdlKind.EXCHANGE_TABLE):
+        return OlrPgError(
+            Code.ROWS_CHANGED_BY_DDL,
+            f"{step}, which is not replicated{words}",
+            action=f"load it anew: `olr-pg initial-load --anew --table {table}`, while no appliance"
+            f" runs. Or bring the rows of {step.table} as of that SCN into the target, exchange"
+            " them there, and `olr-pg errors skip`",
+            table=table,
+        )
     if step.kind is DdlKind.RENAME_TABLE:
         return OlrPgError(
             Code.TABLE_GONE,
@@ -419,6 +483,8 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
         return "rows of a partition were truncated"
     if _EXCHANGES.search(text):
         return "rows of a partition were exchanged"
+    if _FILTERS.search(text):
+        return "rows that do not fulfil a condition (INCLUDING ROWS) were left out"
     if _replaced_segments(old, new) and not (_KEEPS.search(text) or _EMPTIES.search(text)):
         return "its segment was replaced: TRUNCATE, EXCHANGE or MOVE without a logged statement"
     return None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.dictionary.evolution import RENAMES, Evolution, unknown_half
+from olr_pg.dictionary.evolution import OF_TWO, Evolution, unknown_half
 from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
@@ -127,19 +127,19 @@ class EventFeed:
     def _publish(self, event: SchemaEvent) -> bool:
         if event.table not in self._follower.names:
             return True
-        if event.evolution.is_rename:
-            event = checked_rename(event, self._follower.replicated.__contains__)
+        if event.evolution.concerns_two:
+            event = checked_halves(event, self._follower.replicated.__contains__)
         return self._publish_to(event)
 
 
-def checked_rename(event: SchemaEvent, is_replicated: Callable[[str], bool]) -> SchemaEvent:
-    """Return an event, which stops its table where the other half of a rename is unknown.
+def checked_halves(event: SchemaEvent, is_replicated: Callable[[str], bool]) -> SchemaEvent:
+    """Return an event, which stops its table where the other table of a step is unknown.
 
     Args:
         is_replicated: whether a table of that name is replicated, and its rows are known.
     """
     for step in event.evolution.steps:
-        if step.kind in RENAMES and not is_replicated(step.table):
+        if step.kind in OF_TWO and not is_replicated(step.table):
             error = unknown_half(step, event.table, event.statement)
             return event._replace(evolution=Evolution((), error))
     return event

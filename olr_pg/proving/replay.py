@@ -38,6 +38,11 @@ _RENAMED: Final = re.compile(
 _PARTITION_GOES: Final = re.compile(
     r"\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITION\b", re.IGNORECASE
 )
+_EXCHANGED: Final = re.compile(
+    r"\bEXCHANGE\s+(?:SUB)?PARTITION\b.+?\bWITH\s+TABLE\s+(?:[^\s.]+\.)?"
+    r"(\"[^\"]+\"|[\w$#]+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _DATAOBJ_LETTERS: Final = 6
 """Number of letters of a ROWID with the data object."""
 _UNKNOWN: Final = object()
@@ -143,6 +148,7 @@ class _Replay:
         self._tables = {name: _Replayed(rows) for name, rows in start.tables.items()}
         self._moments = moments
         self._left = DIFFERENCES_MAX
+        self._exchanged: list[tuple[str, str]] = []
         self._line = start.line
 
     def differences(self, events: Iterator[Event]) -> Iterator[Difference]:
@@ -157,6 +163,9 @@ class _Replay:
                 one = self._lost.pop()
                 if one["table"] in self._tables:
                     self._tables[one["table"]].lost.add((one["rowid"], one["column"]))
+            for pair in self._exchanged:
+                self._exchange(pair, moment)
+            self._exchanged.clear()
             for name, rows in moment.tables.items():
                 if name in self._tables:
                     yield from self._bounded(self._compare(name, rows, moment.scn))
@@ -183,12 +192,14 @@ class _Replay:
         if event["op"] == "ddl":
             renamed = _RENAMED.search(event.get("text", ""))
             if renamed is not None:
-                # Whoever goes by names stops such a table (docs/ddl.md), and so does this judge.
-                new = renamed[1].strip('"') if '"' in renamed[1] else renamed[1].upper()
-                for name in (event["table"], f"{event['table'].partition('.')[0]}.{new}"):
+                # Decoding may give the rows either name, so they are compared up to there.
+                for name in (event["table"], _other_name(event, renamed[1])):
                     self._tables.pop(name, None)
                 return
             table.is_reshaped = True
+            exchanged = _EXCHANGED.search(event.get("text", ""))
+            if exchanged is not None:
+                self._exchanged.append((event["table"], _other_name(event, exchanged[1])))
             if _PARTITION_GOES.search(event.get("text", "")) and not table.key:
                 table.partition_went = True
             if event["command"] == "TRUNCATE TABLE":
@@ -221,6 +232,19 @@ class _Replay:
             new = old | event.get("after", {})
             key = _key_of(event, new, table.key)
             table.rows[key], table.xids[key] = new, event["xid"]
+
+    def _exchange(self, pair: tuple[str, str], moment: Moment) -> None:
+        """Let rows change their tables with their segments; their values stay what they were."""
+        both = [(self._tables.get(name), moment.tables.get(name)) for name in pair]
+        kept = [(ours, rows.rows) for ours, rows in both if ours is not None and rows is not None]
+        if len(kept) < len(both):
+            return
+        letters = [{key[:_DATAOBJ_LETTERS] for key in rows} for _, rows in kept]
+        for at in (0, 1):
+            ours, theirs = kept[at][0], kept[1 - at][0]
+            going = letters[1 - at] - letters[at]
+            for key in [key for key in ours.rows if key[:_DATAOBJ_LETTERS] in going]:
+                theirs.rows[key] = ours.rows.pop(key)
 
     def _difference(
         self,
@@ -265,6 +289,12 @@ def _key_of(event: Event, image: Row, key: Sequence[str]) -> str:
     if rowid:
         return str(rowid)
     return row_key({name: image.get(name) for name in key}, key)
+
+
+def _other_name(event: Event, name: str) -> str:
+    """Return the name of another table that a statement on one names, with its owner."""
+    owner = event["table"].partition(".")[0]
+    return f"{owner}.{name.strip(chr(34)) if chr(34) in name else name.upper()}"
 
 
 def _content(row: Row) -> str:

@@ -58,7 +58,6 @@ NEEDS: Final = {
     "parallel-dml": "parallel DML, of Enterprise Edition",
     "pdb": "a container database; the scenario is run in a PDB",
     "rac": "sessions of several redo threads",
-    "exchanged-partitions": "EXCHANGE of a partition with a table",
     "rowid-type": "columns of ROWID",
     "shrink": "a tablespace with automatic segment space management",
     "subpartitions": "composite partitions",

@@ -12,7 +12,7 @@ from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.table_events import checked_rename
+from olr_pg.ordering.table_events import checked_halves
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.replicator.recovery.bounded_recovery import Need
@@ -179,7 +179,7 @@ class Feed:
             table = next(one for one in self.chosen.tables if one.full_name == event.table)
             lobs = filters.shape_lobs(table, event.lobs)
             return event._replace(lobs=lobs) if lobs else None
-        event = checked_rename(event, self._names_or_would)
+        event = checked_halves(event, self._names_or_would)
         evolution, definition = filters.shape_evolution(event.evolution, event.definition)
         past = event.commit_scn < self.start_scn
         return event._replace(past=past, evolution=evolution, definition=definition)

@@ -298,7 +298,8 @@ class Simulation:
                 transaction.delivered = delivered_changes(transaction)
         rows = self.final_rows()
         for table, columns in self._first_columns.items():
-            old = replace(table, columns=columns)
+            name = table.former_names[0][1] if table.former_names else table.name
+            old = replace(table, columns=columns, name=name)
             first = _complete(old, table.at_start)
             write_rows(self._directory / "tables", old, first, self._start_scn)
         for table in tables:

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
-from olr_pg.simulator.model.transactions import DROP_TABLE, TRUNCATE
+from olr_pg.simulator.model.transactions import DROP_TABLE, RENAME_TABLE, TRUNCATE
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
     rowid = format_rowid(change.dataobj, change.dba, change.slot) if change.dataobj else ""
     line = (
         f'{{"op":"{_OPERATION[change.kind]}","scn":{change.scn},"commit_scn":{commit_scn},'
-        f'"xid":"{xid}","table":"{change.table.full_name}","rowid":"{rowid}"'
+        f'"xid":"{xid}","table":"{change.table.full_name_at(change.scn)}","rowid":"{rowid}"'
     )
     columns = change.table.columns_at(change.scn)
     if change.kind is not DmlKind.INSERT:
@@ -91,7 +91,8 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
             line = (
                 f'{{"op":"{effect.operation}","scn":{transaction.begin_scn},'
                 f'"commit_scn":{transaction.commit_scn},"xid":"{xid}",'
-                f'"table":"{effect.table.full_name}","moved":{json.dumps(effect.moved)}'
+                f'"table":"{effect.table.full_name_at(transaction.begin_scn)}",'
+                f'"moved":{json.dumps(effect.moved)}'
             )
             if effect.column is not None:
                 columns = effect.table.columns_at(transaction.commit_scn)
@@ -101,6 +102,9 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
                 line += f',"names":{json.dumps(effect.names)}'
             if effect.columns:
                 line += f',"columns":{json.dumps(effect.columns)}'
+            if effect.other is not None:
+                other = effect.other.full_name_at(transaction.begin_scn)
+                line += f',"other":"{other}","exchanged":{json.dumps(effect.exchanged)}'
             if effect.emptied:
                 line += f',"emptied":{json.dumps(sorted(effect.emptied))}'
             yield line + "}"
@@ -135,35 +139,58 @@ def tables_at(
     """Every table's rows as of an SCN, as a query with ``AS OF SCN`` finds them.
 
     Args:
-        tables: whose rows are wanted; of those of one name the first is the one of the beginning.
+        tables: whose rows are wanted; of those that had one name at first, the first is the one of
+            the beginning.
         transactions: all that have committed, in commit order.
         scn: commits at it count.
     """
     contents: dict[str, Rows] = {}
     for table in tables:
-        contents.setdefault(table.full_name, dict(table.at_start))
+        contents.setdefault(table.full_name_at(0), dict(table.at_start))
     for transaction in transactions:
         if transaction.commit_scn > scn:
             continue
         for change in transaction.changes:
-            if change.table.full_name not in contents:
+            name = change.table.full_name_at(change.scn)
+            if name not in contents:
                 continue
-            rows = contents[change.table.full_name]
+            rows = contents[name]
             rowid = _identity(change)
             if change.kind is DmlKind.DELETE:
                 del rows[rowid]
             else:
                 rows[rowid] = {**rows.get(rowid, {}), **change.after}
         for effect in transaction.ddl:
-            if effect.table.full_name in contents:
-                _carry_out(effect, contents[effect.table.full_name])
+            name = effect.table.full_name_at(transaction.begin_scn)
+            if name not in contents:
+                continue
+            _carry_out(effect, contents[name])
+            if effect.operation == RENAME_TABLE and effect.names is not None:
+                now = f"{effect.table.owner}.{effect.names[1]}"
+                contents[now], contents[name] = contents[name], {}
+            elif effect.other is not None:
+                other = effect.other.full_name_at(transaction.begin_scn)
+                _exchange(effect, contents[name], contents.setdefault(other, {}))
     return contents
+
+
+def _letters(dataobj: int) -> str:
+    """Return how the ROWIDs of a segment's rows begin."""
+    return format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS]
+
+
+def _exchange(effect: DdlEffect, own: Rows, others: Rows) -> None:
+    """Let the rows of two segments change their tables."""
+    came, went = map(_letters, effect.exchanged)
+    for rows, letters, to in ((own, went, others), (others, came, own)):
+        for rowid in [rowid for rowid in rows if rowid.startswith(letters)]:
+            to[rowid] = rows.pop(rowid)
 
 
 def _carry_out(effect: DdlEffect, rows: Rows) -> None:
     if effect.operation in (TRUNCATE, DROP_TABLE):
         rows.clear()  # those of index-organised tables have no ROWID
-    gone = {format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS] for dataobj in effect.emptied}
+    gone = set(map(_letters, effect.emptied))
     for rowid in [rowid for rowid in rows if rowid[:DATAOBJ_LETTERS] in gone]:
         del rows[rowid]
     for key in effect.emptied_keys:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 
@@ -13,6 +14,8 @@ from olr_pg.dictionary.evolution import (
     DdlKind,
     Evolution,
     Step,
+    exchanged,
+    find_exchanges,
     judge,
     unknown_ddl,
 )
@@ -141,6 +144,84 @@ def test_partitions_that_are_emptied_or_dropped_are_told_by_their_names() -> Non
         assert judge(old, emptied, [statement(f"ALTER TABLE T {text}")], parts=parts).stops
     merged = [statement("ALTER TABLE T MERGE PARTITIONS P1, P2 INTO PARTITION P3")]
     assert judge(old, dropped, merged, parts=names) == Evolution()
+
+
+KEPT = ((11, 12), (21, 22))
+WITH_P3 = ((11, 12, 13), (21, 22, 23))
+EMPTIED = ((11, 12), (31, 22))
+WITHOUT_P2 = ((11,), (21,))
+TRUNCATED = (Step(DdlKind.TRUNCATE_PARTITION, partition="P1"),)
+DROPPED = (Step(DdlKind.DROP_PARTITION, partition="P2"),)
+STOPS = "stops"
+
+OF_PARTITIONS: Final = (
+    ("modify_table_default_attrs", "MODIFY DEFAULT ATTRIBUTES TABLESPACE TS2", KEPT, ()),
+    ("alter_automatic_partitioning", "SET PARTITIONING AUTOMATIC", KEPT, ()),
+    ("alter_interval_partitioning", "SET INTERVAL (NUMTOYMINTERVAL(1, 'MONTH'))", KEPT, ()),
+    ("set_subpartition_template", "SET SUBPARTITION TEMPLATE 8", KEPT, ()),
+    ("modify_table_partition", "MODIFY PARTITION P1 ADD VALUES ('N')", KEPT, ()),
+    ("modify_table_partition", "MODIFY PARTITION P1 DROP VALUES ('N')", KEPT, ()),
+    ("modify_table_partition", "MODIFY PARTITION P1 SHRINK SPACE", EMPTIED, ()),
+    ("modify_table_partition", "MODIFY PARTITION P1 READ ONLY", KEPT, ()),
+    ("modify_table_partition", "MODIFY PARTITION P ADD SUBPARTITION P3", WITH_P3, ()),
+    ("modify_table_partition", "MODIFY PARTITION P COALESCE SUBPARTITION", WITHOUT_P2, ()),
+    ("modify_table_subpartition", "MODIFY SUBPARTITION P1 ADD VALUES (7)", KEPT, ()),
+    ("modify_to_partitioned", "MODIFY PARTITION BY HASH (ID) PARTITIONS 2 ONLINE", EMPTIED, STOPS),
+    ("move_table_partition", "MOVE PARTITION P1 TABLESPACE TS2 ONLINE", EMPTIED, ()),
+    ("move_table_partition", "MOVE PARTITION P1 INCLUDING ROWS WHERE ID > 5", EMPTIED, STOPS),
+    ("move_table_subpartition", "MOVE SUBPARTITION P1 COMPRESS", EMPTIED, ()),
+    ("add_external_partition_attrs", "ADD EXTERNAL PARTITION ATTRIBUTES (…)", KEPT, ()),
+    ("add_table_partition", "ADD PARTITION P3 VALUES LESS THAN (9)", WITH_P3, ()),
+    ("coalesce_table_partition", "COALESCE PARTITION UPDATE INDEXES", WITHOUT_P2, ()),
+    ("drop_external_partition_attrs", "DROP EXTERNAL PARTITION ATTRIBUTES ()", KEPT, ()),
+    ("drop_table_partition", "DROP PARTITIONS P2 UPDATE GLOBAL INDEXES", WITHOUT_P2, DROPPED),
+    ("drop_table_subpartition", "DROP SUBPARTITION P2", WITHOUT_P2, DROPPED),
+    ("rename_partition_subpart", "RENAME PARTITION P1 TO P9", KEPT, ()),
+    ("truncate_partition_subpart", "TRUNCATE PARTITIONS P1 DROP ALL STORAGE", EMPTIED, TRUNCATED),
+    ("truncate_partition_subpart", "TRUNCATE SUBPARTITION P1 CASCADE", EMPTIED, TRUNCATED),
+    ("split_table_partition", "SPLIT PARTITION P2 AT (5) INTO (PARTITION P3, PARTITION P4)",
+     ((11, 13, 14), (21, 23, 24)), ()),
+    ("split_table_partition", "SPLIT PARTITION P2 AT (5) INCLUDING ROWS WHERE ID > 5",
+     ((11, 13, 14), (21, 23, 24)), STOPS),
+    ("split_table_subpartition", "SPLIT SUBPARTITION P2 VALUES (5) INTO (…)",
+     ((11, 13, 14), (21, 23, 24)), ()),
+    ("merge_table_partitions", "MERGE PARTITIONS P1 TO P2 INTO PARTITION P3", ((13,), (23,)), ()),
+    ("merge_table_partitions", "MERGE PARTITIONS P1, P2 INCLUDING ROWS WHERE ID > 5",
+     ((13,), (23,)), STOPS),
+    ("merge_table_subpartitions", "MERGE SUBPARTITIONS P1, P2 INTO SUBPARTITION P3",
+     ((13,), (23,)), ()),
+    ("exchange_partition_subpart", "EXCHANGE PARTITION P1 WITH TABLE X", EMPTIED, STOPS),
+    ("exchange_partition_subpart", "EXCHANGE SUBPARTITION P1 WITH TABLE X", EMPTIED, STOPS),
+)  # fmt: skip
+"""Each clause of `alter_table_partitioning` in Oracle's SQL Language Reference, with the partitions
+and segments behind it, and what it means; the other table of an exchange is unknown here."""
+
+
+@pytest.mark.parametrize(("text", "behind", "means"), [one[1:] for one in OF_PARTITIONS])
+def test_each_clause_about_partitions(text: str, behind: Any, means: Any) -> None:
+    old = replace(OLD, dataobj=None, partitions=(11, 12), segments=(21, 22))
+    new = replace(old, partitions=behind[0], segments=behind[1])
+    words = [statement(f"alter table t {text}")]
+    found = judge(old, new, words, parts={11: "P1", 12: "P2"})
+    assert found.stops if means == STOPS else found == Evolution(means)
+    if means == STOPS:
+        assert found.error is not None
+        assert found.error.code == 3073
+
+
+def test_an_exchange_is_known_by_the_segments() -> None:
+    parted = replace(OLD, dataobj=None, partitions=(11, 12), segments=(21, 22))
+    other = replace(OLD, name="X", obj=9, dataobj=50)
+    before = {7: parted, 9: other}
+    after = {7: replace(parted, segments=(50, 22)), 9: replace(other, dataobj=21)}
+    (found,) = find_exchanges(before, after)
+    assert found == (7, 11, 9)
+    emptied = {7: replace(parted, segments=(60, 22)), 9: other}
+    assert list(find_exchanges(before, emptied)) == []
+    first, second = exchanged(parted, "P1", other)
+    assert first.concerns_two
+    assert str(first) == "partition P1 was exchanged with table APP.X"
+    assert str(second) == "it was exchanged with partition P1 of APP.T"
 
 
 def test_a_statement_that_nobody_explains_stops() -> None:

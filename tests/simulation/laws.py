@@ -136,7 +136,7 @@ def _check_tables(
 ) -> dict[str, Applied]:
     ledger = read_ledger(connection, subscription)
     for table in truth.tables:
-        _check_table(connection, truth, table, ledger.get(table, NOTHING), schema)
+        _check_table(connection, truth, table, ledger, schema)
     if ledger:
         errors = connection.execute(
             "SELECT source_table, operation, message FROM olr_pg.error WHERE subscription = %s",
@@ -154,19 +154,19 @@ def _is_of_unlogged(truth: Truth, table: str, operation: str, message: str) -> b
 
 
 def _check_table(
-    connection: Connection, truth: Truth, table: str, applied: Applied, schema: str
+    connection: Connection, truth: Truth, table: str, ledger: Mapping[str, Applied], schema: str
 ) -> None:
+    applied = ledger.get(table, NOTHING)
     stop = truth.stops.get(table)
     if stop is not None and not applied.stopped and applied.commit_scn >= stop:
         raise LawBrokenError(
             f"{table}: rows are in no redo since {stop}, but it goes on: {applied}"
         )
 
-    def has(one: SourceTransaction) -> bool:
-        return applied.has(one) and table not in one.held
+    def has(one: SourceTransaction, name: str) -> bool:
+        return ledger.get(name, NOTHING).has(one) and name not in one.held
 
-    of_table = truth.of_table(table)
-    count = sum(map(has, of_table))
+    count = sum(has(one, table) for one in truth.of_table(table))
     if applied.transactions != count:
         raise LawBrokenError(
             f"{table}: the ledger counts {applied.transactions} transactions, but {count} end at"
@@ -174,8 +174,11 @@ def _check_table(
         )
     name = table.partition(".")[2].lower()
     columns = column_types(connection, schema, name)
+    is_vacant = truth.is_vacant(table, has)
+    if columns and is_vacant:
+        raise LawBrokenError(f"{table}: it was renamed, but the target has it still")
     if not columns:
-        if applied.transactions:
+        if applied.transactions and not is_vacant:
             raise LawBrokenError(f"{table}: it is in the ledger but not there")
         return
     wrong = [

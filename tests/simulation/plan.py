@@ -23,6 +23,9 @@ ALTERING_SOURCES: Final = 0.5
 GROWING_SOURCES: Final = 0.35
 """How many of these make tables."""
 
+TABLES_SIZE: Final = 3
+"""How much more redo there is where tables are made, which takes a lot of it."""
+
 ONLINE_SOURCES: Final = 0.35
 """How many of the appliances read online logs."""
 
@@ -309,7 +312,10 @@ def draw_plan(seed: int) -> Plan:
         window=rng.choice((1, 16, 2_048)),
         split_bytes=rng.choice((6_000, 20_000, 32 << 20)),
     )
-    return Plan(seed, workload, rng.choice((40_000, 80_000, 160_000)), shape, settings)
+    size = rng.choice((40_000, 80_000, 160_000))
+    if shape.ddl is DdlUse.TABLES:
+        size *= TABLES_SIZE
+    return Plan(seed, workload, size, shape, settings)
 
 
 def _draw_ddl(seed: int, drawn: DdlUse) -> DdlUse:

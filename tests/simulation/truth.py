@@ -6,12 +6,13 @@ Nothing of the product's is used here: what judges must not share a mistake with
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
 Row = dict[str, Any]
@@ -19,7 +20,7 @@ OPERATIONS = frozenset(("insert", "update", "delete"))
 EFFECTIVE = frozenset(
     (
         *("truncate", "add column", "rename column", "drop column", "modify column", "not null"),
-        *("drop table", "create again"),
+        *("drop table", "create again", "rename table"),
     )
 )
 """DDL that the target must follow."""
@@ -54,6 +55,10 @@ class SourceTransaction:
         return frozenset(change["table"] for change in self.changes)
 
 
+Applied = Callable[[SourceTransaction, str], bool]
+"""Whether a transaction is applied in the history of a name."""
+
+
 class Truth:
     """The committed transactions of a simulated source, in the order of delivery, and its DDL.
 
@@ -70,9 +75,7 @@ class Truth:
     def __init__(
         self, folder: Path, tables: list[str], parallel: Iterable[tuple[int, int]] = ()
     ) -> None:
-        self.tables = tables
         there = {path.stem for path in (folder / "tables").glob("*.parquet")}
-        self.made = frozenset(tables) - there
         self._parallel = list(parallel)
         self.transactions: list[SourceTransaction] = []
         lines = list[bytes]()
@@ -95,10 +98,13 @@ class Truth:
         ddl = (json.loads(line, parse_float=Decimal) for line in lines)
         self._ddl = [
             self._with_held(
-                SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), (one,))
+                SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), _both(one))
             )
             for one in ddl
         ]
+        renamed = {table for one in self._ddl for table in one.tables}
+        self.tables = sorted({*tables, *there, *renamed})
+        self.made = frozenset(self.tables) - there
         # Nothing changes a table at the SCN at which DDL on it commits.
         self._all = sorted([*self.transactions, *self._ddl], key=lambda one: one.commit_scn)
 
@@ -122,51 +128,81 @@ class Truth:
     def of_table(self, table: str) -> list[SourceTransaction]:
         return [one for one in self.transactions if table in one.tables]
 
-    def named(self, table: str, applied: Callable[[SourceTransaction], bool]) -> dict[str, bool]:
+    def named(self, table: str, applied: Applied) -> dict[str, bool]:
         """Whether there is a column of a name, as far as the DDL for which `applied` decides it."""
-        found, last = dict[str, bool](), list[str]()
+        all_found, all_last = dict[str, dict[str, bool]](), dict[str, list[str]]()
         for ddl in self._ddl:
-            (change,) = ddl.changes
-            if change["table"] != table or not applied(ddl):
+            change = ddl.changes[0]
+            name = change["table"]
+            if not applied(ddl, name):
                 continue
+            found, last = all_found.setdefault(name, {}), all_last.setdefault(name, [])
             if change["op"] == "add column":
                 found[change["column"]] = True
             elif change["op"] == "create again":
                 # The target keeps the columns of a dropped table until then.
-                found = dict.fromkeys(found, False) | dict.fromkeys(last, False)
+                found |= dict.fromkeys(found, False) | dict.fromkeys(last, False)
                 found |= dict.fromkeys(change["columns"], True)
             elif change["op"] == "drop table":
-                last = change["columns"]
+                all_last[name] = change["columns"]
             elif change["op"] in ("rename column", "drop column"):
                 old, new = change["names"]
                 found |= {old: False} | ({new: True} if new else {})
-        return found
+            elif change["op"] == "rename table":
+                all_found[_new_name(change)] = all_found.pop(name)
+                all_last[_new_name(change)] = all_last.pop(name)
+        return all_found.get(table, {})
 
-    def rows(self, table: str, applied: Callable[[SourceTransaction], bool]) -> list[Row]:
+    def is_vacant(self, table: str, applied: Applied) -> bool:
+        """Whether the last table of a name has another one, and no table came to have it."""
+        vacant = False
+        for ddl in self._ddl:
+            change = ddl.changes[0]
+            if change["op"] == "rename table" and applied(ddl, change["table"]):
+                vacant = (vacant or table == change["table"]) and table != _new_name(change)
+            elif change["op"] == "create again" and change["table"] == table:
+                vacant = vacant and not applied(ddl, table)
+        return vacant
+
+    def rows(self, table: str, applied: Applied) -> list[Row]:
         """The table's rows after exactly the transactions for which `applied`."""
-        rows = dict[str, Row]()
+        of_names = dict[str, dict[str, Row]]()
         for transaction in self._all:
-            done = applied(transaction)
             for change in transaction.changes:
-                if change["table"] != table:
-                    continue
-                if change["op"] not in OPERATIONS:
+                name = change["table"]
+                done = applied(transaction, name)
+                rows = of_names.setdefault(name, {})
+                if change["op"] == "rename table":
+                    if done:
+                        of_names[_new_name(change)] = of_names.pop(name)
+                elif change["op"] not in OPERATIONS:
                     # Rows have other ROWIDs behind the DDL, whatever the target has of it.
-                    moved = change["moved"]
+                    moved = change.get("moved", {})
                     rows = {moved.get(row, row): image for row, image in rows.items()}
                     if done:
                         rows = {row: _altered(image, change) for row, image in rows.items()}
                     if done and change["op"] in ("truncate", "drop table"):
                         rows = {}
-                    continue
-                if not done:
-                    continue
-                row = _row_of(change)
-                if change["op"] == "delete":
-                    del rows[row]
-                else:
-                    rows[row] = {**rows.get(row, {}), **change.get("after", {})}
-        return list(rows.values())
+                    of_names[name] = rows
+                elif done:
+                    row = _row_of(change)
+                    if change["op"] == "delete":
+                        del rows[row]
+                    else:
+                        rows[row] = {**rows.get(row, {}), **change.get("after", {})}
+        return list(of_names.get(table, {}).values())
+
+
+def _both(ddl: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What DDL does; of a rename, which the new name's history has too, a line of each name."""
+    if ddl["op"] != "rename table":
+        return (ddl,)
+    return ddl, {"op": "take name", "table": _new_name(ddl)}
+
+
+def _new_name(rename: dict[str, Any]) -> str:
+    owner = rename["table"].rpartition(".")[0]
+    return f"{owner}.{rename['names'][1]}"
 
 
 def _altered(row: Row, ddl: dict[str, Any]) -> Row:

@@ -54,7 +54,7 @@ class Distribution:
             return
         if event.lobs:
             self._lost.append(event)
-        elif not event.evolution.is_rename or event.past or self._finish():
+        elif not event.evolution.concerns_two or event.past or self._finish():
             self._announce(event)
 
     def _finish(self) -> bool:

@@ -22,7 +22,7 @@ from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
-from olr_pg.applier.stopped.renaming import Renaming
+from olr_pg.applier.stopped.two_tables import carry_out_half
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
 from olr_pg.dictionary.evolution import DdlKind
@@ -140,9 +140,9 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
     if not steps:
         return
     assert event.definition is not None
-    if event.evolution.is_rename:
+    if event.evolution.concerns_two:
         for step in steps:
-            Renaming(connection, settings, event).carry_out(step)
+            carry_out_half(connection, settings, event, step)
         return
     target = _target(connection, settings, event)
     ledger = event_ledger(settings, event.table)

@@ -59,13 +59,21 @@ _CODES: Final = {
     DdlKind.DROP_PARTITION: Code.PARTITION_DROPPED,
     DdlKind.DROP_TABLE: Code.TABLE_GONE,
     DdlKind.RENAME_TABLE: Code.TABLE_GONE,
+    DdlKind.EXCHANGE_PARTITION: Code.ROWS_CHANGED_BY_DDL,
 }
 """The error with which a table stops for a step; for columns: that they changed."""
 
-_RENAME_YOURSELF: Final = (
-    "rename the target table yourself, and `olr-pg errors skip`; or set `apply.ddl` `rename-table`"
-    " to follow, restart, and `olr-pg errors retry`"
-)
+_DO_IT_YOURSELF: Final = {
+    DdlKind.RENAME_TABLE: (
+        "rename the target table yourself, and `olr-pg errors skip`; or set `apply.ddl`"
+        " `rename-table` to follow, restart, and `olr-pg errors retry`"
+    ),
+    DdlKind.EXCHANGE_PARTITION: (
+        "exchange them in the target yourself (DETACH, rename, ATTACH in one transaction), and"
+        " `olr-pg errors skip`; or set `apply.ddl` `exchange-partition` to follow, restart, and"
+        " `olr-pg errors retry`"
+    ),
+}
 
 _log = structlog.get_logger(__name__)
 
@@ -95,7 +103,7 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
 def _stopped(event: SchemaEvent, step: Step) -> OlrPgError:
     code = _CODES.get(step.kind, Code.COLUMNS_CHANGED)
     text = f" ({event.statement[:500]})" if event.statement else ""
-    action = _RENAME_YOURSELF if step.kind is DdlKind.RENAME_TABLE else None
+    action = _DO_IT_YOURSELF.get(step.kind)
     return OlrPgError(code, f"{step}{text}", action=action, table=event.table)
 
 

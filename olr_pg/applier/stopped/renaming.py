@@ -5,8 +5,7 @@ events. The history of the old name has an event that renames the target table. 
 new name has an event that waits for the first one. So each name gets every change once, whichever
 table it named at that time. Names may be swapped.
 
-Before each of these events the workers apply everything that they have (`session.distribution`). So
-the first event is applied, or held because its table has stopped, before the second one is tried.
+`two_tables` has the event of the new name, and says how both keep their order.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from olr_pg.applier.target.catalogue import has_rows, missing_table, read_table
 from olr_pg.applier.target.ledger import TableLedger
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.dictionary.evolution import Step
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _IN_THE_WAY: Final = "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL"
@@ -59,10 +56,6 @@ UPDATE olr_pg.set_aside SET definition = replace(definition,
     ' REFERENCES ' || format('%%I.%%I', %s::text, %s::text) || '(',
     ' REFERENCES ' || format('%%I.%%I', %s::text, %s::text) || '(')
 WHERE subscription = %s AND kind = 'foreign key'
-"""
-_IS_HELD: Final = """
-SELECT FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
-    AND xid = %s AND kind = 'ddl'
 """
 _VACATE: Final = """
 INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts,
@@ -105,22 +98,18 @@ class Renaming:
     ) -> None:
         self._connection, self._settings, self._event = connection, settings, event
 
-    def carry_out(self, step: Step) -> None:
-        """Rename the target table; or see, for the new name, that it is renamed.
+    def carry_out(self, new: str) -> None:
+        """Rename the target table, and move what is noted by its name.
+
+        Args:
+            new: ``OWNER.NAME`` of the source's table from now on.
 
         Raises:
-            OlrPgError: 3071 the target is not renamed yet, 5005 it is missing, 5147 the new name is
-                taken.
+            OlrPgError: 5005 the target is missing, 5147 the new name is taken.
             psycopg.Error: PostgreSQL refuses.
         """
-        if step.kind is DdlKind.RENAME_TABLE:
-            self._rename(step.table)
-            _log.info("DDL is followed", table=self._event.table, what=str(step))
-        else:
-            self._see_renamed(step.table)
-            take_name(self._connection, (self._settings.subscription, self._event.table))
-
-    # --- the old name's half ---
+        self._rename(new)
+        _log.info("DDL is followed", table=self._event.table, what=f"it was renamed to {new}")
 
     def _rename(self, new: str) -> None:
         old_target = named_target(self._settings, self._event.table)
@@ -184,28 +173,6 @@ class Renaming:
         run.execute(_MOVE_REFERENCES, (*old_target, *target, subscription))
         scns = self._event.commit_scn, self._event.begin_scn
         run.execute(_VACATE, (subscription, old, ".".join(old_target), *scns))
-
-    # --- the new name's half ---
-
-    def _see_renamed(self, old: str) -> None:
-        """See that the old name's half is in.
-
-        Raises:
-            OlrPgError: 3071, it is held.
-        """
-        event, subscription = self._event, self._settings.subscription
-        identity = event.commit_scn, format_xid(event.xid)
-        held = self._connection.execute(_IS_HELD, (subscription, old, *identity)).fetchone()
-        position = self._ledger(old).lock(self._connection).position
-        if held is None and position.has(event.commit_scn, event.xid):
-            return
-        raise OlrPgError(
-            Code.TABLE_GONE,
-            f"{old} was renamed to it, and is stopped or paused before that",
-            action=f"let {old} go on first (`olr-pg errors list`, `olr-pg resume`), then `olr-pg"
-            " errors retry`",
-            table=event.table,
-        )
 
     def _ledger(self, table: str) -> TableLedger:
         target = ".".join(named_target(self._settings, table))

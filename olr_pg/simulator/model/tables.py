@@ -212,6 +212,13 @@ class SimSegment:
     open_from: int = 0
     forgotten: int = 0
 
+    def exchange(self, other: SimSegment) -> None:
+        """Give each the blocks of the other one; their OBJ# stay."""
+        for name in ("dataobj", "afn", "dba", "blocks", "open_from", "forgotten"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            setattr(self, name, theirs)
+            setattr(other, name, mine)
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimTable:
@@ -235,6 +242,7 @@ class SimTable:
         at_start: the rows from before the first log, by ROWID, or by key where they have none.
         encrypted: its tablespace is, which its indexes and LOBs are in, too.
         former_columns: (up to which SCN, the columns then), of each DDL that altered one.
+        former_names: (up to which SCN, the name then), of each rename.
         bounds: which route a row takes by the value of its partition column; None where that does
             not matter. A value that has none is sent to -1.
     """
@@ -267,6 +275,7 @@ class SimTable:
     at_start: dict[str, dict[int, Cell | None]] = field(default_factory=dict)
     encrypted: bool = False
     former_columns: list[tuple[int, tuple[SimColumn, ...]]] = field(default_factory=list)
+    former_names: list[tuple[int, str]] = field(default_factory=list)
     bounds: Callable[[Cell | None], int] | None = None
 
     def __post_init__(self) -> None:
@@ -279,6 +288,11 @@ class SimTable:
         """Return the columns as they were named and typed at an SCN; later ones may be behind."""
         former = (columns for until, columns in self.former_columns if scn <= until)
         return next(former, self.columns)
+
+    def full_name_at(self, scn: int) -> str:
+        """Return ``OWNER.NAME`` as of an SCN."""
+        former = (name for until, name in self.former_names if scn <= until)
+        return f"{self.owner}.{next(former, self.name)}"
 
     @property
     def is_partitioned(self) -> bool:

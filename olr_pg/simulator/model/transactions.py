@@ -54,6 +54,7 @@ MODIFY_COLUMN: Final = "modify column"
 NOT_NULL: Final = "not null"
 DROP_TABLE: Final = "drop table"
 CREATE_AGAIN: Final = "create again"
+EXCHANGE: Final = "exchange"
 """Operations of `DdlEffect`."""
 
 
@@ -65,10 +66,13 @@ class DdlEffect:
         operation: as printed into ``ddl.jsonl``.
         emptied: DATAOBJ# of segments whose rows are gone.
         emptied_keys: of the rows that are gone with partitions of an index-organised table.
-        names: of a column that is altered: its old name and its new one, empty for none.
+        names: of a column that is altered, or a table that is renamed: its old name and its new
+            one, empty for none.
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
         columns: of a table that was dropped or created again, the names of all.
+        other: the table whose segment was exchanged for one of this one's.
+        exchanged: DATAOBJ# of the segments that came to this table, and to the other one.
     """
 
     operation: str
@@ -79,6 +83,8 @@ class DdlEffect:
     emptied_keys: frozenset[str] = frozenset()
     names: tuple[str, str] | None = None
     columns: tuple[str, ...] = ()
+    other: SimTable | None = None
+    exchanged: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from olr_pg.simulator.model.transactions import (
     ADD_COLUMN,
     CREATE_AGAIN,
     DROP_COLUMN,
+    EXCHANGE,
     MODIFY_COLUMN,
     NOT_NULL,
     PARTITION,
@@ -224,6 +225,36 @@ class DdlStatements:
         """ALTER TABLE … EXCHANGE PARTITION with an empty table that nobody follows."""
         return self._empty_partition(table, number, "EXCHANGE PARTITION P WITH TABLE X")
 
+    def exchange_with(self, table: SimTable, number: int, other: SimTable) -> bool:
+        """ALTER TABLE … EXCHANGE PARTITION … WITH TABLE: their segments, rows and all."""
+        may = table.is_plain and other.is_plain and not other.has_partitions
+        if not may or self._tx.container.is_locked(other):
+            return False
+        dictionary = self.begin(table) if table.has_partitions else None
+        if dictionary is None:
+            return False
+        part, whole = table.segments[number], other.segments[0]
+        moved = [(one, of, to) for one, of, to in ((part, table, other), (whole, other, table))]
+        rows = [[row for row in of.live if row.block.obj == one.obj] for one, of, _ in moved]
+        part.exchange(whole)
+        other.dataobj = whole.dataobj
+        for own, (_, of, to) in zip(rows, moved, strict=True):
+            for row in own:
+                of.drop_live(row)
+                row.table = to
+                to.add_live(row)
+        for one, of in ((part, table), (whole, other)):
+            kept = [block for block in of.blocks if block.obj in of.objects - {one.obj}]
+            of.blocks = [*kept, *one.blocks]
+        for one in (part, whole):
+            for block in one.blocks:
+                block.obj = one.obj
+            dictionary.replace_segment(self._rows, one.obj, one.dataobj)
+        effect = DdlEffect(EXCHANGE, table, other=other, exchanged=(part.dataobj, whole.dataobj))
+        words = f"EXCHANGE PARTITION P WITH TABLE {other.name}"
+        self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
+        return True
+
     def add_partition(self, table: SimTable) -> bool:
         """ALTER TABLE … ADD PARTITION for a range that no row is in, if there is one."""
         taken = {table.range_of(row.cells) for row in table.live}
@@ -276,8 +307,10 @@ class DdlStatements:
         for obj in sorted(table.objects):
             dictionary.rename(self._rows, obj, name)
         words = f"ALTER TABLE {table.name} RENAME TO {name}"
+        effect = DdlEffect(RENAME_TABLE, table, names=(table.name, name))
+        table.former_names.append((self._tx.instance.scn, table.name))
         table.name = name
-        self.end(table, ALTER_TABLE, words, DdlEffect(RENAME_TABLE, table))
+        self.end(table, ALTER_TABLE, words, effect)
         return True
 
     def drop_partition(self, table: SimTable, number: int) -> bool:

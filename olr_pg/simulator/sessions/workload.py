@@ -52,6 +52,9 @@ fits no undo block; the length of the columns that do.
 LOGGED_LOADS: Final = 0.3
 """How many of the loads are logged where others are not."""
 
+DDL_WEIGHT: Final = 2.5
+"""Of DDL where tables are made: what it does to one table is little redo."""
+
 UNLOGGED_WEIGHT: Final = 2.5
 """Of loads where some are not logged: these take little redo."""
 
@@ -96,8 +99,8 @@ class DdlUse(Enum):
 
     FOLLOWED: what every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
     MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT NULL
-    ones. TABLES: also tables that are made, or dropped and made again. ANY: also partitions that
-    are truncated, exchanged or dropped, after which a copy differs, and no tables that are made.
+    ones. TABLES: also tables that are made, renamed, or dropped and made again. ANY: COLUMNS, and
+    partitions that are truncated, exchanged or dropped, after which a copy differs.
     """
 
     NONE = "none"
@@ -189,6 +192,8 @@ class RandomWorkload:
         self._weights: list[float] = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
         for action, rarity in RARITY.items():
             self._weights[ACTIONS.index(action)] *= rarity
+        if ddl is DdlUse.TABLES:
+            self._weights[ACTIONS.index("ddl")] = DDL_WEIGHT
         if unlogged:
             self._weights[ACTIONS.index("load")] = UNLOGGED_WEIGHT
         self._weights[0] += 2
@@ -501,6 +506,24 @@ class RandomWorkload:
         assert made
         known[known.index(table)] = new
 
+    def _rename_table(self, session: SimSession, table: SimTable) -> None:
+        """Rename a table; or swap its name with another one's; or make a new one of its name."""
+        rng, known, ddl = self._rng, session.container.tables, session.ddl
+        self._made += 1
+        name, free, other = table.name, f"N{self._made}", rng.choice(known)
+        after = rng.choice(("nothing", "swap", "create"))
+        if not ddl.rename_table(table, free):
+            return
+        if after == "swap" and other is not table:
+            freed = other.name
+            if ddl.rename_table(other, name):
+                ddl.rename_table(table, freed)
+        elif after == "create" and len(known) < TABLES_MAX:
+            spec = replace(self._table(0), name=name, row_dependencies=False)
+            new = place_table(TABLES_MAX + self._made, spec, session.instance.scn)
+            if ddl.create_again(new):
+                known.append(new)
+
     def _new_column(self, table: SimTable, name: str, *, filled: bool) -> SimColumn:
         has_lobs = self._lobs is not LobUse.NONE and not table.index_organised
         if has_lobs and not filled and self._rng.random() < 0.2:
@@ -510,7 +533,11 @@ class RandomWorkload:
     def _ddl(self, session: SimSession, table: SimTable) -> None:
         if self._ddl_use is DdlUse.NONE:
             return
-        rng, parts = self._rng, table.has_partitions and not table.lobs
+        rng = self._rng
+        if self._ddl_use is DdlUse.TABLES:  # most others change rows, and their tables are locked
+            own = session.container
+            table = rng.choice([one for one in own.tables if not own.is_locked(one)] or [table])
+        parts = table.has_partitions and not table.lobs
         statements = [
             *("add_column", "truncate"),
             *["add_partition"] * parts,
@@ -521,14 +548,17 @@ class RandomWorkload:
         if self._ddl_use is DdlUse.ANY:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
         if self._ddl_use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
-            statements += ["create_table"] * len(statements)
+            statements += ["create_table"] * 2  # of much redo: a row of SYS.COL$ for each column
         if self._ddl_use is DdlUse.TABLES:
-            statements += ["drop_table"] * 2
+            # Where rows are in no redo their table stops, and so does the name that it gets.
+            statements += ["drop_table", *["rename_table"] * (not self._unlogged)] * 2
         statement = rng.choice(statements)
         if statement == "create_table":
             self._create_table(session)
         elif statement == "drop_table":
             self._replace_table(session, table)
+        elif statement == "rename_table":
+            self._rename_table(session, table)
         elif statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"

@@ -6,6 +6,7 @@ DDL are (`sessions.ddl_statements`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -34,7 +35,7 @@ from olr_pg.simulator.sql.create_table import (
 )
 from olr_pg.simulator.sql.declarations import read_type
 from olr_pg.simulator.sql.partitions import ListBounds, RangeBounds
-from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, Trigger
+from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, StoredRow, Trigger
 from olr_pg.simulator.sql.sequences import IDENTITY_SEQUENCE, SqlSequence
 from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.row_store import StoredRow
     from olr_pg.simulator.sql.statements import Outcome
     from olr_pg.simulator.sql.typed_values import Value
 
@@ -53,8 +53,10 @@ DROP_TABLE: Final = 12
 """Command codes of V$SQLCOMMAND."""
 
 DEFINITIONS: Final = frozenset(
-    ("CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "COMMENT", "SET", "PURGE")
+    ("CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "COMMENT", "SET", "PURGE", "RENAME")
 )
+_RENAME: Final = re.compile(r"^RENAME\s+(\S+)\s+TO\b", re.IGNORECASE)
+"""The short form of a statement that the tokens of the long one are known of."""
 _WITHOUT_EFFECT: Final = (
     ("GRANT",), ("COMMENT",), ("PURGE",), ("ALTER", "SESSION"), ("SET", "TRANSACTION", "READ",
     "WRITE"), ("SET", "ROLE"),
@@ -88,7 +90,7 @@ def define(session: Definer, text: str) -> None:
     Raises:
         OraError: it cannot be carried out, or is unknown.
     """
-    words = Words(text.strip().rstrip(";"))
+    words = Words(_RENAME.sub(r"ALTER TABLE \1 RENAME TO", text.strip().rstrip(";")))
     if words.take("ALTER", "SYSTEM"):
         if words.take("SWITCH", "LOGFILE") or words.take("ARCHIVE", "LOG", "CURRENT"):
             session.database.switch_logs()
@@ -308,6 +310,7 @@ class _Definitions:
             (("TRUNCATE", "PARTITION"), lambda: self._empty_partition(
                 table, words.name(), ddl.truncate_partition)),
             (("DROP", "PARTITION"), lambda: self._drop_partition(table, words.name())),
+            (("EXCHANGE", "PARTITION"), lambda: self._exchange_partition(table, words.name())),
             (("SPLIT", "PARTITION"), lambda: self._split_partition(table, words.name())),
             (("MERGE", "PARTITIONS"), lambda: self._merge_partitions(table)),
             (("DROP", "CONSTRAINT"), lambda: self._drop_constraint(table, words.name())),
@@ -392,6 +395,54 @@ class _Definitions:
         self._empty_partition(table, name, self._sim.ddl.drop_partition)
         del table.partition_names[number], bounds.cells[number]
         sim.routes = list(sim.segments)
+
+    def _exchange_partition(self, table: SqlTable, name: str) -> None:
+        """EXCHANGE PARTITION … WITH TABLE …: rows change their tables with their segments."""
+        words, sim, number = self._words, table.sim, self._segment(table, name)
+        words.expect("WITH")
+        words.expect("TABLE")
+        other = self._database.table(words.name())
+        validates = True
+        while not words.done:
+            if words.take("WITHOUT", "VALIDATION"):
+                validates = False
+            elif not (
+                words.take("WITH", "VALIDATION")
+                or words.take("INCLUDING", "INDEXES")
+                or words.take("EXCLUDING", "INDEXES")
+                or words.take("UPDATE", "GLOBAL", "INDEXES")
+                or words.take("UPDATE", "INDEXES")
+            ):
+                raise words.unknown()
+        if other is table or other.sim.has_partitions:
+            raise OraError(
+                14095, "ALTER TABLE EXCHANGE requires an unpartitioned, unclustered table"
+            )
+        if [one.declared for one in table.columns] != [one.declared for one in other.columns]:
+            raise OraError(14097, "column type or size mismatch in ALTER TABLE EXCHANGE PARTITION")
+        bounds, at = sim.bounds, sim.partition_column
+        strangers = bounds is not None and any(
+            bounds(one.row.cells[at]) != number for one in other.present
+        )
+        if validates and strangers:
+            raise OraError(14099, "all rows in table do not qualify for specified partition")
+        if any(one.writer or one.locker for one in (*table.present, *other.present)):
+            raise self._busy()
+        obj = sim.segments[number].obj
+        going = [one for one in table.present if one.row.block.obj == obj]
+        coming = list(other.present)
+        if not self._sim.ddl.exchange_with(sim, number, other.sim):
+            raise OraError(
+                3001, "unimplemented feature: the model does not exchange this partition"
+            )
+        scn = self._database.instance.scn - 1
+        for rows, of, to in ((going, table, other), (coming, other, table)):
+            kept = [(one.row, one.values) for one in rows]
+            self._forget(of, rows)
+            for row, values in kept:
+                moved = StoredRow(to, row, values, since=[scn], were=[values])
+                to.present[moved] = None
+                to.note(moved)
 
     def _split_partition(self, table: SqlTable, name: str) -> None:
         """SPLIT PARTITION … AT (…) INTO (PARTITION …, PARTITION …), of ranges."""

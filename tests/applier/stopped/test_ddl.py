@@ -215,6 +215,7 @@ def test_the_policy_of_each_kind(
     of_rows = (
         *(DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION),
         *(DdlKind.DROP_TABLE, DdlKind.CREATE_AGAIN, DdlKind.RENAME_TABLE, DdlKind.TAKE_NAME),
+        *(DdlKind.EXCHANGE_PARTITION, DdlKind.EXCHANGE_TABLE),
     )
     step = Step(
         kind,
@@ -224,7 +225,9 @@ def test_the_policy_of_each_kind(
     event = TRUNCATE._replace(evolution=Evolution((step,)), definition=TABLE)
     if policy is DdlPolicy.STOP:
         error = stops(target, settings, event)
-        codes = dict(zip(of_rows, (5070, 3073, 3074, 3071, 3072, 3071, 3072), strict=True))
+        codes = dict(
+            zip(of_rows, (5070, 3073, 3074, 3071, 3072, 3071, 3072, 3073, 3072), strict=True)
+        )
         assert error.code == codes.get(kind, 3072)
         assert str(step) in error.detail
     else:

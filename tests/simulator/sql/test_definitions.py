@@ -55,6 +55,10 @@ def test_columns_are_renamed_hidden_and_modified(made: Recorded) -> None:
         ("ALTER TABLE t TRUNCATE PARTITION a", "02149"),
         ("ALTER TABLE p ADD PARTITION c VALUES LESS THAN (5)", "14074"),
         ("ALTER TABLE p MOVE", "14511"),
+        ("ALTER TABLE p EXCHANGE PARTITION a WITH TABLE h", "14095"),
+        ("ALTER TABLE p EXCHANGE PARTITION a WITH TABLE t", "14097"),
+        ("ALTER TABLE p EXCHANGE PARTITION z WITH TABLE t", "02149"),
+        ("RENAME t TO p", "00955"),
         ("ALTER TABLE h DROP PARTITION sys_p0", "14255"),
         ("INSERT INTO p VALUES (10)", "14400"),
     ],
@@ -62,6 +66,27 @@ def test_columns_are_renamed_hidden_and_modified(made: Recorded) -> None:
 def test_what_is_refused(made: Recorded, statement: str, code: str) -> None:
     with pytest.raises(OraError, match=f"ORA-{code}"):
         made.run(statement)
+
+
+def test_a_partition_and_a_table_exchange_their_rows(made: Recorded) -> None:
+    made.run(
+        "CREATE TABLE x (id NUMBER(4))",
+        "INSERT INTO x SELECT LEVEL FROM dual CONNECT BY LEVEL <= 2",
+        "INSERT INTO p VALUES (4)",
+        "INSERT INTO p VALUES (9)",
+        "COMMIT",
+    )
+    scn = made.database.instance.scn
+    made.run("ALTER TABLE p EXCHANGE PARTITION a WITH TABLE x INCLUDING INDEXES")
+    assert sorted(made.rows("SELECT id FROM p")) == [(1,), (2,), (9,)]
+    assert made.rows("SELECT id FROM x") == [(4,)]
+    assert sorted(made.rows(f"SELECT id FROM p AS OF SCN {scn}")) == [(4,), (9,)]
+    made.run("UPDATE x SET id = 7", "RENAME x TO y", "COMMIT")
+    with pytest.raises(OraError, match="ORA-14099"):
+        made.run("ALTER TABLE p EXCHANGE PARTITION a WITH TABLE y")
+    made.run("ALTER TABLE p EXCHANGE PARTITION a WITH TABLE y WITHOUT VALIDATION")
+    assert sorted(made.rows("SELECT id FROM p")) == [(7,), (9,)]
+    assert sorted(made.rows("SELECT id FROM y")) == [(1,), (2,)]
 
 
 def test_a_load_by_direct_path_closes_its_table(made: Recorded) -> None:

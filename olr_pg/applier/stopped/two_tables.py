@@ -1,0 +1,192 @@
+"""Carry out DDL that concerns two tables: a rename, or a partition exchanged with a table.
+
+Such a statement is an event in the history of each of the two. The first event changes the target.
+The second one only waits until that is done. So each table, or name, has a position of its own in
+the ledger, and each event is carried out once.
+
+Before each of these events the workers apply everything that they have (`session.distribution`). So
+the first event is applied, or held because its table has stopped, before the second one is tried.
+The first one also looks at the other table: its changes from before the statement must be applied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.statements.target_plan import named_target
+from olr_pg.applier.stopped.renaming import Renaming, take_name
+from olr_pg.applier.target.catalogue import find_partition, missing_table, read_table
+from olr_pg.applier.target.ledger import LOCK, TablePosition
+from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.evolution import Step
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_FIRST_HELD: Final = """
+SELECT commit_scn, xid, kind FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s ORDER BY id LIMIT 1
+"""
+_IS_HELD: Final = """
+SELECT FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND kind = 'ddl'
+"""
+_PARTITION: Final = """
+SELECT pn.nspname, p.relname, pg_get_expr(c.relpartbound, c.oid), cn.nspname, c.relname
+FROM pg_class c JOIN pg_namespace cn ON cn.oid = c.relnamespace
+    JOIN pg_inherits i ON i.inhrelid = c.oid
+    JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = p.relnamespace
+WHERE c.oid = %s::regclass
+"""
+_SWAP_SET_ASIDE: Final = """
+UPDATE olr_pg.set_aside SET
+    schema_name = CASE WHEN (schema_name, table_name) = (%(s)s, %(t)s) THEN %(os)s ELSE %(s)s END,
+    table_name = CASE WHEN (schema_name, table_name) = (%(s)s, %(t)s) THEN %(ot)s ELSE %(t)s END
+WHERE subscription = %(subscription)s
+    AND (schema_name, table_name) IN ((%(s)s, %(t)s), (%(os)s, %(ot)s))
+"""
+_MEANWHILE: Final = "olr_pg_exchanged"
+"""The name of one of two tables that exchange their names, in the transaction that does it."""
+
+_RETRY: Final = "(`olr-pg errors list`, `olr-pg resume`), then `olr-pg errors retry`"
+
+_log = structlog.get_logger(__name__)
+
+
+def carry_out_half(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
+) -> None:
+    """Carry out a step that concerns two tables, in the history of one of them.
+
+    Raises:
+        OlrPgError: 3071, 3073 the other table is not as far, or the target has no such partition;
+            5005 a target table is missing; 5147 a new name is taken.
+        psycopg.Error: PostgreSQL refuses.
+    """
+    match step.kind:
+        case DdlKind.RENAME_TABLE:
+            Renaming(connection, settings, event).carry_out(step.table)
+        case DdlKind.EXCHANGE_PARTITION:
+            _exchange(connection, settings, event, step)
+        case _:
+            _see_first_half(connection, settings, event, step)
+            take_name(connection, (settings.subscription, event.table))
+
+
+def _see_first_half(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
+) -> None:
+    """Check that the event of the other table is carried out.
+
+    Raises:
+        OlrPgError: 3071, 3073, it is not: that table has stopped, or is paused.
+    """
+    other, identity = step.table, (event.commit_scn, format_xid(event.xid))
+    key = settings.subscription, other
+    held = connection.execute(_IS_HELD, (*key, *identity)).fetchone()
+    if held is None and _position(connection, key).has(event.commit_scn, event.xid):
+        return
+    is_rename = step.kind is DdlKind.TAKE_NAME
+    raise OlrPgError(
+        Code.TABLE_GONE if is_rename else Code.ROWS_CHANGED_BY_DDL,
+        f"{step}, and {other} is stopped or paused before that",
+        action=f"let {other} go on first {_RETRY}",
+        table=event.table,
+    )
+
+
+def _position(connection: Connection[Any], key: tuple[str, str]) -> TablePosition:
+    row = connection.execute(LOCK, key).fetchone()
+    return TablePosition(0, ("",)) if row is None else TablePosition(row[0], tuple(row[1]))
+
+
+def _exchange(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
+) -> None:
+    """Exchange a partition of the target for a table: they exchange names, and one is attached."""
+    _check_ready(connection, settings, event, step)
+    target = read_table(connection, *named_target(settings, event.table))
+    if target is None:
+        raise missing_table(connection, *named_target(settings, event.table), event.table)
+    name = settings.choices.name(step.partition) if step.partition else ""
+    part = find_partition(connection, target, name) if name else None
+    if part is None:
+        raise OlrPgError(
+            Code.ROWS_CHANGED_BY_DDL,
+            f"{step}, and {target.full_name} has no partition of its own for it",
+            action="stop the appliance and load both anew: `olr-pg initial-load --anew --table"
+            f" {event.table} --table {step.table}`",
+            table=event.table,
+        )
+    there = named_target(settings, step.table)
+    if read_table(connection, *there) is None:
+        raise missing_table(connection, *there, step.table)
+    row = connection.execute(_PARTITION, (part.as_string(connection),)).fetchone()
+    assert row is not None
+    parent, bound, own = sql.Identifier(*row[:2]), sql.SQL(row[2]), row[3:]
+    for statement in (
+        sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(parent, part),
+        *_moved(own, (own[0], _MEANWHILE)),
+        *_moved(there, own),
+        *_moved((own[0], _MEANWHILE), there),
+        sql.SQL("ALTER TABLE {} ATTACH PARTITION {} {}").format(parent, part, bound),
+    ):
+        connection.execute(statement)
+    names = {"s": own[0], "t": own[1], "os": there[0], "ot": there[1]}
+    connection.execute(_SWAP_SET_ASIDE, {**names, "subscription": settings.subscription})
+    _log.info("DDL is followed", table=event.table, what=str(step))
+
+
+def _moved(old: tuple[str, str], new: tuple[str, str]) -> list[sql.Composed]:
+    """Return the statements that give a table another schema and name."""
+    statements = list[sql.Composed]()
+    if old[1] != new[1]:
+        words = sql.SQL("ALTER TABLE {} RENAME TO {}")
+        statements.append(words.format(sql.Identifier(*old), sql.Identifier(new[1])))
+    if old[0] != new[0]:
+        words = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
+        renamed = sql.Identifier(old[0], new[1])
+        statements.append(words.format(renamed, sql.Identifier(new[0])))
+    return statements
+
+
+def _check_ready(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
+) -> None:
+    """Check that the changes of both tables from before the exchange are applied, and whole.
+
+    Raises:
+        OlrPgError: 3073, they are not.
+    """
+    key = settings.subscription, step.table
+    first = connection.execute(_FIRST_HELD, key).fetchone()
+    is_before = first is not None and first != (event.commit_scn, format_xid(event.xid), "ddl")
+    if is_before:
+        raise OlrPgError(
+            Code.ROWS_CHANGED_BY_DDL,
+            f"{step}, which is stopped or paused before that",
+            action=f"let {step.table} go on up to there first {_RETRY}",
+            table=event.table,
+        )
+    names = [event.table, step.table]
+    found = connection.execute(
+        "SELECT FROM olr_pg.incomplete WHERE subscription = %s AND source_table = ANY(%s) LIMIT 1",
+        (settings.subscription, names),
+    ).fetchone()
+    if found is not None:
+        raise OlrPgError(
+            Code.ROWS_CHANGED_BY_DDL,
+            f"{step}, and rows of {' or '.join(names)} lack LOB values, which are noted by table",
+            action="complete the rows first (`olr-pg fetch-lobs`), then `olr-pg errors retry`",
+            table=event.table,
+        )
