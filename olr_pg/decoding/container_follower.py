@@ -359,11 +359,13 @@ class ContainerFollower:
 
         Those that had another name in the snapshot, by the number of the new one.
         """
-        yield from (one for number, one in self._by_name.items() if number not in self._first)
-        for obj, versions in self.versions.items():
-            is_new = obj not in self._first and obj not in self._roots
-            if is_new and versions[0].table is not None:
-                yield versions[0].table
+        for number in self._named.values():
+            if number in self._by_name and number not in self._first:
+                yield self._by_name[number]
+            elif number in self.versions and number not in self._first:
+                made = self.versions[number][0].table
+                if made is not None:
+                    yield made
 
     def _end(
         self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]

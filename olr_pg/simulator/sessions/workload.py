@@ -509,7 +509,7 @@ class RandomWorkload:
     def _rename_table(self, session: SimSession, table: SimTable) -> None:
         """Rename a table; or swap its name with another one's; or make a new one of its name."""
         rng, known, ddl = self._rng, session.container.tables, session.ddl
-        self._made += 1
+        number, self._made = TABLES_MAX + self._made, self._made + 1
         name, free, other = table.name, f"N{self._made}", rng.choice(known)
         after = rng.choice(("nothing", "swap", "create"))
         if not ddl.rename_table(table, free):
@@ -520,7 +520,7 @@ class RandomWorkload:
                 ddl.rename_table(table, freed)
         elif after == "create" and len(known) < TABLES_MAX:
             spec = replace(self._table(0), name=name, row_dependencies=False)
-            new = place_table(TABLES_MAX + self._made, spec, session.instance.scn)
+            new = place_table(number, spec, session.instance.scn)
             if ddl.create_again(new):
                 known.append(new)
 
