@@ -223,7 +223,7 @@ class ContainerFollower:
             if self._replaces and after.full_name in self._gone:
                 return self._replace(after, transaction, said)
             said = () if self._is_name_known(after) else said
-            if is_made_without_rows(after, said):
+            if after.obstacle is None and is_made_without_rows(after, said):
                 self._named.setdefault(after.full_name, obj)
         if before is not None and after is not None and self._is_renamed(before, after):
             return self._rename(before, after, transaction, statements)
@@ -245,7 +245,7 @@ class ContainerFollower:
         new = after and (old if after == before else carry_over(old, before, after))
         if is_dropped(after):
             root = self._roots.get(obj, obj)
-            if root in self._first:
+            if self._named.get(old.full_name) == root:
                 self._gone[old.full_name] = root, old
             # What is left of it goes by its last definition.
             self._tell(obj, transaction, evolution, old)

@@ -498,7 +498,8 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """Tell whether an event waits for space; of one SCN's missing LOB values only the first
+        """Tell whether an event may have to wait; of one SCN's missing LOB values only the first
         does.
         """
-        return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)
+        is_first = bool(event.lobs) and event.commit_scn != self._lobs_scn
+        return event.is_fault or is_first or event.evolution.concerns_two

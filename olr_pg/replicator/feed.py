@@ -10,7 +10,7 @@ import structlog
 
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
-from olr_pg.dictionary.evolution import UNKNOWN_DDL
+from olr_pg.dictionary.evolution import OF_TWO, UNKNOWN_DDL, DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.table_events import checked_halves
 from olr_pg.redo.commit_position import CommitPosition
@@ -187,7 +187,8 @@ class Feed:
     def _names_or_would(self, name: str) -> bool:
         """Tell whether its list of tables has that name, or would have it in a longer one."""
         owner, _, table = name.rpartition(".")
-        return name in self.names or self.chosen.would_name(owner, table)
+        is_left = not self.delivery.view.filters.wants_named((name,))
+        return name in self.names or (not is_left and self.chosen.would_name(owner, table))
 
     def _is_passed(self, event: SchemaEvent) -> bool:
         """Tell whether the event's transaction is not delivered, or was already queued."""
@@ -197,7 +198,24 @@ class Feed:
         """Wait at most `timeout` seconds until another event can be queued; return whether it
         can.
         """
-        return not self.delivery.is_told or self.queue.await_event_room(event, timeout)
+        if not self.delivery.is_told:
+            return True
+        if self._awaits_longer_list(event):
+            return self.queue.await_closed(timeout)
+        return self.queue.await_event_room(event, timeout)
+
+    def _awaits_longer_list(self, event: SchemaEvent) -> bool:
+        """Tell whether an event needs the event of a table that only the next session has.
+
+        The applier is about to restart with that table. The next session delivers both events.
+        """
+        if event.commit_scn < self.start_scn:
+            return False
+        return any(
+            step.table not in self.names and self._names_or_would(step.table)
+            for step in event.evolution.steps
+            if step.kind in OF_TWO and step.kind is not DdlKind.RENAME_TABLE
+        )
 
     def too_far_behind(self) -> OlrPgError:
         """Return error 4040 for a full queue, with its contents."""

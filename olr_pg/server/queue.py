@@ -200,6 +200,11 @@ class ReadyQueue:
             events.pass_scn(event.commit_scn - 1)
             return self._changed.wait_for(lambda: self._closed or events.has_room(event), timeout)
 
+    def await_closed(self, timeout: float) -> bool:
+        """Wait until the queue is closed; return whether it is after so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed, timeout)
+
     def pass_scn(self, scn: int) -> None:
         """Record that everything that commits at or before this SCN was put."""
         with self._changed:
