@@ -145,7 +145,11 @@ def tables_at(
         scn: commits at it count.
     """
     contents: dict[str, Rows] = {}
-    for table in tables:
+    transactions = list(transactions)
+    effects = [effect for transaction in transactions for effect in transaction.ddl]
+    # Their rows come to other names.
+    renamed = [effect.table for effect in effects if effect.operation == RENAME_TABLE]
+    for table in (*tables, *renamed):
         contents.setdefault(table.full_name_at(0), dict(table.at_start))
     for transaction in transactions:
         if transaction.commit_scn > scn:
