@@ -116,12 +116,13 @@ def test_a_cut_over_with_a_way_back(
 
     # The forward way, which reads this in Oracle's redo, drops it: the insert would be a conflict.
     served.execute("INSERT INTO sold VALUES (3, 'three', NULL)")
+    served.execute("INSERT INTO sold VALUES (sold_seq.NEXTVAL, 'drawn', NULL)")
     run_appliance(loaded, once=True, apply=True)
     with psycopg.connect(logical_database) as connection:
         ledger = "SELECT inserted, updated, conflicts, stopped FROM olr_pg.ledger"
-        assert connection.execute(ledger).fetchall() == [(2, 0, 0, False)]
+        assert connection.execute(ledger).fetchall() == [(3, 0, 0, False)]
         rows = connection.execute("SELECT id, name FROM app.sold ORDER BY id").fetchall()
-    assert rows == [(1, "ONE!"), (2, "two"), (3, "three")]
+    assert rows == [(1, "ONE!"), (2, "two"), (3, "three"), (42, "drawn")]
 
     # Nor does the way back return to Oracle what the forward way wrote, which would be one, too.
     with open_ways_back(loaded) as (way,):
@@ -139,7 +140,11 @@ def test_a_cut_over_with_a_way_back(
     assert again["finished"]
     assert again["steps"][0]["detail"]["scn"] > done["steps"][0]["detail"]["scn"]
     assert again["steps"][-2]["detail"]["slot"] == done["steps"][-2]["detail"]["slot"]
+    with psycopg.connect(logical_database) as connection:
+        drawn = "INSERT INTO app.sold VALUES (nextval('app.sold_seq'), 'drawn here') RETURNING id"
+        assert connection.execute(drawn).fetchone() == (43,)
     run_command(config, once=True)
+    assert rows_in_oracle(served)[-1] == (43, "drawn here")
 
 
 def test_large_transactions_are_encrypted_as_those_of_a_run_are(

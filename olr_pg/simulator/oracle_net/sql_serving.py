@@ -183,6 +183,7 @@ class _Served:
         """Let flashback queries show what has committed."""
         with self.state.catalogue.alone():
             if self._rows.knows(one.sim.full_name for one in self.database.tables.values()):
+                self.state.advance(self.database.drawn_sequences())
                 self._tell(self.database.take_committed())
                 return
         self.redefine()  # a table is made by the statement that commits

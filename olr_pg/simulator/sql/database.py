@@ -212,10 +212,13 @@ class SqlDatabase:
             self.instance.describe(self.container),
             tuple(table.describe() for table in described),
             self.dictionary.rows(sims),
-            structure=table_structure(sims).model_copy(update={"sequences": self._sequences()}),
+            structure=table_structure(sims).model_copy(
+                update={"sequences": self.drawn_sequences()}
+            ),
         )
 
-    def _sequences(self) -> tuple[Sequence, ...]:
+    def drawn_sequences(self) -> tuple[Sequence, ...]:
+        """Return the sequences as they are now."""
         return tuple(
             Sequence(
                 owner=self.owner, name=one.name, next=one.following, increment=one.increment,
