@@ -75,7 +75,7 @@ ALWAYS_THERE: Final = {"bash", "env", "git", "mount", "sh", "tar", "umount"}
 
 OWN: Final = (
     *("olr-pg init", "olr-pg doctor", "olr-pg initial-load", "olr-pg run", "olr-pg verify"),
-    *("olr-pg cutover", "olr-pg assess", "olr-pg migrate", "olr-pg prove"),
+    *("olr-pg schema apply", "olr-pg cutover", "olr-pg assess", "olr-pg migrate", "olr-pg prove"),
 )
 OF_OLR: Final = "olr-pg run --log-level 3 --file configs/Replicator.json"
 
@@ -243,7 +243,7 @@ def check_demo(machine: Machine, text: str) -> None:
 
 
 def own_database(machine: Machine) -> None:
-    init, doctor, load, run, verify, cutover, assess, migrate, prove = OWN
+    init, doctor, load, run, verify, schema, cutover, assess, migrate, prove = OWN
     source = machine.start(SIMULATE, "source.log")
     simulated = machine.clone / "sim"
     machine.await_that((simulated / "olr-pg.json").exists)
@@ -272,6 +272,7 @@ def own_database(machine: Machine) -> None:
     machine.interrupt(serving)
     source.send_signal(signal.SIGINT)
     machine.await_that(lambda: machine.says("source.log", "stands still"))
+    machine.run(schema)
     text = machine.run(cutover)
     assert "GRANT" in text
     machine.interrupt(source)
