@@ -1773,6 +1773,13 @@ class Code(IntEnum):
         "`verify --continuous` reads smaller ranges, or the whole table. If it does so each time,"
         " check that the source has an index on the columns of the key",
     )
+    ORACLE_NOT_OPEN = _Entry(
+        7043,
+        "the database is not open",
+        "if it is starting, wait: olr_pg connects again by itself. A mounted physical standby"
+        " accepts no ordinary users: open it READ ONLY, or read its files, as"
+        " docs/mounted-standby.md describes",
+    )
     UNLOGGED_WORK = _Entry(
         7050,
         "NOLOGGING operations have written to the source",

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ATTEMPTS: Final = 4
-LOST: Final = frozenset({Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST})
+LOST: Final = frozenset(
+    {Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST, Code.ORACLE_NOT_OPEN}
+)
 """The source cannot be reached, or the connection is lost. (`oracle.driver.driver_failures` is not
 used, because it imports the driver, which tasks that read files do not need.)
 """

@@ -19,12 +19,13 @@ SNAPSHOT_AGE: Final = Code.ORACLE_SNAPSHOT_TOO_OLD
 NOT_REACHED: Final = Code.SCN_NOT_REACHED
 TIMEOUT: Final = Code.ORACLE_TIMEOUT
 LOST: Final = Code.ORACLE_CONNECTION_LOST
+NOT_OPEN: Final = Code.ORACLE_NOT_OPEN
 UNREACHABLE: Final = Code.ORACLE_UNREACHABLE
 CLIENT_LIBRARY: Final = Code.ORACLE_CLIENT_LIBRARY
 OTHER: Final = Code.ORACLE_ERROR
 NO_PLACE: Final = Code.ORACLE_ADDRESS_INVALID
 
-_TRANSIENT: Final = frozenset({UNREACHABLE, LOST})
+_TRANSIENT: Final = frozenset({UNREACHABLE, LOST, NOT_OPEN})
 """Errors that an immediate retry can resolve."""
 
 PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
@@ -33,8 +34,9 @@ PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
 _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
     **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
-    # A PDB, or the database, that is not there or not open.
-    **dict.fromkeys(("ORA-65011", "ORA-01109", "ORA-01219"), SERVICE),
+    "ORA-65011": SERVICE,  # there is no such PDB
+    # Starting, shutting down or mounted: ordinary users cannot log in, or read fixed views only.
+    **dict.fromkeys(("ORA-01033", "ORA-01109", "ORA-01219"), NOT_OPEN),
     **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720", "ORA-41900"), PRIVILEGE),
     **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
     # Only of an SCN that lies ahead: undo that is gone is ORA-01555.
@@ -42,11 +44,11 @@ _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
     **dict.fromkeys(
         (
-            *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012", "ORA-01033"),
+            *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012"),
             *("ORA-01034", "ORA-01089", "ORA-01090", "ORA-01092", "ORA-12537", "ORA-12571"),
             *("ORA-12528", "ORA-12526", "ORA-02396", "DPY-4011", "DPY-1001", "DPY-6010"),
-            # Restricted, not open yet, no process or session free: it takes connections later.
-            *("ORA-12527", "ORA-01035", "ORA-01109", "ORA-01219", "ORA-00018", "ORA-00020"),
+            # Restricted, no process or session free: it takes connections later.
+            *("ORA-12527", "ORA-01035", "ORA-00018", "ORA-00020"),
             *("ORA-12516", "ORA-12518", "ORA-12519", "ORA-12520"),
         ),
         LOST,

@@ -105,7 +105,7 @@ class OnlineRanges:
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self._connecting = threading.Lock()
-        self._spare = threading.Semaphore()
+        self._opens_spare = False
         self._open = 0
         self._openings = 0
         self._refused = ""
@@ -176,8 +176,10 @@ class OnlineRanges:
 
     def _open_spare(self, name: str, opened: int) -> None:
         """Open a session in the background, if there may be one more and none is on its way."""
-        if self._open >= min(self._sessions, _SPARES) or not self._spare.acquire(blocking=False):
-            return
+        with self._lock:
+            if self._opens_spare or self._open >= min(self._sessions, _SPARES):
+                return
+            self._opens_spare = True
 
         def open_one() -> None:
             try:
@@ -194,7 +196,7 @@ class OnlineRanges:
             except OlrPgError as error:
                 _log.debug("no spare connection", reason=str(error))
             finally:
-                self._spare.release()
+                self._opens_spare = False
 
         self._threads().submit(open_one)
 
@@ -211,11 +213,12 @@ class OnlineRanges:
                 self._pause = min(2 * self._pause, _PAUSE_SECONDS_MAX)
                 raise self._not_brought(name, self._refused) from error
             self._pause = _PAUSE_SECONDS
-            self._open += 1
+            with self._lock:
+                self._open += 1
             return session
 
     def _drop(self, session: RangeSession) -> None:
-        with self._connecting:
+        with self._lock:  # a login may be under way
             self._open -= 1
         session.close()
 

@@ -37,6 +37,14 @@ VIEWS: Final[dict[str, str]] = _KNOWN["views"] | {
 }
 """The columns of each; of the inventory's, with what they tell."""
 
+_STORED: Final = frozenset(
+    name for name in (*SYS_TABLES, *VIEWS) if name != "DUAL" and not name.startswith("V$")
+)
+"""What is in the database itself; fixed views are of the instance and the control file."""
+
+_NOT_OPEN: Final = (
+    "database or pluggable database not open: queries allowed on fixed tables or views only"
+)
 _KEYWORDS: Final = {
     table: {column.rstrip("#$"): column for column in columns.split()}
     for table, columns in {**SYS_TABLES, **VIEWS}.items()
@@ -90,6 +98,7 @@ class Catalogue:
         undo_scn: the oldest SCN that a table can still be read as of.
         readable: tables that the user may read.
         denied: objects that it may not read.
+        is_mounted: the database is mounted, and not open: only fixed views can be read.
         no_flashback: objects that the user may not read as of an SCN.
         context: what SYS_CONTEXT('USERENV', name) gives.
         versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
@@ -103,6 +112,7 @@ class Catalogue:
         self.undo_scn = 0
         self.readable: set[str] = set()
         self.denied: set[str] = set()
+        self.is_mounted = False
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
         self._lob_columns = {"BINARYDEFVAL"}
@@ -211,6 +221,8 @@ class Catalogue:
         query = translate(sql, frozenset(self.versioned))
         for name in query.objects & self.denied:
             raise OraError(942, f'table or view "SYS"."{name}" does not exist')
+        if self.is_mounted and query.objects & _STORED:
+            raise OraError(1219, _NOT_OPEN)
         scns = query.scns(list(binds))
         self._check_scns(scns)
         values = list(binds)[: query.binds]

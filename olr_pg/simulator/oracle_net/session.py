@@ -273,6 +273,8 @@ class ClientSession:
         known = user == self._server.user.upper() or (sql is not None and user == sql.owner)
         if self._check is None or not self._check.accepts(pairs) or not known:
             raise OraError(1017, _INVALID_PASSWORD)
+        if self._server.state.catalogue.is_mounted:
+            raise OraError(1033, "ORACLE initialization or shutdown in progress")
         self._strike("connect")
         if sql is not None and user == sql.owner:
             self._sql = SqlClient(sql)

@@ -225,6 +225,14 @@ class OracleState:
             "V$THREAD": control.threads,
         }
 
+    def mount(self) -> None:
+        """Be a physical standby that is mounted: ordinary users cannot log in."""
+        self.catalogue.update(
+            'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?',
+            *("PHYSICAL STANDBY", "MOUNTED"),
+        )
+        self.catalogue.is_mounted = True
+
     def archived(
         self,
         name: str,
