@@ -98,6 +98,30 @@ def test_a_table_is_renamed_and_another_one_gets_its_name(
         check(source, postgres_database, "A_OLD")
 
 
+def test_a_table_that_is_made_gets_names_and_one_of_them_gets_another_table(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    source.make("A", COLUMNS)
+    source.insert("A", 1, "a")
+    source.rename("A", "B")
+    source.insert("B", 2, "b")
+    source.drop("B")
+    source.make("B", {"ID": NUMBER})
+    source.insert("B", 1)
+    source.rename("B", "C")
+    source.rename("KEPT", "B")
+    source.rename("C", "KEPT")  # a session that has C already is needed for it
+    source.insert("KEPT", 2)
+    source.insert("B", 3)
+    source.finish()
+    for _ in range(2):
+        run_once(source, postgres_database, ["*"], ddl={"drop-table": "follow"})
+        check(source, postgres_database, "B", "KEPT")
+
+
 def test_a_table_that_leaves_the_list_stops_and_so_does_the_name_that_a_stranger_takes(
     tmp_path: Path, postgres_database: str
 ) -> None:
