@@ -1566,6 +1566,13 @@ class Code(IntEnum):
         "commit it, roll it back or end its session: until then vacuum cannot remove rows that it"
         " might see",
     )
+    STRUCTURE_DIFFERS = _Entry(
+        5169,
+        "DDL of the source made or dropped an index, a key, a check or a virtual column that the"
+        " target still has otherwise",
+        "run the SQL of the message in the target. Set `apply.ddl.index` or `apply.ddl.constraint`"
+        ' to "follow" if the appliance is to run it',
+    )
     MIGRATION_STEP_FAILED = _Entry(
         5260,
         "a step of the migration failed",

@@ -101,6 +101,7 @@ CONNECTING: Final = {
     "applier/target/connection.py": "the one place: with a watch",
     "applier/target/pooler.py": "bounded by itself (_WAIT_SECONDS)",
     "applier/target/statement_watch.py": "the watch's own, with answer_seconds",
+    "applier/structure_maker.py": "without: an index takes its time; ended by `give_up`",
     "applier/target_health.py": "with answer_seconds",
     "fallback/slot_stream.py": "reads what comes, looks up within STATUS_SECONDS, and TCP's own",
     "monitor/exporter.py": "with answer_seconds",

@@ -42,6 +42,7 @@ from olr_pg.applier.settings import (
     IncompletePolicy,
     TriggerHandling,
     UnloggedPolicy,
+    not_translated,
 )
 from olr_pg.applier.target import applied_file as applied
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
@@ -73,6 +74,7 @@ from olr_pg.wire.frames import ByteOrder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from olr_pg.applier.settings import TranslateStep
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Apply, Config
     from olr_pg.decoding.new_tables import Take
@@ -108,6 +110,7 @@ def run_appliance(
     until: Until | None = None,
     withheld: Callable[[], Mapping[str, str]] = dict,
     interpret: bool = False,
+    translate: TranslateStep = not_translated,
 ) -> int:
     """Serve the ports of the targets and, with `apply`, run the bundled applier.
 
@@ -124,6 +127,7 @@ def run_appliance(
         until: end when everything that commits up to this SCN is confirmed; None to continue.
         withheld: returns the values that the configuration reads from the environment.
         interpret: do not wait for kernels that are not compiled; only for simulated data.
+        translate: translates DDL of the source into the target's SQL.
 
     Returns:
         The exit code.
@@ -188,7 +192,7 @@ def run_appliance(
         )
         targets = [
             _open(
-                *(part, decoder, source, checkpoint, loaded, stack, created),
+                *(part, decoder, source, checkpoint, loaded, stack, created, translate),
                 share=len(parts),
                 apply=apply,
             )
@@ -257,6 +261,7 @@ def _open(
     loaded: LoadedStart,
     stack: ExitStack,
     created: CreatedTables | None,
+    translate: TranslateStep,
     *,
     share: int,
     apply: bool,
@@ -268,6 +273,7 @@ def _open(
         loaded: receives the target's address.
         created: the tables that need no load; None if not used.
         share: the number of targets that share the memory.
+        translate: see `run_appliance`.
         apply: run the bundled applier, if it has one.
     """
     port, memory = config.port, config.context.memory
@@ -325,6 +331,7 @@ def _open(
             spool_max=None if limit is None else limit * MIB,
             dbid=database.dbid or None,
             containers=database.containers,
+            translate=translate,
         )
         tables = delivery.tables(section.table_query)
         if isinstance(config.source, OracleSource):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.altered_values import AlteredValues
 from olr_pg.datatypes.choices import DEFAULT_CHOICES, Choices
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from olr_pg.dictionary.evolution import DdlKind
+    from olr_pg.dictionary.evolution import DdlKind, Step
+    from olr_pg.dictionary.model import Table
 
 START_SECONDS: Final = 180.0
 """How long a target that cannot be reached at the start is tried again, unless it is said."""
@@ -45,9 +47,11 @@ class DdlPolicy(Enum):
         FOLLOW: the target goes along with it.
         STOP: the table stops with it.
         IGNORE: the target stays as it is, and the table goes on.
+        REPORT: so does it, and the SQL for the target is noted in `olr_pg.structure`.
     """
 
     FOLLOW = "follow"
+    REPORT = "report"
     STOP = "stop"
     IGNORE = "ignore"
 
@@ -89,6 +93,31 @@ class IncompletePolicy(Enum):
     NULL = "null"
     STOP = "stop"
     FETCH = "fetch"
+
+
+class TargetSql(NamedTuple):
+    """Statements that make something in the target, which may be run again after a crash.
+
+    Attributes:
+        name: of what they make.
+        statements: each is to be committed by itself; none where there is a `reason`.
+        present: a query that tells whether the target has it: one boolean; empty where none does.
+        reason: why it cannot be made; empty where it can.
+    """
+
+    name: str
+    statements: tuple[str, ...] = ()
+    present: str = ""
+    reason: str = ""
+
+
+TranslateStep = Callable[["ApplierSettings", "Table", "Step"], TargetSql]
+"""Translates what a step makes: an index, a constraint, or a virtual column of the table."""
+
+
+def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
+    """Stand in where nobody translates (`schema.followed_steps` does)."""
+    return TargetSql("", reason=f"{step}, and this program does not translate it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +166,7 @@ class ApplierSettings:
         facts, policies: for the conversion of values.
         choices: what is chosen of types and names (`datatypes.choices`).
         dbid: of the source's container; None where it is not known.
+        translate: see `TranslateStep`.
         losses: counts what the policies change.
     """
 
@@ -179,6 +209,7 @@ class ApplierSettings:
     policies: Policies = DEFAULT_POLICIES
     choices: Choices = DEFAULT_CHOICES
     dbid: int | None = None
+    translate: TranslateStep = field(default=not_translated, compare=False, repr=False)
     losses: AlteredValues = field(default_factory=AlteredValues, compare=False, repr=False)
 
     @property

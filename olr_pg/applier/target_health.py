@@ -20,6 +20,7 @@ from psycopg import sql
 from psycopg.rows import namedtuple_row
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
+from olr_pg.applier.structure_maker import is_made, read_lines
 from olr_pg.applier.target.blockers import session_words
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
@@ -69,16 +70,18 @@ class HealthProblem(NamedTuple):
 
     Attributes:
         table: ``OWNER.NAME`` in the source; empty if it does not concern one table.
-        error: one of 5161 to 5168; its action has the SQL.
+        error: one of 5161 to 5169; its action has the SQL.
+        of: tells it from other problems of the same code and table.
     """
 
     table: str
     error: OlrPgError
+    of: str = ""
 
     @property
-    def key(self) -> tuple[int, str]:
+    def key(self) -> tuple[int, str, str]:
         """Identifies the same problem in another query."""
-        return self.error.code, self.table
+        return self.error.code, self.table, self.of
 
 
 class _Watched(NamedTuple):
@@ -203,6 +206,11 @@ def look(
     cursor: Any = connection.cursor(row_factory=namedtuple_row)
     watched = _watched(cursor, connection, settings, tables)
     found = [*_server(cursor, limits), *_slots(cursor, limits), *_transactions(cursor, limits)]
+    found += [
+        HealthProblem(one.source, one.error, str(one.number))
+        for one in read_lines(connection, settings.subscription)
+        if not (one.is_due and is_made(settings))
+    ]
     if watched:
         rows = _rows(cursor, watched)
         found += _unindexed(cursor, watched, rows, limits)
@@ -379,7 +387,7 @@ class TargetHealth:
         self._settings = settings
         self._tables = tables
         self._limits = limits
-        self._before: frozenset[tuple[int, str]] = frozenset()
+        self._before: frozenset[tuple[int, str, str]] = frozenset()
         self._looking = Periodic("olr-health", seconds, self._look, at_once=True)
         self._own: BoundedConnection | None = None
         self.problems: Sequence[HealthProblem] = ()

@@ -100,6 +100,7 @@ def run(
     if "min_mb" in loaded.context.memory.model_fields_set:
         log.warning("a key is accepted and ignored", key="context.memory.min-mb")
     from olr_pg.appliance.appliance import ending_seconds, run_appliance
+    from olr_pg.schema.followed_steps import step_sql
 
     ends_within(ending_seconds(loaded))
     appliance = partial(
@@ -110,6 +111,7 @@ def run(
         reload=load,
         until=until,
         withheld=environment.withheld,
+        translate=step_sql,
     )
     if no_apply or not any(part.apply and part.apply.incomplete_lobs for part in loaded.targets):
         code = appliance()

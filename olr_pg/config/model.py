@@ -235,6 +235,29 @@ class DdlSection(Section):
         description="another name of a table: the target table gets it, if `apply.tables` has the"
         " new name, too",
     )
+    virtual_column: Literal["follow", "ignore", "stop"] = Field(
+        default="follow",
+        description="a virtual column that was added, altered or dropped: a generated column of the"
+        " target, where the expression can be translated; else it is left out, and reported",
+    )
+    identity_column: Literal["follow", "ignore", "stop"] = Field(
+        default="follow",
+        description="a column that was added as an identity column, or is none any more; ignore"
+        " leaves the target's column an ordinary one",
+    )
+    comment: Literal["follow", "ignore", "stop"] = Field(
+        default="follow", description="a comment on a table or column"
+    )
+    index: Literal["report", "follow", "ignore"] = Field(
+        default="report",
+        description="an index that was made, dropped or made unusable: report notes the SQL for the"
+        " target, follow runs it",
+    )
+    constraint: Literal["report", "follow", "ignore"] = Field(
+        default="report",
+        description="the same of a primary, unique or foreign key and of a check that was added,"
+        " dropped, enabled or disabled",
+    )
     new_table: Literal["follow", "ignore"] = Field(
         default="follow",
         description="a new table that matches a pattern of `apply.tables`: it is replicated from"

@@ -12,6 +12,7 @@ from olr_pg.decoding.new_tables import (
     number_of_name,
     with_number,
 )
+from olr_pg.dictionary.beside_columns import NOTHING
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from olr_pg.decoding.filters import Filters
+    from olr_pg.dictionary.beside_columns import BesideColumns
     from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -119,7 +121,8 @@ class ContainerFollower:
             obj: table for obj, table in self._first.items() if obj < NUMBERS
         }
         self._joined: dict[int, Table | None] = {}
-        self._gone: dict[str, tuple[int, Table | None]] = {}
+        self._beside: dict[int, BesideColumns] = {}
+        self._gone: dict[str, tuple[int, Table | None, BesideColumns]] = {}
         self._roots: dict[int, int] = {}
         self._named = {table.full_name: obj for obj, table in self._first.items()}
         self._by_name: dict[int, Table] = {}
@@ -181,6 +184,8 @@ class ContainerFollower:
                 if obj not in self._joined:
                     self._joined[obj] = self._join(obj)
                 table = self._joined[obj]
+                if obj not in self._beside:
+                    self._beside[obj] = self._look_beside(table)
                 parts |= {} if table is None else self._dictionary.part_names(table)
             touched = self._dictionary.apply(transaction)
         else:
@@ -217,6 +222,10 @@ class ContainerFollower:
             return None if old is None else self._end(old, transaction, statements)
         before, after = self._joined.get(obj) or old, self._join(obj)
         self._joined[obj] = after
+        now_beside = self._look_beside(after)
+        # One that no row of SYS tables concerned has what it had.
+        beside = self._beside.get(obj, now_beside), now_beside
+        self._beside[obj] = now_beside
         said: tuple[Statement, ...] = ()
         if before is None and after is not None:
             said = tuple(self._of_new_table(transaction, rest))
@@ -235,18 +244,20 @@ class ContainerFollower:
                 return self._come_back(obj, after, transaction, statements)
             return Version(transaction.commit_scn, after)
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
-        if after == before and not truncates:
+        if after == before and beside[0] == beside[1] and not truncates:
             return None
         if after is not None and not statements:
             statements = self._later_statements(obj, transaction, rest)
         with_default = self._dictionary.with_default(obj)
-        evolution = halves or judge(before, after, statements, with_default, parts)
+        evolution = halves or judge(before, after, statements, with_default, parts, beside)
         self._used.update(statements)
+        if after == before and not truncates and evolution == Evolution():
+            return None
         new = after and (old if after == before else carry_over(old, before, after))
         if is_dropped(after):
             root = self._roots.get(obj, obj)
             if self._named.get(old.full_name) == root:
-                self._gone[old.full_name] = root, old
+                self._gone[old.full_name] = root, old, beside[0]
             # What is left of it goes by its last definition.
             self._tell(obj, transaction, evolution, old)
             return Version(transaction.commit_scn, None)
@@ -273,10 +284,11 @@ class ContainerFollower:
         self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]
     ) -> Version:
         """Let a table that was created take the place of the last one that had its name."""
-        root, old = self._gone.pop(table.full_name)
+        root, old, before = self._gone.pop(table.full_name)
         self._roots[table.obj] = root
         is_empty = is_made_without_rows(table, said)
-        evolution = judge_again(old, table, said, empty=is_empty)
+        beside = before, self._beside.get(table.obj, NOTHING)
+        evolution = judge_again(old, table, said, empty=is_empty, beside=beside)
         self._tell(table.obj, transaction, evolution, table)
         alive = table.obstacle is None
         return Version(transaction.commit_scn, table if alive else None)
@@ -304,7 +316,7 @@ class ContainerFollower:
         is_known = self._named.get(before.full_name) == root
         if is_known:
             self._tell(obj, transaction, leaving, table)
-            self._gone[before.full_name] = root, None
+            self._gone[before.full_name] = root, None, NOTHING
         number = self._named.get(after.full_name)
         if number is None and is_known:
             number = number_of_name(after.full_name)
@@ -410,6 +422,12 @@ class ContainerFollower:
         assert self._dictionary is not None
         table = self._dictionary.table(obj)
         return None if table is None else self._names.qualify(table)
+
+    def _look_beside(self, table: Table | None) -> BesideColumns:
+        """Return what a table has beside its columns as it is now."""
+        if table is None or self._dictionary is None:
+            return NOTHING
+        return self._dictionary.beside(table)
 
     # --- statements ---
 

@@ -8,11 +8,17 @@ stops the table (`apply.ddl`).
 =====================================================  ==========================================
 DDL                                                    consequence
 =====================================================  ==========================================
-comments, grants, indexes, constraints, statistics     nothing (the definition stays the same)
+grants, statistics                                     nothing (the definition stays the same)
+comments                                               COMMENT
 first row of a deferred segment, MOVE, SHRINK          nothing
 ADD column                                             ADD_COLUMN; its default, of the rows that
                                                        there are, is in SYS.ECOL$. Where redo does
-                                                       not tell it: stop
+                                                       not tell it: stop. Where Oracle has written
+                                                       it into each row: for an empty copy only
+identity column                                        ADD_COLUMN for an empty copy, and
+                                                       IDENTITY_COLUMN
+virtual column, made, altered, dropped                 VIRTUAL_COLUMN
+indexes, keys, checks                                  INDEX, CONSTRAINT
 MODIFY of length, precision, scale; DATE to TIMESTAMP  MODIFY_COLUMN; nothing for a target whose
                                                        type of the column stays the same
 MODIFY to another type                                 stop: what became of the values is not told
@@ -49,11 +55,14 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.dictionary.beside_columns import IDENTITY, NOTHING
+from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from olr_pg.dictionary.beside_columns import BesideColumns
     from olr_pg.dictionary.committed_changes import Statement
     from olr_pg.dictionary.model import Column, Table
 
@@ -82,6 +91,10 @@ _KEEPS: Final = re.compile(
 )
 
 
+_IDENTITY_SEQUENCE: Final = re.compile(rf"{re.escape(IDENTITY)}\d+")
+
+_QUOTED: Final = re.compile(r'"([^"]+)"')
+
 _DATE: Final = 12
 _TIMESTAMP: Final = 180
 """COL$.TYPE#. Existing rows keep a DATE's 7 bytes, which are a valid TIMESTAMP too."""
@@ -103,6 +116,11 @@ class DdlKind(Enum):
     TRUNCATE_PARTITION = "truncate-partition"
     DROP_PARTITION = "drop-partition"
     DROP_TABLE = "drop-table"
+    VIRTUAL_COLUMN = "virtual-column"
+    IDENTITY_COLUMN = "identity-column"
+    COMMENT = "comment"
+    INDEX = "index"
+    CONSTRAINT = "constraint"
     CREATE_AGAIN = "create-again"
     RENAME_TABLE = "rename-table"
     TAKE_NAME = "take-name"
@@ -124,6 +142,11 @@ class Step(NamedTuple):
         after: the column as it is; None where there is none.
         partition: the name of the partition that it is of; empty where nobody tells it.
         table: ``OWNER.NAME`` of the other table that it concerns (`OF_TWO`).
+        text: of a comment, what it says; of a virtual column its expression; of an identity column
+            its sequence; of an added column the default that Oracle wrote into each row.
+        verb: of an index or constraint what was done to it.
+        structure: the index or constraint, as it was where it is gone.
+        is_first: of one that was altered: it is what goes, and the next one comes.
     """
 
     kind: DdlKind
@@ -131,6 +154,10 @@ class Step(NamedTuple):
     after: Column | None = None
     partition: str = ""
     table: str = ""
+    text: str = ""
+    verb: str = ""
+    structure: Constraint | InventoryIndex | None = None
+    is_first: bool = False
 
     def __str__(self) -> str:
         """Describe the step as done in the source."""
@@ -162,12 +189,35 @@ class Step(NamedTuple):
                 return f"it was renamed to {self.table}"
             case DdlKind.TAKE_NAME:
                 return f"{self.table} was renamed to it"
+            case _:
+                return self._beside(name)
+
+    def _beside(self, name: str) -> str:
+        """Say what was done beside the columns that are stored."""
+        called = self.structure.name if self.structure else ""
+        match self.kind:
+            case DdlKind.VIRTUAL_COLUMN:
+                done = "was dropped" if self.after is None else "was added"
+                return f"virtual column {name} {done if self.is_whole else 'was altered'}"
+            case DdlKind.IDENTITY_COLUMN:
+                done = "became an identity column" if self.after else "is no identity column now"
+                return f"column {name} {done}"
+            case DdlKind.COMMENT:
+                return f"the comment on {f'column {name}' if name else 'the table'} changed"
             case DdlKind.EXCHANGE_PARTITION:
                 name = self.partition or "of an unknown name"
                 return f"partition {name} was exchanged with table {self.table}"
             case DdlKind.EXCHANGE_TABLE:
                 name = self.partition or "of an unknown name"
                 return f"it was exchanged with partition {name} of {self.table}"
+            case _:
+                what = self.structure.kind if isinstance(self.structure, Constraint) else "index"
+                return f"{what} {called} was {self.verb}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether its column came or went as a whole."""
+        return (self.before is None) != (self.after is None)
 
 
 class Evolution(NamedTuple):
@@ -202,6 +252,7 @@ def judge(
     statements: Sequence[Statement],
     with_default: frozenset[int] = frozenset(),
     parts: Mapping[int, str] = MappingProxyType({}),
+    beside: tuple[BesideColumns, BesideColumns] = (NOTHING, NOTHING),
 ) -> Evolution:
     """Determine what the change from `old` to `new` means.
 
@@ -210,6 +261,7 @@ def judge(
         statements: the DDL statements on the table that belong to the change.
         with_default: INTCOL# of new columns that were added with a default.
         parts: names of the table's partitions by OBJ#, before the change.
+        beside: what the table had beside its columns, and what it has now.
     """
     if is_dropped(new):
         return Evolution((Step(DdlKind.DROP_TABLE),))
@@ -222,7 +274,12 @@ def judge(
     fault = _column_fault(old, new, columns, with_default)
     if fault is not None:
         return _stop(Code.COLUMNS_CHANGED, fault, old, statements)
-    steps = tuple(_column_steps(columns))
+    around = _Beside(old, new, *beside)
+    steps = (
+        *around.first(),
+        *_column_steps(columns, around.filled(with_default)),
+        *around.last(),
+    )
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
         return Evolution((Step(DdlKind.TRUNCATE), *steps))
     text = " ".join(statement.text.upper() for statement in statements)
@@ -243,7 +300,12 @@ def is_dropped(table: Table | None) -> bool:
 
 
 def judge_again(
-    old: Table | None, new: Table, statements: Sequence[Statement], *, empty: bool
+    old: Table | None,
+    new: Table,
+    statements: Sequence[Statement],
+    *,
+    empty: bool,
+    beside: tuple[BesideColumns, BesideColumns] = (NOTHING, NOTHING),
 ) -> Evolution:
     """Determine what it means that a table is created under the name of a dropped one.
 
@@ -252,6 +314,7 @@ def judge_again(
             None where the name's last table has another name now: the copy has no table.
         statements: that made the new one.
         empty: it was made without rows.
+        beside: what the old one had beside its columns, and the new one has.
     """
     if new.obstacle is not None:
         return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", new, statements)
@@ -271,7 +334,9 @@ def judge_again(
     both = [(before[name], after[name]) for name in after if name in kept]
     may = [Step(DdlKind.NOT_NULL, *pair) for pair in both if pair[0].nullable != pair[1].nullable]
     came = [Step(DdlKind.ADD_COLUMN, None, one) for name, one in after.items() if name not in kept]
-    return Evolution((*gone, *may, *came, Step(DdlKind.CREATE_AGAIN)))
+    around = _Beside(old, new, *map(_by_name, beside))
+    steps = (*around.first(), *gone, *may, *came, Step(DdlKind.CREATE_AGAIN), *around.last())
+    return Evolution(steps)
 
 
 def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
@@ -444,8 +509,12 @@ def _column_fault(
     return None
 
 
-def _column_steps(columns: _Columns) -> Iterator[Step]:
-    """Yield the steps for columns: dropped columns first, added columns last."""
+def _column_steps(columns: _Columns, filled: Mapping[int, str]) -> Iterator[Step]:
+    """Yield the steps for columns: dropped columns first, added columns last.
+
+    Args:
+        filled: the defaults by INTCOL# of columns that Oracle has filled row by row.
+    """
     for column in columns.gone:
         yield Step(DdlKind.DROP_COLUMN, column)
     for before, after in columns.both:
@@ -457,7 +526,145 @@ def _column_steps(columns: _Columns) -> Iterator[Step]:
         if before.nullable != after.nullable:
             yield Step(DdlKind.NOT_NULL, before, after)
     for column in columns.added:
-        yield Step(DdlKind.ADD_COLUMN, None, column)
+        yield Step(DdlKind.ADD_COLUMN, None, column, text=filled.get(column.intcol, ""))
+
+
+class _Beside:
+    """What became of what two definitions of a table have beside their columns."""
+
+    def __init__(self, old: Table, new: Table, before: BesideColumns, after: BesideColumns) -> None:
+        self._before, self._after = before, after
+        self._renamed = renamed_columns(old, new)
+        self._was = {self._renamed.get(one.name, one.name): one for one in _seen(old)}
+        self._now = {one.name: one for one in _seen(new)}
+
+    def filled(self, with_default: frozenset[int]) -> dict[int, str]:
+        """Return the defaults of columns that came, and that rows store: Oracle has written them.
+
+        Where rows store none (SYS.ECOL$ has it, or `with_default`), it has written none.
+        """
+        return {
+            column.intcol: text
+            for name, column in self._now.items()
+            if name not in self._was and not column.virtual
+            if (text := self._after.texts.get(column.intcol, ""))
+            and column.added is None
+            and column.intcol not in with_default
+        }
+
+    def first(self) -> Iterator[Step]:
+        """Yield what goes before the columns change: what may stand in their way."""
+        for name, column in self._was.items():
+            if column.virtual and not self._is_virtual(name):
+                yield Step(DdlKind.VIRTUAL_COLUMN, column)
+
+    def last(self) -> Iterator[Step]:
+        """Yield what comes once the columns are there."""
+        yield from self._identities()
+        for name, column in self._now.items():
+            was = self._was.get(name)
+            before = was if was is not None and was.virtual else None
+            if column.virtual and self._is_altered(before, column):
+                text = self._after.texts.get(column.intcol, "")
+                yield Step(DdlKind.VIRTUAL_COLUMN, before, column, text=text)
+        yield from self._comments()
+        yield from self._structure()
+
+    def _is_virtual(self, name: str) -> bool:
+        return name in self._now and self._now[name].virtual
+
+    def _is_altered(self, before: Column | None, after: Column) -> bool:
+        if before is None or before.name != after.name or not _is_same_type(before, after):
+            return True
+        text, known = self._after.texts.get(after.intcol), self._before.texts.get(before.intcol)
+        return _size(before) != _size(after) or (text is not None and text != known)
+
+    def _identities(self) -> Iterator[Step]:
+        for name, column in self._now.items():
+            was = self._was.get(name)
+            sequence = _sequence(self._after.texts.get(column.intcol, ""))
+            known = _sequence(self._before.texts.get(was.intcol, "")) if was else ""
+            if sequence != known:
+                after = column if sequence else None
+                yield Step(DdlKind.IDENTITY_COLUMN, was or column, after, text=sequence or known)
+
+    def _comments(self) -> Iterator[Step]:
+        before = {self._renamed.get(name, name): t for name, t in self._before.comments.items()}
+        after = self._after.comments
+        for name in dict.fromkeys((*before, *after)):
+            if before.get(name, "") == after.get(name, "") or (name and name not in self._now):
+                continue
+            column = self._now.get(name)
+            yield Step(DdlKind.COMMENT, column, column, text=after.get(name, ""))
+
+    def _structure(self) -> Iterator[Step]:
+        """Yield the indexes and constraints that came, went or were altered; what goes first."""
+        came = list[Step]()
+        for kind, before, after in (
+            (DdlKind.CONSTRAINT, self._before.constraints, self._after.constraints),
+            (DdlKind.INDEX, self._before.indexes, self._after.indexes),
+        ):
+            for number in dict.fromkeys((*before, *after)):
+                was, now = before.get(number), after.get(number)
+                if was is not None and now is not None:
+                    is_same = _essence(was, self._renamed) == _essence(now, {})
+                    if is_same and was.name != now.name:
+                        came.append(Step(kind, text=was.name, verb="renamed", structure=now))
+                    if is_same:
+                        continue
+                if was is not None and _holds(was):
+                    verb = "dropped" if now is None else "altered" if _holds(now) else "disabled"
+                    yield Step(kind, verb=verb, structure=was, is_first=verb == "altered")
+                if now is not None and _holds(now):
+                    verb = "added" if was is None else "altered" if _holds(was) else "enabled"
+                    came.append(Step(kind, verb=verb, structure=now))
+        yield from sorted(came, key=lambda step: step.kind is DdlKind.INDEX)
+
+
+def _seen(table: Table) -> list[Column]:
+    """Return the columns that a user sees."""
+    return [column for column in table.columns if not column.hidden]
+
+
+def _sequence(default: str) -> str:
+    """Return the sequence that the default of an identity column names; else nothing."""
+    found = _IDENTITY_SEQUENCE.search(default)
+    return found.group() if found else ""
+
+
+def _essence(one: Constraint | InventoryIndex, renamed: Mapping[str, str]) -> tuple[object, ...]:
+    """Return what makes an index or constraint what it is, whatever it is called.
+
+    Args:
+        renamed: the new names of columns. The table that a foreign key refers to may have another
+            name now; it is the same table.
+    """
+
+    def said(text: str) -> str:
+        return _QUOTED.sub(lambda name: f'"{renamed.get(name[1], name[1])}"', text)
+
+    if isinstance(one, Constraint):
+        columns = tuple(renamed.get(name, name) for name in one.columns)
+        when = one.enabled, one.deferrable, one.deferred, one.delete_rule
+        return one.kind, columns, said(one.condition), *when
+    parts = tuple(
+        (said(part.text) if part.expression else renamed.get(part.text, part.text), part.descending)
+        for part in one.parts
+    )
+    return one.kind, one.unique, one.usable, parts
+
+
+def _holds(one: Constraint | InventoryIndex) -> bool:
+    """Tell whether it is in force."""
+    return one.enabled if isinstance(one, Constraint) else one.usable
+
+
+def _by_name(beside: BesideColumns) -> BesideColumns:
+    """Know constraints and indexes by their names, as two tables of one name have them."""
+    return beside._replace(
+        constraints={one.name: one for one in beside.constraints.values()},
+        indexes={one.name: one for one in beside.indexes.values()},
+    )
 
 
 def _is_same_type(old: Column, new: Column) -> bool:

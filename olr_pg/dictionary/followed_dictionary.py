@@ -18,11 +18,12 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
+from olr_pg.dictionary.beside_columns import Parent, read_beside
 from olr_pg.dictionary.column_support import LOB_TYPES
 from olr_pg.dictionary.committed_changes import SysRowOperation
 from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TEXTS, TOLD_BY_REDO, absent
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import Code, OlrPgError
@@ -30,8 +31,10 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from olr_pg.dictionary.beside_columns import BesideColumns
     from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange
     from olr_pg.dictionary.model import Column, Snapshot, Table
+    from olr_pg.dictionary.sys_rows import ConstraintRow
 
 SYS: Final = "SYS"
 NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
@@ -58,7 +61,7 @@ class _Section(NamedTuple):
     @property
     def columns(self) -> dict[str, str]:
         """The SYS table's columns by the row's fields."""
-        return SYS_COLUMNS[self.name]
+        return {**SYS_COLUMNS[self.name], **TOLD_BY_REDO.get(self.name, {})}
 
 
 _SECTIONS: Final = {
@@ -80,6 +83,8 @@ _SECTIONS: Final = {
     "ECOL$": _Section("sys_ecol", "tab_obj"),
     "DEFERRED_STG$": _Section("sys_deferredstg", "obj"),
     "TS$": _Section("sys_ts", "ts"),
+    "CON$": _Section("sys_con", "con"),
+    "COM$": _Section("sys_com", "obj"),
 }
 """In the order in which the rows of one transaction are applied: rows that others reference come
 first.
@@ -206,6 +211,25 @@ class FollowedDictionary:
         columns = self._rows["COL$"].of(obj)
         return frozenset(row.int_col for row in columns if row.property & _ADDED_WITH_DEFAULT)
 
+    def beside(self, table: Table) -> BesideColumns:
+        """Read what a table has beside its columns, as it is now."""
+        return read_beside(self._rows_of(table.obj), table, self._parent)
+
+    def _parent(self, row: ConstraintRow) -> Parent | None:
+        """Find the key that a foreign key refers to; its columns are those of a constraint."""
+        objects = self._rows["OBJ$"].of(row.parent)
+        if not objects:
+            return None
+        owner = next((one.name for one in self._rows["USER$"].of(objects[0].owner)), "")
+        names = {one.int_col: one.name for one in self._rows["COL$"].of(row.parent)}
+        key = sorted(
+            (one.pos, one.int_col)
+            for one in self._rows["CCOL$"].of(row.parent)
+            if one.con == row.parent_con
+        )
+        columns = tuple(names[one] for _, one in key if one in names)
+        return Parent(owner, objects[0].name, columns) if owner and columns else None
+
     def part_names(self, table: Table) -> dict[int, str]:
         """Return the known names of a table's partitions by OBJ#."""
         rows = self._rows["OBJ$"].of(*table.partitions)
@@ -255,7 +279,7 @@ class FollowedDictionary:
             ) from error
 
     def _value(self, field: str, raw: bytes | None) -> Any:
-        if field in ("name", "subname"):
+        if field in TEXTS:
             return decode_text_by_policy(raw or b"", self._charset)[0]
         if raw is None:
             return absent(field)
@@ -270,7 +294,7 @@ class FollowedDictionary:
     def _is_captured(self, table: str, row: Any) -> bool:
         if table in ("USER$", "TS$"):
             return table == "TS$"
-        if table == "OBJ$":
+        if table in ("OBJ$", "CON$"):
             return row.owner in self._owners
         if table == "INDPART$":
             return any(self._organised_by(row.bo))
@@ -282,8 +306,10 @@ class FollowedDictionary:
 
     def _tables_of(self, table: str, row: Any) -> Iterator[int]:
         """Yield OBJ# of the table that a row belongs to."""
-        if table in ("OBJ$", "TAB$", "COL$", "CDEF$", "CCOL$", "LOB$", "DEFERRED_STG$"):
+        if table in ("OBJ$", "TAB$", "COL$", "CDEF$", "CCOL$", "LOB$", "DEFERRED_STG$", "COM$"):
             yield from self._roots(row.obj)
+        elif table == "CON$":
+            yield from self._constrained(row.con)
         elif table == "ECOL$":
             yield from self._roots(row.tab_obj)
         elif table in ("TABPART$", "TABCOMPART$"):
@@ -300,6 +326,10 @@ class FollowedDictionary:
             yield from self._roots(row.parent_obj)
         elif table == "TS$":
             yield from self._tables_in(row.ts)
+
+    def _constrained(self, con: int) -> set[int]:
+        """Return the table that a constraint is of, if that is known."""
+        return {row.obj for row in self._rows["CDEF$"].all() if row.con == con}
 
     def _tables_in(self, ts: int) -> set[int]:
         """Return the tables with a segment in a tablespace, which may now be encrypted."""
@@ -372,13 +402,22 @@ class FollowedDictionary:
         of_table = self._rows["TABPART$"].of(obj)
         subparts = self._rows["TABSUBPART$"].of(*(row.obj for row in composite))
         named = [row.obj for row in (*of_table, *subparts, *index_parts)]
+        known = {row.obj for row in objects}
         objects += self._rows["OBJ$"].of(*named)
+        objects += [
+            row
+            for row in self._rows["OBJ$"].of(*(index.obj for index in table_indexes))
+            if row.obj not in known
+        ]
+        constraints = self._rows["CDEF$"].of(obj)
         parts: dict[str, Sequence[Any]] = {
             "sys_user": self._rows["USER$"].all(),
             "sys_obj": objects,
             "sys_tab": self._rows["TAB$"].of(obj),
             "sys_col": self._rows["COL$"].of(obj),
-            "sys_cdef": self._rows["CDEF$"].of(obj),
+            "sys_cdef": constraints,
+            "sys_con": self._rows["CON$"].of(*(row.con for row in constraints)),
+            "sys_com": self._rows["COM$"].of(obj),
             "sys_ccol": self._rows["CCOL$"].of(obj),
             "sys_tabpart": of_table,
             "sys_tabcompart": composite,

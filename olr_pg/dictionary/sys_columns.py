@@ -90,8 +90,25 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     "sys_icol": {"obj": "OBJ#", "bo": "BO#", "int_col": "INTCOL#", "pos": "POS#"},
     "sys_indpart": _PARTITION,
+    "sys_con": {"con": "CON#", "owner": "OWNER#", "name": "NAME"},
+    "sys_com": {"obj": "OBJ#", "col": "COL#", "text": "COMMENT$"},
 }
 """By the fields of `sys_rows.SysRows`."""
+
+TOLD_BY_REDO: Final[dict[str, dict[str, str]]] = {
+    "sys_col": {"default_text": "DEFAULT$"},
+    "sys_cdef": {
+        "parent": "ROBJ#",
+        "parent_con": "RCON#",
+        "on_delete": "REFACT",
+        "state": "DEFER",
+        "condition": "CONDITION",
+    },
+}
+"""Columns beside them that no query reads: redo tells them of what is made or altered."""
+
+TEXTS: Final = frozenset({"name", "subname", "text", "condition", "default_text"})
+"""The fields of rows that are text in the database's character set."""
 
 _ABSENT: Final[dict[str, Any]] = {
     "precision": -1,
@@ -100,6 +117,10 @@ _ABSENT: Final[dict[str, Any]] = {
     "default": None,
     "cmp_flag": None,
     "subname": "",
+    "text": "",
+    "condition": "",
+    "default_text": "",
+    "state": None,
 }
 
 

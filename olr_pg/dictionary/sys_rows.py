@@ -80,7 +80,7 @@ class TabRow(SysRow):
 
 
 class ColRow(SysRow):
-    """COL$."""
+    """COL$; `default_text` is known of rows only that redo made or altered."""
 
     obj: Number
     col: Number
@@ -95,15 +95,24 @@ class ColRow(SysRow):
     charset_id: Number
     null: Number
     property: Bits
+    default_text: str = Field(default="", exclude=True)
 
 
 class ConstraintRow(SysRow):
-    """CDEF$; `enabled` is 0 if the constraint is disabled."""
+    """CDEF$; `enabled` is 0 if the constraint is disabled; for keys it is OBJ# of the index.
+
+    Of a foreign key `parent` is OBJ# of the table it refers to, `parent_con` that table's key.
+    """
 
     con: Number
     obj: Number
     type: Number
     enabled: Number = 1
+    parent: Number = Field(default=0, exclude=True)
+    parent_con: Number = Field(default=0, exclude=True)
+    on_delete: Number = Field(default=0, exclude=True)
+    state: Bits | None = Field(default=None, exclude=True)
+    condition: str = Field(default="", exclude=True)
 
 
 class ConstraintColumnRow(SysRow):
@@ -213,6 +222,22 @@ class EcolRow(SysRow):
     default: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] | None = None
 
 
+class ConstraintNameRow(SysRow):
+    """CON$."""
+
+    con: Number
+    owner: Number
+    name: str
+
+
+class CommentRow(SysRow):
+    """COM$; `col` INTCOL# of the column, 0 where it is the table's."""
+
+    obj: Number
+    col: Number
+    text: str
+
+
 class SysRows(SysDocument):
     """The rows of one container, or of some of its tables.
 
@@ -239,6 +264,8 @@ class SysRows(SysDocument):
     sys_ind: list[IndexRow] = []
     sys_icol: list[IndexColumnRow] = []
     sys_indpart: list[PartitionRow] = []
+    sys_con: list[ConstraintNameRow] = []
+    sys_com: list[CommentRow] = []
     supp_log_db_min: Number | None = None
     supp_log_db_primary: Number | None = None
     supp_log_db_all: Number | None = None

@@ -29,6 +29,7 @@ from olr_pg.observability.findings import Severity
 from olr_pg.observability.wording import counted, some
 from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema import trial
+from olr_pg.schema.followed_steps import step_sql
 from olr_pg.schema.source_inventory import all_statements, read_schemas
 from olr_pg.schema.statement import BEFORE_DATA, INDEXES
 from olr_pg.spark import session as spark_session
@@ -266,7 +267,7 @@ class _Migration:
 
     def _replication(self) -> dict[str, Any]:
         spark_session.stop_session()  # that of the load: the appliance opens one of its own
-        run_appliance(self._config, once=True, apply=True)
+        run_appliance(self._config, once=True, apply=True, translate=step_sql)
         with opened_target(self._config) as target:
             paused = paused_tables(target.connection, self._apply.subscription)
         if paused:

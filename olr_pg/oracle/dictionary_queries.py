@@ -21,6 +21,7 @@ from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import tables
+from olr_pg.oracle.allowed_queries import forbidden
 from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.flashback import as_of
@@ -69,6 +70,8 @@ KINDS: Final = {
     "sys_ind": tables.IND,
     "sys_icol": tables.ICOL,
     "sys_indpart": tables.INDPART,
+    "sys_con": tables.CON,
+    "sys_com": tables.COM,
 }
 """The SYS table for each field of `SysRows`; `SYS_COLUMNS` names the columns."""
 
@@ -87,9 +90,13 @@ def read_snapshot(
         OlrPgError: 3005 the rows are inconsistent.
         sqlalchemy.exc.DBAPIError: any error of Oracle.
     """
-    wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
+    asked = {table.name: as_of(table, scn, "t") for table in tables.BESIDE_TABLES}
+    denied = forbidden(connection, asked)
+    beside = [table for table in tables.BESIDE_TABLES if table.name not in denied]
+    followed = (*tables.SYS_TABLES, *beside)
+    wanted = dict.fromkeys((*names, *((SYS, table.name) for table in followed)))
     encrypted = encrypted_now(connection, database)
-    reader = _Reader(connection, scn, encrypted)
+    reader = _Reader(connection, scn, encrypted, frozenset(table.name for table in beside))
     rows = reader.rows(list(wanted))
     compression = read_compression(connection, rows, scn)
     names_of_parts = reader.objects(StoredSegments(rows, compression).unnamed)
@@ -139,9 +146,17 @@ class _Reader:
 
     Args:
         encrypted: TS# of encrypted tablespaces, even if TS$ does not mark them.
+        beside: the names of those of `tables.BESIDE_TABLES` that the account may read.
     """
 
-    def __init__(self, connection: Connection, scn: int, encrypted: frozenset[int]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        scn: int,
+        encrypted: frozenset[int],
+        beside: frozenset[str],
+    ) -> None:
+        self._beside = beside
         self._connection = connection
         self._scn = scn
         self._encrypted = encrypted
@@ -179,13 +194,19 @@ class _Reader:
             *(row.frag_obj for row in fragments),
             *(row.ind for row in fragments),
         }
-        segment_objects = self.objects(segments - {0, *objs})
+        own = {row.obj for row in indexes}
+        segment_objects = self.objects((segments | own) - {0, *objs})
+        constraints = self._where("sys_cdef", sys_rows.ConstraintRow, "OBJ#", objs)
+        numbers = [row.con for row in constraints] if tables.CON.name in self._beside else []
+        commented = objs if tables.COM.name in self._beside else []
         return sys_rows.SysRows(
             sys_user=users,
             sys_obj=[*objects, *segment_objects],
             sys_tab=self._where("sys_tab", sys_rows.TabRow, "OBJ#", objs),
             sys_col=self._where("sys_col", sys_rows.ColRow, "OBJ#", objs),
-            sys_cdef=self._where("sys_cdef", sys_rows.ConstraintRow, "OBJ#", objs),
+            sys_cdef=constraints,
+            sys_con=self._where("sys_con", sys_rows.ConstraintNameRow, "CON#", numbers),
+            sys_com=self._where("sys_com", sys_rows.CommentRow, "OBJ#", commented),
             sys_ccol=self._where("sys_ccol", sys_rows.ConstraintColumnRow, "OBJ#", objs),
             sys_tabpart=parts,
             sys_tabcompart=composite,

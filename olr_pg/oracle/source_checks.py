@@ -184,7 +184,13 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     read = (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES)
     sources = {f"SYS.{table.name}": table for table in read}
-    return [*found, *_table_privileges(connection, sources, user, scn)]
+    found += _table_privileges(connection, sources, user, scn)
+    comments = {f"SYS.{tables.COM.name}": tables.COM}
+    for one in _table_privileges(connection, comments, user, scn):
+        found.append(
+            warning("oracle.privileges", f"{one.what}: comments are not followed", *one.mend)
+        )
+    return found
 
 
 def _load_privileges(

@@ -89,6 +89,7 @@ ECOL: Final = _sys("ECOL$", "TABOBJ# COLNUM GUARD_ID")
 ECOL.append_column(Column(quoted_name("BINARYDEFVAL", quote=True), LargeBinary))
 
 CON: Final = _sys("CON$", "CON# OWNER#", "NAME")
+COM: Final = _sys("COM$", "OBJ# COL#", "COMMENT$")
 SEQ: Final = _sys("SEQ$", "OBJ# INCREMENT$ MINVALUE MAXVALUE CYCLE# CACHE HIGHWATER")
 
 DATABASE: Final = _table(
@@ -162,6 +163,10 @@ SYS_TABLES: Final = (
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
 """Tables on which the account needs SELECT and FLASHBACK; their definitions are read too."""
+
+BESIDE_TABLES: Final = (CON, COM)
+"""The same, for comments, indexes and constraints that DDL changes: without them, they are not
+followed, and nothing else is missed."""
 
 SEGMENT_TABLES: Final = (SEG,)
 """Further tables on which the account needs SELECT and FLASHBACK."""

@@ -191,6 +191,7 @@ _MISSING: Final = frozenset({"3F000", "42704", "42P01"})
 INTERNAL_ERROR: Final = "XX000"
 _LOST: Final = "08006"
 _LOCKED: Final = "55P03"
+_CANCELLED: Final = "57014"
 _OUT_OF_MEMORY: Final = "53200"
 _FORBIDDEN: Final = "42501"
 _IN_USE: Final = "55006"
@@ -329,6 +330,11 @@ def is_missing(error: psycopg.Error) -> bool:
 def is_locked(error: psycopg.Error) -> bool:
     """Tell whether a lock of another session was waited for as long as it was to be."""
     return error.sqlstate == _LOCKED
+
+
+def is_cancelled(error: psycopg.Error) -> bool:
+    """Tell whether somebody cancelled the statement, or it reached its time limit."""
+    return error.sqlstate == _CANCELLED
 
 
 def is_out_of_memory(error: psycopg.Error) -> bool:

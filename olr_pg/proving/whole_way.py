@@ -27,6 +27,7 @@ from olr_pg.load.lob_fetching import fetch_lobs
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
 from olr_pg.proving.verdicts import Verdict, Word
+from olr_pg.schema.followed_steps import step_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -253,7 +254,7 @@ class WholeWay:
             return
         config = scenario_config(self._config, self._owner, tables, self._target, self._data)
         try:
-            run_appliance(config, once=True, apply=True)
+            run_appliance(config, once=True, apply=True, translate=step_sql)
         except OlrPgError as error:
             self._refused = Verdict.refused(error)
 

@@ -32,7 +32,7 @@ def has_relation(target: str, kinds: str) -> str:
 
 def has_index_named(target: str, table: str) -> str:
     """Return the query that tells whether a table has an index of a name."""
-    condition = f"indrelid = to_regclass({literal(table)})"
+    condition = f"indrelid = to_regclass({literal(table)}) AND indisvalid"
     return _exists("pg_index", "indexrelid", target, condition)
 
 
@@ -63,6 +63,25 @@ def has_index(target: str, columns: Sequence[str], *, unique: bool) -> str:
         f" i.indrelid = to_regclass({literal(target)}) AND i.indisvalid AND {is_unique}"
         " AND i.indpred IS NULL AND i.indexprs IS NULL"
         f" AND {_names('i.indrelid', 'i.indkey[0:i.indnkeyatts - 1]')} = {_array(columns)})"
+    )
+
+
+def has_key(target: str, columns: Sequence[str], own: str) -> str:
+    """Return the query that tells whether a table has a key, or such an index made by somebody.
+
+    Args:
+        own: the index that the key is made out of, which is none yet.
+    """
+    names = _array(columns)
+    return (
+        "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype IN ('p', 'u')"  # noqa: S608 - quoted
+        f" AND c.conrelid = to_regclass({literal(target)})"
+        f" AND {_names('c.conrelid', 'c.conkey')} = {names})"
+        " OR EXISTS (SELECT FROM pg_index i WHERE i.indisvalid AND i.indisunique"
+        f" AND i.indrelid = to_regclass({literal(target)})"
+        f" AND i.indexrelid IS DISTINCT FROM to_regclass({literal(own)})"
+        " AND i.indpred IS NULL AND i.indexprs IS NULL"
+        f" AND {_names('i.indrelid', 'i.indkey[0:i.indnkeyatts - 1]')} = {names})"
     )
 
 

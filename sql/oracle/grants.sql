@@ -37,7 +37,7 @@ BEGIN
     SELECT COLUMN_VALUE AS name FROM TABLE(SYS.ODCIVARCHAR2LIST(
       'USER$', 'OBJ$', 'TAB$', 'COL$', 'CDEF$', 'CCOL$', 'IND$', 'ICOL$', 'INDPART$',
       'TABPART$', 'TABCOMPART$', 'TABSUBPART$', 'LOB$', 'LOBFRAG$', 'LOBCOMPPART$', 'TS$',
-      'ECOL$', 'DEFERRED_STG$', 'SEG$', 'CON$', 'SEQ$'
+      'ECOL$', 'DEFERRED_STG$', 'SEG$', 'CON$', 'COM$', 'SEQ$'
     ))
   ) LOOP
     give('SELECT, FLASHBACK', t.name);

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from olr_pg.oracle.tables import (
+    BESIDE_TABLES,
     ENCRYPTED_TABLESPACES,
     LOAD_VIEWS,
     LOGGING_VIEWS,
@@ -23,7 +24,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "sql" / "oracle"
 def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     text = (FOLDER / "grants.sql").read_text("utf-8")
     first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
-    read = (*SYS_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
+    read = (*SYS_TABLES, *BESIDE_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
     granted = (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS, SUPPLEMENTAL, ENCRYPTED_TABLESPACES)
     views = {table.name.replace("V$", "V_$") for table in granted}

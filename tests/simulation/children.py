@@ -25,6 +25,7 @@ import olr_pg
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
+from olr_pg.schema.followed_steps import step_sql
 from tests.simulation.entry import applier_of, prepared
 from tests.simulation.plan import CallFault, CheckpointFault, DiskFault, Part, Settings
 from tests.simulation.planting import having
@@ -129,7 +130,12 @@ def _live(orders: Orders) -> None:
                 applier.run()
             else:
                 signal.signal(signal.SIGTERM, _leave)
-                run_appliance(config, once=False, apply=orders.part is Part.APPLIANCE)
+                run_appliance(
+                    config,
+                    once=False,
+                    apply=orders.part is Part.APPLIANCE,
+                    translate=step_sql,
+                )
     except OlrPgError as error:
         with suppress(OSError):  # no disk has room for it where that is the fault
             sys.stderr.write(f"{error.label}: {error}\n")

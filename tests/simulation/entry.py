@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -171,6 +172,7 @@ def applier_of(
     from olr_pg.datatypes.convert import DatabaseFacts
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.dictionary.table_list import query_tables
+    from olr_pg.schema.followed_steps import step_sql
     from olr_pg.wire.frames import ByteOrder
 
     snapshot = load_snapshot(str(config.source.dictionary[0]))
@@ -182,5 +184,6 @@ def applier_of(
         ByteOrder(config.port.byte_order),
         DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
+    settings = replace(settings, translate=step_sql)
     tables = query_tables(snapshot, config.apply.table_query)
     return Applier(settings, tables, connect, is_saved_here)

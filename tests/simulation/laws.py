@@ -10,6 +10,7 @@
    confirmed before.
 4. A table of which rows are in no redo stops before them, with the error that says so, and no
    other does; the checkpoint does not pass them before it has.
+5. In the end every table that goes on is defined as in the source: `schema diff` lists nothing.
 """
 
 from __future__ import annotations

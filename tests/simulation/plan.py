@@ -26,6 +26,9 @@ GROWING_SOURCES: Final = 0.35
 TABLES_SIZE: Final = 3
 """How much more redo there is where tables are made, which takes a lot of it."""
 
+BESIDE_SOURCES: Final = 0.5
+"""How many of those that make none change comments, indexes and checks, too."""
+
 ONLINE_SOURCES: Final = 0.35
 """How many of the appliances read online logs."""
 
@@ -323,6 +326,8 @@ def _draw_ddl(seed: int, drawn: DdlUse) -> DdlUse:
     alters = drawn is not DdlUse.NONE and Random(seed ^ 0xDD1).random() < ALTERING_SOURCES
     if alters and Random(seed ^ 0xDD2).random() < GROWING_SOURCES:
         return DdlUse.TABLES
+    if alters and Random(seed ^ 0xDD3).random() < BESIDE_SOURCES:
+        return DdlUse.BESIDE
     return DdlUse.COLUMNS if alters else drawn
 
 

@@ -20,6 +20,7 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
+from olr_pg.schema.followed_steps import step_sql
 from olr_pg.simulator.simulation import simulate
 from olr_pg.wire.frames import ByteOrder
 from tests.rendering.element_lines import value_renderer
@@ -40,6 +41,7 @@ from tests.simulation.online_arrival import OnlineArrival
 from tests.simulation.parts import Parts
 from tests.simulation.plan import draw_plan
 from tests.simulation.proxy import LOOPBACK, Proxy
+from tests.simulation.schema_diff import schema_differences
 from tests.simulation.stranger import confirmed_by_foreign
 from tests.simulation.truth import Truth
 
@@ -148,7 +150,9 @@ class Simulation:
             self.arrival = Arrival(self.folder / "logs", logs, steps)
         self.rounds = plan.rounds(self.arrival.left)
         self.order = ByteOrder(plan.settings.byte_order)
-        self.database = load_snapshot(str(source / "dictionary.json")).database
+        self.snapshot = load_snapshot(str(source / "dictionary.json"))
+        self.database = self.snapshot.database
+        self._tables = summary.tables
         self.protocol = stack.enter_context(
             Proxy(self.order.value, self.server_address, records=True)
         )
@@ -199,7 +203,7 @@ class Simulation:
                 "tables": [f"{owner}.*"] if self.plan.grows else self.truth.tables,
                 "subscription": self.subscription,
                 "create-tables": True,
-                "ddl": {"drop-table": "follow"},
+                "ddl": {"drop-table": "follow", "index": "follow", "constraint": "follow"},
                 "schema-mapping": {owner: self.schema},
                 "workers": settings.workers,
                 "batch-changes": settings.batch_changes,
@@ -312,11 +316,18 @@ class Simulation:
             raise LawBrokenError(f"transaction {behind.identity} is missing at the end")
         if before is not None and before != self._versions():
             raise LawBrokenError("a run with nothing to apply changed rows")
+        self._check_schema(config, {name for name, one in ledger.items() if one.stopped})
+
+    def _check_schema(self, config: Config, stopped: set[str]) -> None:
+        """Law 5: the target is defined as the source, by ``schema diff``."""
+        found = schema_differences(self.connection, config, self.snapshot, self._tables, stopped)
+        if found:
+            raise LawBrokenError("`schema diff` is not empty:\n" + "\n".join(found[:10]))
 
     def _replicate(self, config: Config) -> None:
         """``olr-pg run --once``, which ends with an error where a table must have stopped."""
         try:
-            assert run_appliance(config, once=True, apply=True) == 0
+            assert run_appliance(config, once=True, apply=True, translate=step_sql) == 0
         except OlrPgError as error:
             if error.code != STOPPED:
                 raise

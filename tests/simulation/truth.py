@@ -20,7 +20,7 @@ OPERATIONS = frozenset(("insert", "update", "delete"))
 EFFECTIVE = frozenset(
     (
         *("truncate", "add column", "rename column", "drop column", "modify column", "not null"),
-        *("drop table", "create again", "rename table"),
+        *("drop table", "create again", "rename table", "beside the columns"),
     )
 )
 """DDL that the target must follow."""

@@ -29,6 +29,7 @@ from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.renaming import vacant_names
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
+from olr_pg.applier.structure_maker import StructureMaker
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.blockers import Blocked
 from olr_pg.applier.target.catalogue import has_rows, read_table
@@ -124,6 +125,7 @@ class Applier:
         self._outage = TargetOutage(target_place(settings.connect_string))
         self._watch = StatementWatch(settings.connect_string, settings.answer_seconds)
         self._health = TargetHealth(settings, self._loaded_tables)
+        self._structure = StructureMaker(settings)
         self._target = KeptConnection(
             settings.connect_string,
             check=watched(settings.subscription, self._applied.check),
@@ -271,13 +273,20 @@ class Applier:
             self._settings = replace(self._settings, outage_seconds=bound)
         self._watch.start()
         self._health.start()
+        self._structure.start()
+        done = False
         try:
-            return self._run(once=once, drained=drained or (lambda: True))
+            report = self._run(once=once, drained=drained or (lambda: True))
+            done = once
+            return report
         except psycopg.Error as error:
             raise target_error(error) from error
         finally:
             self._target.close()
             self._health.stop()
+            self._structure.stop()
+            if done:
+                self._structure.finish()
             self._watch.stop()
 
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:

@@ -4,7 +4,8 @@
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
--- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities).
+-- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities),
+-- 11 (structure).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Under a publication FOR ALL TABLES, PostgreSQL refuses updates and deletes without one.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -209,6 +210,27 @@ CREATE TABLE IF NOT EXISTS olr_pg.set_aside (
     PRIMARY KEY (subscription, kind, schema_name, table_name, name)
 );
 
+-- Indexes, keys, checks and virtual columns that DDL of the source has made or dropped, and that the target
+-- has otherwise still. 'reported': somebody is to run the statements, or cannot, for the reason; 'due': the
+-- applier is at it. A line goes once `present` tells that it is done.
+CREATE TABLE IF NOT EXISTS olr_pg.structure (
+    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    target_table  text NOT NULL,
+    commit_scn    bigint NOT NULL,
+    xid           text NOT NULL,
+    kind          text NOT NULL CHECK (kind IN ('index', 'constraint', 'column')),
+    source_name   text NOT NULL,
+    target_name   text NOT NULL,
+    what          text NOT NULL,              -- was done in the source
+    statements    text[] NOT NULL,            -- for the target, in their order
+    present       text,                       -- a query: one boolean
+    reason        text,                       -- why there is no statement, or why one failed
+    state         text NOT NULL CHECK (state IN ('reported', 'due')),
+    noted_at      timestamptz NOT NULL DEFAULT now()
+);
+
 -- A crash of PostgreSQL empties its UNLOGGED tables. So it empties the first of these two, and the second,
 -- which has the same lines, tells it from a first start.
 CREATE UNLOGGED TABLE IF NOT EXISTS olr_pg.crash_mark (subscription text PRIMARY KEY);
@@ -229,6 +251,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.unlogged (
 COMMENT ON TABLE olr_pg.crash_mark IS 'olr_pg: what a crash empties';
 COMMENT ON TABLE olr_pg.crash_watch IS 'olr_pg: what a crash does not empty';
 COMMENT ON TABLE olr_pg.unlogged IS 'olr_pg: replicated tables that a crash empties, or emptied';
+COMMENT ON TABLE olr_pg.structure IS 'olr_pg: indexes, keys and checks that the source has otherwise';
 COMMENT ON TABLE olr_pg.set_aside IS 'olr_pg: triggers, rules and foreign keys to put back';
 COMMENT ON TABLE olr_pg.cutover IS 'olr_pg: the steps of a cut-over';
 COMMENT ON TABLE olr_pg.load IS 'olr_pg: initial loads';
@@ -242,4 +265,4 @@ COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (10);
+INSERT INTO olr_pg.version VALUES (11);

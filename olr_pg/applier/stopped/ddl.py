@@ -22,6 +22,7 @@ from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
+from olr_pg.applier.stopped.structure import interrupt
 from olr_pg.applier.stopped.two_tables import carry_out_half
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
@@ -146,7 +147,8 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
         return
     target = _target(connection, settings, event)
     ledger = event_ledger(settings, event.table)
-    StepWriter(connection, settings, target, ledger, event.definition).write(steps)
+    interrupt(connection, settings, event.table)
+    StepWriter(connection, settings, target, ledger, event.definition, event).write(steps)
 
 
 def _note_lobs(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import psycopg
 import structlog
 from psycopg import sql
 
@@ -20,7 +21,8 @@ from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.statements.target_plan import planned_column
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
 from olr_pg.applier.stopped.renaming import take_name
-from olr_pg.applier.target.catalogue import empty_table, find_partition
+from olr_pg.applier.stopped.structure import StructureNotes
+from olr_pg.applier.target.catalogue import empty_table, find_partition, has_rows
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
@@ -28,6 +30,7 @@ from olr_pg.datatypes.columns import column_of
 from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_forbidden, is_transient, plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,6 +48,15 @@ if TYPE_CHECKING:
 
 _HAS_NULLS: Final = "SELECT EXISTS (SELECT FROM {} WHERE {} IS NULL)"
 _LITERAL: Final = "SELECT quote_literal((%b::{})::text)"
+
+_HAS_COLUMN: Final = """
+SELECT EXISTS (SELECT FROM pg_attribute
+    WHERE attrelid = %s AND attname = %s AND attnum > 0 AND NOT attisdropped)
+"""
+_IDENTITY_TYPE: Final = """
+SELECT true FROM pg_attribute WHERE attrelid = %s AND attname = %s AND NOT attisdropped
+    AND attidentity = '' AND atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+"""
 
 _PRIMARY_KEY: Final = """
 SELECT c.conname, array_agg(a.attname::text ORDER BY k.place)
@@ -95,7 +107,7 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
                 _log.warning(
                     "DDL is ignored", table=event.table, scn=event.commit_scn, what=str(step)
                 )
-            case DdlPolicy.FOLLOW:
+            case DdlPolicy.FOLLOW | DdlPolicy.REPORT:
                 wanted.append(step)
     return wanted
 
@@ -120,6 +132,7 @@ class StepWriter:
     Args:
         target: the target table before the event.
         definition: the source's table after the event.
+        event: the event that has the steps.
     """
 
     def __init__(
@@ -129,8 +142,9 @@ class StepWriter:
         target: TargetTable,
         ledger: TableLedger,
         definition: Table,
+        event: SchemaEvent,
     ) -> None:
-        self._connection, self._settings = connection, settings
+        self._connection, self._settings, self._event = connection, settings, event
         self._target, self._ledger, self._table = target, ledger, definition.full_name
         self._definition = definition
         self._dropped = set[str]()
@@ -145,6 +159,11 @@ class StepWriter:
             DdlKind.ADD_COLUMN: self._add,
             DdlKind.DROP_TABLE: self._truncate,
             DdlKind.CREATE_AGAIN: self._take_key,
+            DdlKind.COMMENT: self._comment,
+            DdlKind.VIRTUAL_COLUMN: self._virtual,
+            DdlKind.IDENTITY_COLUMN: self._identity,
+            DdlKind.INDEX: self._note_structure,
+            DdlKind.CONSTRAINT: self._note_structure,
         }
 
     def write(self, steps: Iterable[Step]) -> None:
@@ -156,9 +175,14 @@ class StepWriter:
         """
         steps = tuple(steps)
         self._names = _Names.of(self._settings, self._definition, steps)
+        self._notes = StructureNotes(
+            *(self._connection, self._settings, self._event, self._target),
+            *(self._definition, self._names.after),
+        )
         for step in steps:
             self._writers[step.kind](step)
-            _log.info("DDL is followed", table=self._target.full_name, what=str(step))
+            if step.structure is None:
+                _log.info("DDL is followed", table=self._target.full_name, what=str(step))
 
     def _alter(self, words: str, *parts: sql.Composable) -> None:
         statement = sql.SQL("ALTER TABLE {} " + words)
@@ -167,6 +191,9 @@ class StepWriter:
     def _truncate(self, _: Step) -> None:
         empty_table(self._connection, self._target.identifier)
         forget_table(self._connection, self._ledger)
+
+    def _note_structure(self, step: Step) -> None:
+        self._notes.take(step)
 
     def _empty_partition(self, step: Step) -> None:
         """Empty the target's partition; a dropped partition is kept, for rows that now belong to
@@ -256,6 +283,13 @@ class StepWriter:
         assert step.after is not None
         column, kind = step.after, self._type(step.after)
         name = self._names.after[column.name]
+        if step.text and has_rows(self._connection, self._target.identifier):
+            raise OlrPgError(
+                Code.COLUMNS_CHANGED,
+                f"{step} with the default {step.text[:200]}, which the source wrote into each of"
+                " its rows: load the table again",
+                table=self._table,
+            )
         default = self._default(column, kind)
         if self._column(name) is not None:
             if default is not None:
@@ -267,6 +301,82 @@ class StepWriter:
                 self._alter("ALTER COLUMN {} DROP DEFAULT", sql.Identifier(name))
         if not column.nullable:
             self._alter("ALTER COLUMN {} SET NOT NULL", sql.Identifier(name))
+
+    def _virtual(self, step: Step) -> None:
+        """Make the column a generated one; where that cannot be said in SQL, leave it out.
+
+        No row has a value of it to lose. One that was altered is made anew.
+        """
+        before, after = step.before, step.after
+        found = None if before is None else self._visible_name(before)
+        was_there = found is not None and self._is_there(found)
+        if before is not None:
+            self._notes.forget_column(before.name)
+        if before is not None and after is not None and not step.text:
+            if was_there and found != self._visible_name(after):
+                names = map(sql.Identifier, (str(found), self._visible_name(after)))
+                self._alter("RENAME COLUMN {} TO {}", *names)
+            return
+        if was_there:
+            self._alter("DROP COLUMN {}", sql.Identifier(str(found)))
+        if after is None or self._is_there(self._visible_name(after)):
+            return
+        made = self._settings.translate(self._settings, self._definition, step)
+        reason = made.reason or self._refusal(made.statements)
+        if reason:
+            self._notes.leave_out(step, reason)
+
+    def _refusal(self, statements: Iterable[str]) -> str:
+        """Run statements; return why PostgreSQL cannot, whoever runs them; or nothing."""
+        try:
+            with self._connection.transaction():
+                for statement in statements:
+                    self._connection.execute(statement.encode())
+        except psycopg.Error as error:
+            if is_transient(error) or is_forbidden(error):
+                raise
+            return f"PostgreSQL: {plain_words(error)}"
+        return ""
+
+    def _identity(self, step: Step) -> None:
+        """Let the column take values from a sequence of its own, as `schema` does."""
+        assert step.before is not None
+        name = self._names.after.get(step.before.name, "")
+        if not name or not self._is_there(name):
+            return
+        column = sql.Identifier(name)
+        if step.after is None:
+            self._alter("ALTER COLUMN {} DROP IDENTITY IF EXISTS", column)
+            return
+        kind = self._connection.execute(_IDENTITY_TYPE, (self._target.oid, name)).fetchone()
+        if kind is None:
+            return
+        sequence = sql.Identifier(self._target.schema, self._settings.choices.name(step.text))
+        words = "ALTER COLUMN {} ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME {})"
+        self._alter(words, column, sequence)
+
+    def _visible_name(self, column: Column) -> str:
+        """Return the target's name of a column, be it a virtual one."""
+        seen = [one.name for one in self._definition.columns if not one.hidden]
+        seen += [column.name] * (column.name not in seen)
+        return self._settings.choices.column_names(self._table, seen)[column.name]
+
+    def _is_there(self, name: str) -> bool:
+        """Tell whether the target has a column now, behind the steps so far."""
+        row = self._connection.execute(_HAS_COLUMN, (self._target.oid, name)).fetchone()
+        return row == (True,)
+
+    def _comment(self, step: Step) -> None:
+        """Set a comment, or take it away; a column that the target lacks has none."""
+        text = sql.Literal(step.text) if step.text else sql.SQL("NULL")
+        place: sql.Composable = self._target.identifier
+        what = sql.SQL("TABLE")
+        if step.after is not None:
+            name = self._visible_name(step.after)
+            if not self._is_there(name):
+                return
+            place, what = sql.SQL(".").join((place, sql.Identifier(name))), sql.SQL("COLUMN")
+        self._connection.execute(sql.SQL("COMMENT ON {} {} IS {}").format(what, place, text))
 
     def _fill(self, name: str, default: sql.SQL) -> None:
         """Set the default in every row, for a column that an operator added beforehand."""

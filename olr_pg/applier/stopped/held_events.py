@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from olr_pg.applier.statements.lost_value_documents import lob_document, read_lob
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.inventory import Constraint, InventoryIndex
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
 from olr_pg.errors import OlrPgError
@@ -43,8 +45,18 @@ def _step_document(step: Step, event: SchemaEvent, facts: DatabaseFacts) -> list
         table = replace(event.definition, columns=(only,), key=(), key_kind=KeyKind.NONE)
         return [column.segcol, source_document(table, facts, event.commit_scn)]
 
+    structure = None if step.structure is None else asdict(step.structure)
     columns = written(step.before), written(step.after)
-    return [step.kind.value, *columns, step.partition, step.table]
+    return [
+        step.kind.value,
+        *columns,
+        step.partition,
+        step.table,
+        step.text,
+        step.verb,
+        structure,
+        step.is_first,
+    ]
 
 
 def _read_step(document: list[Any]) -> Step:
@@ -54,8 +66,17 @@ def _read_step(document: list[Any]) -> Step:
             return None
         return replace(table.columns[0], segcol=written[0])
 
-    kind, before, after, *names = document  # an older release wrote one name
-    return Step(DdlKind(kind), read(before), read(after), *names)
+    kind, before, after, *names = document  # an older release wrote one name, and nothing behind
+    names, more = names[:2], names[2:] or ["", "", None, False]
+    text, verb, structure, is_first = more
+    step = Step(DdlKind(kind), read(before), read(after), *names)
+    step = step._replace(text=text, verb=verb, is_first=is_first)
+    if structure is None:
+        return step
+    told = orjson.dumps(structure)
+    if step.kind is DdlKind.INDEX:
+        return step._replace(structure=TypeAdapter(InventoryIndex).validate_json(told))
+    return step._replace(structure=TypeAdapter(Constraint).validate_json(told))
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:

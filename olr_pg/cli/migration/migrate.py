@@ -68,6 +68,7 @@ def migrate(
         return
     from olr_pg.appliance.appliance import ending_seconds, run_appliance
     from olr_pg.migration.migration_progress import MigrationWatch
+    from olr_pg.schema.followed_steps import step_sql
 
     ends_within(ending_seconds(loaded))
     if not as_json:
@@ -82,7 +83,7 @@ def migrate(
     watch.begin(None)
     watch.note(_needed(states))
     with migration_display(watch, as_json=as_json):
-        code = run_appliance(loaded, once=False, apply=True)
+        code = run_appliance(loaded, once=False, apply=True, translate=step_sql)
     raise typer.Exit(code)
 
 

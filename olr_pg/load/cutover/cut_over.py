@@ -42,6 +42,7 @@ from olr_pg.load.fallback_way import open_ways_back
 from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verification.verification import verify
 from olr_pg.postgres.sqlstates import target_error
+from olr_pg.schema.followed_steps import step_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -277,7 +278,7 @@ class _Cutover:
         return DONE, {"threads": {str(thread): end for thread, end in ends.items()}}
 
     def _applied(self) -> tuple[str, dict[str, Any]]:
-        run_appliance(self._config, once=True, apply=True)
+        run_appliance(self._config, once=True, apply=True, translate=step_sql)
         return DONE, self._ledger()
 
     def _ledger(self) -> dict[str, Any]:

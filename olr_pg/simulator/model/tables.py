@@ -221,6 +221,21 @@ class SimSegment:
 
 
 @dataclass(slots=True, eq=False, repr=False)
+class SimBeside:
+    """What statements have made of a table beside its columns and rows.
+
+    Attributes:
+        comments: by 0-based number of a column; None: that of the table.
+        indexes: number of the column, by OBJ#: each is of one.
+        checks: number of the column that must not be NULL, and whether it is enabled, by CON#.
+    """
+
+    comments: dict[int | None, str] = field(default_factory=dict)
+    indexes: dict[int, int] = field(default_factory=dict)
+    checks: dict[int, tuple[int, bool]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class SimTable:
     """A heap table and its segments.
 
@@ -243,6 +258,7 @@ class SimTable:
         encrypted: its tablespace is, which its indexes and LOBs are in, too.
         former_columns: (up to which SCN, the columns then), of each DDL that altered one.
         former_names: (up to which SCN, the name then), of each rename.
+        beside: what statements have made of it beside.
         bounds: which route a row takes by the value of its partition column; None where that does
             not matter. A value that has none is sent to -1.
     """
@@ -276,6 +292,7 @@ class SimTable:
     encrypted: bool = False
     former_columns: list[tuple[int, tuple[SimColumn, ...]]] = field(default_factory=list)
     former_names: list[tuple[int, str]] = field(default_factory=list)
+    beside: SimBeside = field(default_factory=SimBeside)
     bounds: Callable[[Cell | None], int] | None = None
 
     def __post_init__(self) -> None:

@@ -55,6 +55,7 @@ NOT_NULL: Final = "not null"
 DROP_TABLE: Final = "drop table"
 CREATE_AGAIN: Final = "create again"
 EXCHANGE: Final = "exchange"
+BESIDE: Final = "beside the columns"
 """Operations of `DdlEffect`."""
 
 

@@ -14,6 +14,7 @@ from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
 from olr_pg.simulator.model.transactions import (
     ADD_COLUMN,
+    BESIDE,
     CREATE_AGAIN,
     DROP_COLUMN,
     EXCHANGE,
@@ -28,7 +29,7 @@ from olr_pg.simulator.model.transactions import (
 from olr_pg.simulator.model.transactions import DROP_TABLE as DROPPED
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import added_lob
-from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT
+from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT, CHECK_CONSTRAINT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary, SysValue
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
+CREATE_INDEX: Final = 9
+DROP_INDEX: Final = 10
+COMMENT: Final = 29
 CREATE_TABLE: Final = 1
 DROP_TABLE: Final = 12
 ALTER_TABLE: Final = 15
@@ -159,6 +163,8 @@ class DdlStatements:
 
     def set_unused(self, table: SimTable, place: int) -> bool:
         """ALTER TABLE … SET UNUSED: the rows stay as they are."""
+        if any(place == at for at, _ in table.beside.checks.values()):
+            return False  # Oracle asks for CASCADE CONSTRAINTS where others are in them, too
         old = table.columns[place]
         hidden = f"SYS_C{place + 1:05d}_{table.obj:08d}$"
         new = replace(old, name=hidden, nullable=True, unused=True)
@@ -195,10 +201,87 @@ class DdlStatements:
         if dictionary is None:
             return False
         dictionary.alter_column(self._rows, table, place, **values)
+        if column.unused:
+            self._drop_with_column(dictionary, table, place)
         table.former_columns.append((self._tx.instance.scn, table.columns))
         table.columns = (*table.columns[:place], column, *table.columns[place + 1 :])
         self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
         return True
+
+    def comment(self, table: SimTable, place: int | None, text: str) -> bool:
+        """COMMENT ON the table, or on a column; an empty text removes it."""
+        before = table.beside.comments.get(place, "")
+        dictionary = self.begin(table) if text != before else None
+        if dictionary is None:
+            return False
+        key: tuple[SysValue, ...] = (table.obj, None if place is None else place + 1)
+        if not before:
+            dictionary.insert(self._rows, "COM$", obj=key[0], col=key[1], text=text)
+        elif text:
+            dictionary.update(self._rows, "COM$", key, text=text)
+        else:
+            dictionary.delete(self._rows, "COM$", key)
+        table.beside.comments[place] = text
+        self.end(table, COMMENT, f"COMMENT ON … IS '{text}'", DdlEffect(BESIDE, table))
+        return True
+
+    def create_index(self, table: SimTable, place: int) -> bool:
+        """CREATE INDEX on a column: no redo of the index itself."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        obj = self._tx.container.take_object()
+        dictionary.create_index(self._rows, table, obj, place)
+        table.beside.indexes[obj] = place
+        words = f"CREATE INDEX IX{obj} ON {table.name} ({table.columns[place].name})"
+        self.end(table, CREATE_INDEX, words, DdlEffect(BESIDE, table))
+        return True
+
+    def drop_index(self, table: SimTable, obj: int) -> bool:
+        """DROP INDEX, of one that `create_index` has made."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        dictionary.drop_index(self._rows, obj)
+        del table.beside.indexes[obj]
+        self.end(table, DROP_INDEX, f"DROP INDEX IX{obj}", DdlEffect(BESIDE, table))
+        return True
+
+    def add_check(self, table: SimTable, place: int) -> bool:
+        """ALTER TABLE … ADD CONSTRAINT … CHECK, which every row fulfils."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        con, name = self._tx.container.take_object(), table.columns[place].name
+        condition = f'"{name}" IS NULL OR "{name}" IS NOT NULL'
+        dictionary.add_constraint(
+            self._rows, table, con, f"CK{con}", CHECK_CONSTRAINT, condition=condition
+        )
+        dictionary.insert(self._rows, "CCOL$", con=con, obj=table.obj, int_col=place + 1)
+        table.beside.checks[con] = place, True
+        words = f"ALTER TABLE {table.name} ADD CONSTRAINT CK{con} CHECK ({condition})"
+        self.end(table, ALTER_TABLE, words, DdlEffect(BESIDE, table))
+        return True
+
+    def switch_check(self, table: SimTable, con: int) -> bool:
+        """ALTER TABLE … DISABLE CONSTRAINT, or ENABLE, of one that `add_check` has made."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        place, is_enabled = table.beside.checks[con]
+        dictionary.update(self._rows, "CDEF$", (con,), enabled=None if is_enabled else 1)
+        table.beside.checks[con] = place, not is_enabled
+        words = f"ALTER TABLE {table.name} {'DIS' if is_enabled else 'EN'}ABLE CONSTRAINT CK{con}"
+        self.end(table, ALTER_TABLE, words, DdlEffect(BESIDE, table))
+        return True
+
+    def _drop_with_column(self, dictionary: SysDictionary, table: SimTable, place: int) -> None:
+        """Drop the indexes of a column that goes, and its comment."""
+        for obj in [obj for obj, at in table.beside.indexes.items() if at == place]:
+            dictionary.drop_index(self._rows, obj)
+            del table.beside.indexes[obj]
+        if table.beside.comments.pop(place, ""):
+            dictionary.delete(self._rows, "COM$", (table.obj, place + 1))
 
     def truncate(self, table: SimTable, *, logged: bool = True) -> bool:
         """TRUNCATE TABLE: every segment is replaced by an empty one.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS, TOLD_BY_REDO, absent
 from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SysRows
 from olr_pg.simulator.fields.cells import Cell, number, raw, text
 from olr_pg.simulator.model.column_types import number_type, raw_type, varchar
@@ -36,6 +36,15 @@ LOB_PARTITION: Final = 40
 
 PRIMARY_KEY: Final = 2
 """CDEF$.TYPE#."""
+
+CHECK_CONSTRAINT: Final = 1
+"""Another one."""
+
+NORMAL_INDEX: Final = 1
+"""IND$.TYPE#."""
+
+VALIDATED: Final = 0x4
+"""Bit of CDEF$.DEFER."""
 
 HAS_PRIMARY_KEY: Final = 0x20000000
 PARTITIONED: Final = 0x20
@@ -67,6 +76,8 @@ ADDED_WITH_DEFAULT: Final = 1 << 30
 
 _NUMBER: Final = number_type()
 _NAME: Final = varchar(128)
+_COMMENT: Final = varchar(4000)
+_LONG: Final = replace(varchar(4000), type_code=8)
 _BLOB: Final = replace(raw_type(4000), type_code=113)
 
 SysValue = int | str | bytes | None
@@ -89,7 +100,8 @@ class _Section(NamedTuple):
     @classmethod
     def of(cls, obj: int, rows: str, columns: str, *key: str) -> _Section:
         """Make a table of columns, in their order; by default its OBJ# is its key."""
-        known = {column: field for field, column in SYS_COLUMNS[rows].items()}
+        told = {**SYS_COLUMNS[rows], **TOLD_BY_REDO.get(rows, {})}
+        known = {column: field for field, column in told.items()}
         fields = {column: known.get(column, column.lower()) for column in columns.split()}
         return cls(obj, rows, fields, key or ("obj",))
 
@@ -100,10 +112,14 @@ _SECTIONS: Final = {
     "COL$": _Section.of(
         21, "sys_col",
         "OBJ# COL# SEGCOL# INTCOL# NAME TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID NULL$"
-        " PROPERTY",
+        " PROPERTY DEFAULT$",
         "obj", "int_col",
     ),
-    "CDEF$": _Section.of(31, "sys_cdef", "CON# OBJ# TYPE#", "con"),
+    "CDEF$": _Section.of(
+        31, "sys_cdef", "CON# OBJ# TYPE# ENABLED DEFER ROBJ# RCON# REFACT CONDITION", "con"
+    ),
+    "CON$": _Section.of(28, "sys_con", "OWNER# NAME CON#", "con"),
+    "COM$": _Section.of(118, "sys_com", "OBJ# COL# COMMENT$", "obj", "col"),
     "CCOL$": _Section.of(32, "sys_ccol", "CON# OBJ# INTCOL#", "con", "int_col"),
     "ECOL$": _Section.of(
         158, "sys_ecol", "TABOBJ# COLNUM BINARYDEFVAL GUARD_ID", "tab_obj", "col_num"
@@ -120,7 +136,10 @@ _SECTIONS: Final = {
 _WITH_TABLESPACE: Final = ("sys_tab", "sys_tabpart", "sys_ind", "sys_indpart")
 """Rows whose TS# a snapshot tells, though the modelled tables do not have the column."""
 
-_TYPES: Final = {"NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB}
+_TYPES: Final = {
+    "NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB, "COMMENT$": _COMMENT,
+    "DEFAULT$": _LONG, "CONDITION": _LONG,
+}  # fmt: skip
 
 
 def sys_cell(value: SysValue) -> Cell | None:
@@ -161,7 +180,7 @@ class SysDictionary:
         self._rows[table][tuple(named[field] for field in section.key)] = row, named
 
     def update(
-        self, session: RowStatements, table: str, key: tuple[int, ...], **values: SysValue
+        self, session: RowStatements, table: str, key: tuple[SysValue, ...], **values: SysValue
     ) -> None:
         """Update the row of a key."""
         row, named = self._rows[table][key]
@@ -190,7 +209,7 @@ class SysDictionary:
         for place in range(len(table.columns)):
             self.add_column(session, table, place)
         if table.key:
-            self.insert(session, "CDEF$", con=obj, obj=obj, type=PRIMARY_KEY)
+            self.add_constraint(session, table, obj, f"PK_{table.name}", PRIMARY_KEY)
             for at in table.key:
                 self.insert(session, "CCOL$", con=obj, obj=obj, int_col=at + 1)
         if organised:
@@ -203,6 +222,38 @@ class SysDictionary:
             self.add_partition(session, table, part)
         for at in table.lobs:
             self.add_lob(session, table, at)
+
+    def add_constraint(
+        self,
+        session: RowStatements | None,
+        table: SimTable,
+        con: int,
+        name: str,
+        kind: int,
+        **values: SysValue,
+    ) -> None:
+        """Insert the rows of a constraint that is in force, but for those of its columns."""
+        self.insert(session, "CON$", con=con, owner=OWNER_NUMBER, name=name)
+        told = {"enabled": 1, "state": VALIDATED, **values}
+        self.insert(session, "CDEF$", con=con, obj=table.obj, type=kind, **told)
+
+    def create_index(
+        self, session: RowStatements | None, table: SimTable, obj: int, place: int
+    ) -> None:
+        """Insert the rows of an index on the column at `place` (from 0)."""
+        self._insert_object(session, obj, obj, f"IX{obj}", INDEX)
+        self.insert(
+            session, "IND$", obj=obj, data_obj=obj, bo=table.obj, type=NORMAL_INDEX, flags=0,
+            property=0,
+        )  # fmt: skip
+        self.insert(session, "ICOL$", obj=obj, bo=table.obj, int_col=place + 1, pos=1)
+
+    def drop_index(self, session: RowStatements, obj: int) -> None:
+        """Delete the rows of an index that `create_index` has inserted."""
+        for key in [key for key in self._rows["ICOL$"] if key[0] == obj]:
+            self.delete(session, "ICOL$", key)
+        self.delete(session, "IND$", (obj,))
+        self.delete(session, "OBJ$", (obj,))
 
     def _add_index(
         self,
@@ -303,7 +354,15 @@ class SysDictionary:
         if table.index_organised:
             self.delete(session, "OBJ$", (table.rows_index,))
         of_table = {"IND$": "bo", "ICOL$": "bo", "LOB$": "obj", "ECOL$": "tab_obj", "CCOL$": "obj",
-                    "CDEF$": "obj", "COL$": "obj", "TAB$": "obj", "OBJ$": "obj"}  # fmt: skip
+                    "COM$": "obj", "CDEF$": "obj", "COL$": "obj", "TAB$": "obj",
+                    "OBJ$": "obj"}  # fmt: skip
+        constraints = {
+            named["con"] for _, named in self._rows["CDEF$"].values() if named["obj"] == table.obj
+        }
+        for index in list(table.beside.indexes):
+            self.drop_index(session, index)
+        for con in constraints:
+            self.delete(session, "CON$", (con,))
         for name, field in of_table.items():
             rows = self._rows[name].items()
             for key in [key for key, (_, named) in rows if named[field] == table.obj]:

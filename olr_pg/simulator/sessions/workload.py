@@ -65,6 +65,11 @@ PARALLEL_END: Final = 0.5
 ONE_RECORD: Final = 0.1
 """How often a transaction ends in the record of its last changes where some do."""
 
+BESIDE_STATEMENTS: Final = (
+    *("comment", "comment", "create_index", "drop_index", "add_check", "switch_check"),
+)
+"""Of `DdlStatements`: what concerns neither rows nor columns."""
+
 COLUMN_STATEMENTS: Final = ("rename_column", "set_unused", "modify_column", "set_nullable")
 """Of `DdlStatements`: what alters a column."""
 VARCHAR2: Final = 1
@@ -99,13 +104,15 @@ class DdlUse(Enum):
 
     FOLLOWED: what every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
     MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT NULL
-    ones. TABLES: also tables that are made, renamed, or dropped and made again. ANY: COLUMNS, and
-    partitions that are truncated, exchanged or dropped, after which a copy differs.
+    ones. BESIDE: also comments, indexes and checks. TABLES: as COLUMNS, and also tables that are
+    made, renamed, or dropped and made again. ANY: as COLUMNS, and also partitions that are
+    truncated, exchanged or dropped, after which a copy differs.
     """
 
     NONE = "none"
     FOLLOWED = "followed"
     COLUMNS = "columns"
+    BESIDE = "beside"
     TABLES = "tables"
     ANY = "any"
 
@@ -486,6 +493,28 @@ class RandomWorkload:
         elif is_free and at not in table.lobs and not table.index_organised and len(used) > 2:
             session.ddl.set_unused(table, at)
 
+    def _change_beside(self, statement: str, session: SimSession, table: SimTable) -> None:
+        rng, ddl, beside = self._rng, session.ddl, table.beside
+        short = [
+            at
+            for at, column in enumerate(table.columns)
+            if not column.unused and column.type.lob is None and column.type.length <= 50
+        ]
+        if statement == "comment":
+            text = rng.choice(("", "it's", "ä", f"number {rng.randrange(100)}"))
+            place = rng.choice([None, *short])
+            ddl.comment(table, place, text)
+        elif statement == "drop_index" and beside.indexes:
+            ddl.drop_index(table, rng.choice(list(beside.indexes)))
+        elif statement == "switch_check" and beside.checks:
+            ddl.switch_check(table, rng.choice(list(beside.checks)))
+        elif statement in ("create_index", "add_check"):
+            taken = {*beside.indexes.values(), *table.key}
+            taken |= {at for at, _ in beside.checks.values()}
+            free = [at for at in short if at not in taken]
+            if free:
+                getattr(ddl, statement)(table, rng.choice(free))
+
     def _create_table(self, session: SimSession) -> None:
         """Make a table without rows, into which everyone writes from then on."""
         known = session.container.tables
@@ -545,6 +574,7 @@ class RandomWorkload:
         ]
         if self._ddl_use is not DdlUse.FOLLOWED:
             statements += ["add_filled_column", *COLUMN_STATEMENTS]
+        statements += BESIDE_STATEMENTS if self._ddl_use is DdlUse.BESIDE else ()
         if self._ddl_use is DdlUse.ANY:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
         if self._ddl_use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
@@ -563,8 +593,9 @@ class RandomWorkload:
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
                 session.ddl.add_column(table, self._new_column(table, name, filled=filled))
-        elif statement in COLUMN_STATEMENTS:
-            self._alter_column(statement, session, table)
+        elif statement in (*BESIDE_STATEMENTS, *COLUMN_STATEMENTS):
+            is_beside = statement in BESIDE_STATEMENTS
+            (self._change_beside if is_beside else self._alter_column)(statement, session, table)
         elif statement in ("truncate", "add_partition"):
             getattr(session.ddl, statement)(table)
         else:

@@ -1,0 +1,281 @@
+"""Indexes, keys and checks that DDL of the source makes and drops: noted in the target.
+
+A line of `olr_pg.structure` stands for something that is still to be done in the target: by a
+person (`reported`), or by `applier.structure_maker` (`due`), because making it takes time, and
+``CREATE INDEX CONCURRENTLY`` cannot be part of a transaction. The line is written in the
+transaction of the event, so once, and goes once the target is as it says. What is dropped, and was
+made, is dropped in the transaction of the event: later rows may break it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.settings import DdlPolicy, TargetSql, TriggerHandling
+from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.dictionary.inventory import Constraint
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.dictionary.evolution import Step
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_NOTE: Final = """
+INSERT INTO olr_pg.structure (subscription, source_table, target_table, commit_scn, xid, kind,
+    source_name, target_name, what, statements, present, reason, state)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+_FORGET: Final = """
+DELETE FROM olr_pg.structure
+WHERE subscription = %s AND source_table = %s AND kind = %s AND source_name = %s
+RETURNING state = 'due'
+"""
+_FORGET_TABLE: Final = "DELETE FROM olr_pg.structure WHERE subscription = %s AND source_table = %s"
+
+_INTERRUPT: Final = """
+SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+WHERE application_name = %s AND datname = current_database() AND usename = current_user
+    AND state = 'active' AND EXISTS (SELECT FROM olr_pg.structure
+        WHERE subscription = %s AND source_table = %s AND state = 'due')
+"""
+
+_INDEX: Final = """
+SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = %(table)s AND c.relname = ANY(%(names)s)
+    AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)
+"""
+_CONSTRAINT: Final = """
+SELECT c.conname FROM pg_constraint c WHERE c.conrelid = %(table)s AND c.contype = %(kind)s
+    AND (c.conname = ANY(%(names)s) OR c.contype = 'p' OR c.contype <> 'c' AND %(columns)s = ARRAY(
+        SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k (number, place)
+        JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.number ORDER BY k.place))
+ORDER BY c.conname = ANY(%(names)s) DESC, c.conname LIMIT 1
+"""
+_TYPES: Final = {"primary key": "p", "unique": "u", "foreign key": "f", "check": "c"}
+_ENDINGS: Final = ("", "_idx", "_key", "_pkey")
+"""What `schema.relations.Relations.free_name` may have added."""
+_NAME_BYTES: Final = 63
+
+_log = structlog.get_logger(__name__)
+
+
+def maker_name(settings: ApplierSettings) -> str:
+    """Return the name of the session that makes what is due."""
+    return f"olr_pg structure {settings.subscription}"[:_NAME_BYTES]
+
+
+def interrupt(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
+    """End what is being made of a table: an index that is under way keeps it locked for DDL."""
+    connection.execute(_INTERRUPT, (maker_name(settings), settings.subscription, table))
+
+
+class StructureNotes:
+    """Notes what an event makes and drops, in its transaction.
+
+    Args:
+        target: the table, as it was before the event.
+        definition: the source's table behind the event.
+        columns: the target's names of the source's columns.
+    """
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        settings: ApplierSettings,
+        event: SchemaEvent,
+        target: TargetTable,
+        definition: Table,
+        columns: Mapping[str, str],
+    ) -> None:
+        self._connection, self._settings, self._event = connection, settings, event
+        self._target, self._definition, self._columns = target, definition, columns
+
+    def take(self, step: Step) -> None:
+        """Note what is to be done about an index or constraint, or drop it."""
+        structure = step.structure
+        assert structure is not None
+        kind = "constraint" if isinstance(structure, Constraint) else "index"
+        if step.verb == "renamed":
+            self._rename(step, kind)
+            return
+        was_due = self._forget(kind, structure.name)
+        if not self._is_of_before(step):
+            self._make(step, kind)
+        else:
+            self._drop(step, kind, was_due=was_due)
+
+    def leave_out(self, step: Step, reason: str) -> None:
+        """Note a virtual column that the target does not get."""
+        assert step.after is not None
+        self.forget_column(step.after.name)
+        made = TargetSql("", reason=reason)
+        self._note("column", step.after.name, step, made, "reported")
+
+    def forget_column(self, name: str) -> None:
+        """Forget what was noted of a virtual column."""
+        self._forget("column", name)
+
+    def forget_all(self) -> None:
+        """Forget all that was noted of the table: it is another one now."""
+        self._connection.execute(_FORGET_TABLE, (self._settings.subscription, self._event.table))
+
+    def _forget(self, kind: str, name: str) -> bool:
+        """Forget what was noted of something; tell whether it may be under way."""
+        key = self._settings.subscription, self._event.table, kind, name
+        return (True,) in self._connection.execute(_FORGET, key).fetchall()
+
+    @staticmethod
+    def _is_of_before(step: Step) -> bool:
+        """Tell whether the step takes something away: what was altered does so, then adds it."""
+        return step.verb in ("dropped", "disabled") or step.is_first
+
+    def _make(self, step: Step, kind: str) -> None:
+        structure = step.structure
+        assert structure is not None
+        made = self._settings.translate(self._settings, self._definition, step)
+        if made.present and self._is(made.present):
+            return
+        state = "due" if self._follows(step.kind) and not made.reason else "reported"
+        if state == "due" and self._is_partitioned():
+            made = made._replace(
+                reason="the table is partitioned: PostgreSQL cannot make it without keeping writes"
+                " waiting"
+            )
+            state = "reported"
+        of_parent = isinstance(structure, Constraint) and structure.kind == "foreign key"
+        if of_parent and self._settings.triggers is TriggerHandling.DISABLE:
+            made = made._replace(reason="make it behind the cut-over: triggers are set aside")
+            state = "reported"
+        self._note(kind, structure.name, step, made, state)
+
+    def _rename(self, step: Step, kind: str) -> None:
+        """Give something its new name; what is noted of it under the old one is made so."""
+        structure = step.structure
+        assert structure is not None
+        before = replace(structure, name=step.text)
+        found = self._found(step._replace(structure=before))
+        wanted = self._settings.choices.name(structure.name)
+        if found is None or found == wanted or found not in self._names(step.text):
+            return
+        words, place = "ALTER TABLE {} RENAME CONSTRAINT {} TO {}", self._target.identifier
+        names = [sql.Identifier(found), sql.Identifier(wanted)]
+        if kind == "index":
+            words, place = "ALTER INDEX {} RENAME TO {}", sql.Identifier(self._target.schema, found)
+            del names[0]
+        statement = sql.SQL(words).format(place, *names).as_string(self._connection)
+        if self._follows(step.kind):
+            self._connection.execute(statement.encode())
+            return
+        gone = TargetSql(wanted, (statement,), self._absent(kind, found))
+        self._note(kind, structure.name, step, gone, "reported")
+
+    def _drop(self, step: Step, kind: str, *, was_due: bool) -> None:
+        structure = step.structure
+        assert structure is not None
+        name = self._found(step)
+        if name is None and not was_due:
+            return
+        name = name or self._names(structure.name)[0]
+        statement = self._dropping(kind, name)
+        if self._follows(step.kind) and not was_due:
+            self._connection.execute(statement.encode())
+            return
+        due = self._follows(step.kind)
+        later = (
+            statement.replace("DROP INDEX ", "DROP INDEX CONCURRENTLY ", 1) if due else statement
+        )
+        gone = TargetSql(name, (later,), self._absent(kind, name))
+        self._note(kind, structure.name, step, gone, "due" if due else "reported")
+
+    def _dropping(self, kind: str, name: str) -> str:
+        if kind == "index":
+            whole = sql.Identifier(self._target.schema, name)
+            return sql.SQL("DROP INDEX {}").format(whole).as_string(self._connection)
+        words = sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}")
+        return words.format(self._target.identifier, sql.Identifier(name)).as_string(
+            self._connection
+        )
+
+    def _absent(self, kind: str, name: str) -> str:
+        """Return the query that tells whether something is gone."""
+        if kind == "index":
+            whole = sql.Identifier(self._target.schema, name).as_string(self._connection)
+            query = sql.SQL("SELECT to_regclass({}) IS NULL").format(sql.Literal(whole))
+        else:
+            whole = self._target.identifier.as_string(self._connection)
+            query = sql.SQL(
+                "SELECT NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass({})"
+                " AND conname = {})"
+            ).format(sql.Literal(whole), sql.Literal(name))
+        return query.as_string(self._connection)
+
+    def _found(self, step: Step) -> str | None:
+        """Return the target's name of something of the source; None where it lacks it."""
+        structure = step.structure
+        assert structure is not None
+        asked: dict[str, Any] = {"table": self._target.oid, "names": self._names(structure.name)}
+        query = _INDEX
+        if isinstance(structure, Constraint):
+            query = _CONSTRAINT
+            asked["kind"] = _TYPES[structure.kind]
+            asked["columns"] = [self._columns.get(one, one) for one in structure.columns]
+        row = self._connection.execute(query, asked).fetchone()
+        return None if row is None else str(row[0])
+
+    def _names(self, name: str) -> list[str]:
+        plain = self._settings.choices.name(name)
+        return [_cut(plain, ending) for ending in _ENDINGS]
+
+    def _follows(self, kind: DdlKind) -> bool:
+        return self._settings.ddl.get(kind, DdlPolicy.REPORT) is DdlPolicy.FOLLOW
+
+    def _is(self, query: str) -> bool:
+        return self._connection.execute(query.encode()).fetchone() == (True,)
+
+    def _is_partitioned(self) -> bool:
+        query = "SELECT relkind = 'p' FROM pg_class WHERE oid = %s"
+        return self._connection.execute(query, (self._target.oid,)).fetchone() == (True,)
+
+    def _note(self, kind: str, name: str, step: Step, made: TargetSql, state: str) -> None:
+        event = self._event
+        values: Sequence[object] = (
+            self._settings.subscription,
+            event.table,
+            self._target.full_name,
+            event.commit_scn,
+            format_xid(event.xid),
+            kind,
+            name,
+            made.name,
+            str(step),
+            list(made.statements),
+            made.present or None,
+            made.reason or None,
+            state,
+        )
+        self._connection.execute(_NOTE, values)
+        _log.warning(
+            "the source has it otherwise than the target",
+            table=event.table,
+            scn=event.commit_scn,
+            what=str(step),
+            sql="; ".join(made.statements) or None,
+            reason=made.reason or None,
+            is_made=state == "due",
+        )
+
+
+def _cut(name: str, end: str) -> str:
+    return name.encode()[: _NAME_BYTES - len(end)].decode(errors="ignore") + end

@@ -1,0 +1,264 @@
+"""Makes the indexes, keys and checks that DDL of the source made, beside the applier.
+
+Theory of operation
+-------------------
+The lines of `olr_pg.structure` (`stopped.structure`) say what is still to be done. Those that are
+`due` are done here, one by one, over a connection of their own, each statement by itself:
+``CREATE INDEX CONCURRENTLY`` keeps no reader and no writer waiting (DDL of the source that comes
+meanwhile ends it, by `stopped.structure.interrupt`), and adding a constraint
+``NOT VALID``, or out of an index, takes a lock for a moment, which is waited for shortly and tried
+again. Nothing remembers which statement came last: before each the catalogue is asked whether what
+it makes is there. So whatever ends this in between, the next try goes on, and makes nothing twice;
+an index that was left unfinished is dropped first. A line that PostgreSQL refuses becomes
+`reported`, with the reason.
+
+A line goes once the target is as it says, whoever did it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.stopped.structure import maker_name
+from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.bounded_connection import BoundedConnection
+from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.later_constraints import run_statement
+from olr_pg.postgres.sqlstates import is_cancelled, is_locked, is_transient, plain_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+
+MAKE_SECONDS: Final = 5.0
+"""Between two looks for what is due."""
+
+_CONNECT_SECONDS: Final = 2
+LOCK_MILLISECONDS: Final = 2_000
+"""An ALTER TABLE that waits longer keeps the applier waiting behind it: it is tried again."""
+_LOCK: Final = """
+SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', '0', false)
+"""
+
+_THERE: Final = """
+SELECT has_table_privilege(c.oid, 'DELETE') FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'olr_pg' AND c.relname = 'structure'
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+"""
+_LINES: Final = """
+SELECT id, source_table, target_table, target_name, what, statements, present, reason,
+    state = 'due'
+FROM olr_pg.structure WHERE subscription = %s ORDER BY id
+"""
+_DONE: Final = "DELETE FROM olr_pg.structure WHERE id = %s"
+_FAILED: Final = "UPDATE olr_pg.structure SET state = 'reported', reason = %s WHERE id = %s"
+_IS_DUE: Final = "SELECT FROM olr_pg.structure WHERE id = %s AND state = 'due' FOR UPDATE"
+_INDEX: Final = """
+SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace
+WHERE n.nspname || '.' || t.relname = %s AND c.relname = %s
+"""
+_CONSTRAINT: Final = """
+SELECT FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid
+JOIN pg_namespace n ON n.oid = t.relnamespace
+WHERE n.nspname || '.' || t.relname = %s AND c.conname = %s
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+class StructureLine(NamedTuple):
+    """Something that is still to be done in the target.
+
+    Attributes:
+        is_due: by `make_structure`; else by a person.
+    """
+
+    number: int
+    source: str
+    target: str
+    name: str
+    what: str
+    statements: Sequence[str]
+    present: str | None
+    reason: str | None
+    is_due: bool
+
+    @property
+    def error(self) -> OlrPgError:
+        """What is said of it."""
+        action = f"in the target: {'; '.join(self.statements)};" if self.statements else None
+        detail = f"{self.what}: {self.reason}" if self.reason else self.what
+        return OlrPgError(Code.STRUCTURE_DIFFERS, detail, action=action, table=self.source)
+
+
+def is_made(settings: ApplierSettings) -> bool:
+    """Tell whether the appliance makes what the source makes, by the configuration."""
+    kinds = DdlKind.INDEX, DdlKind.CONSTRAINT
+    return any(settings.ddl.get(kind) is DdlPolicy.FOLLOW for kind in kinds)
+
+
+def read_lines(connection: Connection[Any], subscription: str) -> list[StructureLine]:
+    """Read what is still to be done; what somebody has done goes.
+
+    Args:
+        connection: in autocommit.
+    """
+    there = connection.execute(_THERE).fetchone()
+    if there is None:
+        return []
+    lines = [StructureLine(*row) for row in connection.execute(_LINES, (subscription,))]
+    done = {one.number: one for one in lines if _is_done(connection, one)}
+    for line in done.values() if there[0] else ():
+        _end(connection, line)
+    return [one for one in lines if one.number not in done]
+
+
+def _is_done(connection: Connection[Any], line: StructureLine) -> bool:
+    return line.present is not None and (
+        connection.execute(line.present.encode()).fetchone() == (True,)
+    )
+
+
+def _end(connection: Connection[Any], line: StructureLine) -> None:
+    connection.execute(_DONE, (line.number,))
+    _log.info("the target has it now", table=line.source, what=line.what)
+
+
+def make_structure(
+    connection: Connection[Any],
+    subscription: str,
+    *,
+    lock_milliseconds: int = LOCK_MILLISECONDS,
+) -> None:
+    """Do what is due, as far as nobody is in the way.
+
+    Args:
+        connection: in autocommit.
+        lock_milliseconds: that adding a constraint waits for others.
+
+    Raises:
+        psycopg.Error: the connection is lost.
+    """
+    for line in read_lines(connection, subscription):
+        if not line.is_due:
+            continue
+        try:
+            for statement in line.statements:
+                waits = 0 if " CONCURRENTLY " in statement else lock_milliseconds
+                connection.execute(_LOCK, (str(waits),))
+                _make(connection, line, statement)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            if is_transient(error) or is_locked(error) or is_cancelled(error):
+                continue
+            reason = mask(plain_words(error))
+            connection.execute(_FAILED, (reason, line.number))
+            _drop_unfinished(connection, line)
+            _log.warning(
+                "the target cannot have what the source has",
+                table=line.source,
+                what=line.what,
+                reason=reason,
+            )
+            continue
+        _end(connection, line)
+
+
+def _make(connection: Connection[Any], line: StructureLine, statement: str) -> None:
+    """Run one statement, unless what it makes is there, or nobody wants it any more."""
+    place = line.target, line.name
+    if " CONCURRENTLY " in statement:
+        if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
+            return
+        is_drop = statement.startswith("DROP ")
+        found = connection.execute(_INDEX, place).fetchone()
+        if found is not None and not is_drop:
+            if found == (True,):
+                return
+            _drop_unfinished(connection, line)
+        if found is not None or not is_drop:
+            connection.execute(statement.encode())
+        return
+    with connection.transaction():
+        # A line that is due keeps what drops it again waiting until it is there.
+        if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
+            return
+        is_added = " ADD CONSTRAINT " in statement
+        if is_added and connection.execute(_CONSTRAINT, place).fetchone() is not None:
+            return
+        run_statement(connection, statement)
+
+
+def _drop_unfinished(connection: Connection[Any], line: StructureLine) -> None:
+    """Drop an index that was not made whole: it may refuse rows, and serves nobody."""
+    if connection.execute(_INDEX, (line.target, line.name)).fetchone() != (False,):
+        return
+    name = sql.Identifier(line.target.partition(".")[0], line.name)
+    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(name))
+
+
+class StructureMaker:
+    """Does what is due again and again, from `start` to `stop`, in a thread of its own.
+
+    Where the configuration asks for none of it, there is no thread.
+
+    Args:
+        seconds: from one look to the next.
+    """
+
+    def __init__(self, settings: ApplierSettings, *, seconds: float = MAKE_SECONDS) -> None:
+        self._settings = settings
+        self._making = Periodic("olr-structure", seconds, self._make, at_once=True)
+        self._own: BoundedConnection | None = None
+        self._is_over = False
+
+    def start(self) -> None:
+        """Start to make what is due."""
+        if is_made(self._settings):
+            self._making.start()
+
+    def finish(self) -> None:
+        """Make what is due now, to its end; nothing else may be at it."""
+        if is_made(self._settings):
+            self._make()
+
+    def stop(self) -> None:
+        """Stop; what is being made is given up, and made anew another time."""
+        if not is_made(self._settings):
+            return
+        self._is_over = True
+        own = self._own
+        if own is not None:
+            own.give_up("the applier ends", cancel=True)
+        self._making.stop()
+        self._is_over = False
+
+    def _make(self) -> None:
+        try:
+            self._own = BoundedConnection.connect(
+                with_timeouts(self._settings.connect_string, connect_timeout=_CONNECT_SECONDS),
+                autocommit=True,
+                application_name=maker_name(self._settings),
+            )
+            with self._own as connection:
+                if not self._is_over:
+                    make_structure(connection, self._settings.subscription)
+        except psycopg.Error as error:
+            # An outage is told by itself, and the next look begins where this one ended.
+            _log.debug("what is due is not made yet", reason=str(error).strip())
+        finally:
+            self._own = None

@@ -1,0 +1,199 @@
+"""What a table has beside its rows and the columns that are stored, out of the rows of SYS tables.
+
+Nothing of it changes how redo is decoded. The rows are those of dictionary §2.4 to §2.6, and COM$;
+the values are those of the inventory (`dictionary.inventory`), so that one translation into
+PostgreSQL's SQL does for both. Texts (a default, an expression, the condition of a check) are
+known only of what redo has made or altered: no query reads them for this.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.dictionary.inventory import Constraint, ConstraintKind, IndexPart, InventoryIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.sys_rows import ConstraintRow, IndexRow, SysRows
+
+IDENTITY: Final = "ISEQ$$_"
+"""How the sequence of an identity column is called, in the default of the column."""
+
+_KINDS: Final[dict[int, ConstraintKind]] = {
+    1: "check",
+    2: "primary key",
+    3: "unique",
+    4: "foreign key",
+}
+"""By CDEF$.TYPE#; NOT NULL, which is 7, is told by the column."""
+
+_DELETE_RULES: Final = {1: "CASCADE", 2: "SET NULL"}
+"""By CDEF$.REFACT."""
+
+_DEFERRABLE: Final = 0x1
+_DEFERRED: Final = 0x2
+_VALIDATED: Final = 0x4
+"""Bits of CDEF$.DEFER."""
+
+_INDEX_KINDS: Final = {1: "NORMAL", 2: "BITMAP", 9: "DOMAIN"}
+"""By IND$.TYPE#; the others are part of how a table is stored."""
+
+_UNIQUE: Final = 0x1
+_REVERSE: Final = 0x4
+_FUNCTIONAL: Final = 0x10
+_UNUSABLE: Final = 0x1
+"""Bits of IND$: of PROPERTY, and of FLAGS."""
+
+_DESCENDING: Final = 0x20000
+"""Bit of COL$.PROPERTY of the hidden column that a descending one of an index is."""
+
+
+class Parent(NamedTuple):
+    """The key that a foreign key refers to."""
+
+    owner: str
+    table: str
+    columns: tuple[str, ...]
+
+
+class BesideColumns(NamedTuple):
+    """What a table has beside its rows and columns.
+
+    Attributes:
+        comments: by the column's name; that of the table by an empty one.
+        texts: COL$.DEFAULT$ by INTCOL#: a default, or a virtual column's expression.
+        constraints: by CON#, or by name.
+        indexes: by OBJ#, or by name; those of keys are not among them.
+    """
+
+    comments: Mapping[str, str] = MappingProxyType({})
+    texts: Mapping[int, str] = MappingProxyType({})
+    constraints: Mapping[int | str, Constraint] = MappingProxyType({})
+    indexes: Mapping[int | str, InventoryIndex] = MappingProxyType({})
+
+
+NOTHING: Final = BesideColumns()
+
+
+def read_beside(
+    rows: SysRows, table: Table, parent: Callable[[ConstraintRow], Parent | None]
+) -> BesideColumns:
+    """Read what a table has beside its columns.
+
+    Args:
+        rows: those of the table, the names of its indexes and constraints among them.
+        parent: finds what a foreign key refers to; None for a table that nobody knows.
+    """
+    return _Reader(rows, table, parent).read()
+
+
+class _Reader:
+    def __init__(
+        self, rows: SysRows, table: Table, parent: Callable[[ConstraintRow], Parent | None]
+    ) -> None:
+        self._rows, self._table, self._parent = rows, table, parent
+        self._columns = {column.intcol: column for column in table.columns}
+        self._texts = {
+            row.int_col: row.default_text.strip()
+            for row in rows.sys_col
+            if row.default_text.strip().upper() not in ("", "NULL")
+        }
+        self._bits = {row.int_col: row.property for row in rows.sys_col}
+
+    def read(self) -> BesideColumns:
+        constraints = self._constraints()
+        return BesideColumns(
+            comments={
+                self._columns[row.col].name if row.col else "": row.text
+                for row in self._rows.sys_com
+                if row.text and (not row.col or row.col in self._columns)
+            },
+            texts=self._texts,
+            constraints=constraints,
+            indexes=self._indexes(),
+        )
+
+    def _constraints(self) -> dict[int | str, Constraint]:
+        columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for column in self._rows.sys_ccol:
+            columns[column.con].append((column.pos, column.int_col))
+        names = {row.con: row.name for row in self._rows.sys_con}
+        return {
+            row.con: self._constraint(row, names[row.con], sorted(columns[row.con]))
+            for row in self._rows.sys_cdef
+            if row.type in _KINDS and row.con in names
+        }
+
+    def _constraint(
+        self, row: ConstraintRow, name: str, columns: Sequence[tuple[int, int]]
+    ) -> Constraint:
+        kind = _KINDS[row.type]
+        parent = self._parent(row) if kind == "foreign key" and row.parent else None
+        state = _VALIDATED if row.state is None else row.state
+        found = [self._columns[one] for _, one in columns if one in self._columns]
+        return Constraint(
+            owner=self._table.owner,
+            name=name,
+            table=self._table.name,
+            kind=kind,
+            columns=tuple(column.name for column in found),
+            condition=row.condition.strip(),
+            enabled=bool(row.enabled),
+            validated=bool(state & _VALIDATED),
+            deferrable=bool(state & _DEFERRABLE),
+            deferred=bool(state & _DEFERRED),
+            parent_owner=parent.owner if parent else "",
+            parent_table=parent.table if parent else "",
+            parent_columns=parent.columns if parent else (),
+            delete_rule=_DELETE_RULES.get(row.on_delete, "NO ACTION"),
+        )
+
+    def _indexes(self) -> dict[int | str, InventoryIndex]:
+        columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for column in self._rows.sys_icol:
+            columns[column.obj].append((column.pos, column.int_col))
+        names = {row.obj: row.name for row in self._rows.sys_obj}
+        of_keys = {row.enabled for row in self._rows.sys_cdef if _KINDS.get(row.type) in _OF_KEYS}
+        found = dict[int | str, InventoryIndex]()
+        for row in self._rows.sys_ind:
+            if row.type not in _INDEX_KINDS or row.obj in of_keys or row.obj not in names:
+                continue
+            parts = tuple(self._part(intcol) for _, intcol in sorted(columns[row.obj]))
+            found[row.obj] = InventoryIndex(
+                owner=self._table.owner,
+                name=names[row.obj],
+                table_owner=self._table.owner,
+                table=self._table.name,
+                kind=_index_kind(row),
+                unique=bool(row.property & _UNIQUE),
+                parts=parts,
+                usable=not row.flags & _UNUSABLE,
+            )
+        return found
+
+    def _part(self, intcol: int) -> IndexPart:
+        column = self._columns.get(intcol)
+        descending = bool(self._bits.get(intcol, 0) & _DESCENDING)
+        if column is not None and not column.hidden:
+            return IndexPart(text=column.name, descending=descending)
+        text = self._texts.get(intcol, "")
+        name = text.strip('"')
+        if descending and name in {one.name for one in self._table.columns}:
+            return IndexPart(text=name, descending=True)
+        return IndexPart(text=text or "?", expression=True, descending=descending)
+
+
+_OF_KEYS: Final = ("primary key", "unique")
+
+
+def _index_kind(row: IndexRow) -> str:
+    kind = _INDEX_KINDS[row.type]
+    if kind != "NORMAL":
+        return kind
+    if row.property & _FUNCTIONAL:
+        return "FUNCTION-BASED NORMAL"
+    return "NORMAL/REV" if row.property & _REVERSE else kind
