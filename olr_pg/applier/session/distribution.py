@@ -48,19 +48,21 @@ class Distribution:
         return min((event.commit_scn for event in self._lost), default=None)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Process an event; everything before it has been delivered."""
+        """Process an event; everything before it has been delivered.
+
+        Raises:
+            ConnectionAbortedError: two tables must be as far as the event, and the workers do not
+                apply any more: the session must end here, and the server delivers the event again.
+        """
         self.release(event.barrier)
         if event.table not in self._tables:
             return
         if event.lobs:
             self._lost.append(event)
-        elif not event.evolution.concerns_two or event.past or self._finish():
-            self._announce(event)
-
-    def _finish(self) -> bool:
-        """Let all be applied that was delivered: a rename concerns two tables of two workers."""
-        self.release()
-        return self._workers.finish()
+            return
+        if event.evolution.concerns_two and not event.past and not self._workers.finish():
+            raise ConnectionAbortedError("not all changes before a DDL of two tables are applied")
+        self._announce(event)
 
     def deliver(self, table: str, selection: Selection) -> None:
         """Give changes of a table to its worker, with the missing LOB values that belong to

@@ -57,8 +57,9 @@ def test_a_rename_is_told_once_all_before_it_is_applied() -> None:
     renames = Evolution((Step(DdlKind.RENAME_TABLE, table="S.U"),))
     given.tell(ddl(10)._replace(evolution=renames))
     given.tell(ddl(20)._replace(evolution=renames, past=True))
-    workers.goes_on = False  # the server delivers it again
-    given.tell(ddl(30)._replace(evolution=renames))
+    workers.goes_on = False
+    with pytest.raises(OSError, match="not all"):  # ends the session: what follows comes again
+        given.tell(ddl(30)._replace(evolution=renames))
     assert workers.handed == ["finished", ("S.T", 10, "event"), ("S.T", 20, "event"), "finished"]
 
 
