@@ -110,15 +110,25 @@ def _damage(connection: Connection, rng: Random, schema: str) -> tuple[str, str]
     ).fetchall()
     tables = [str(name) for (name,) in names]
     for name in rng.sample(tables, len(tables)):
-        table = sql.Identifier(schema, name)
-        rows = connection.execute(sql.SQL("SELECT ctid::text FROM {}").format(table)).fetchall()
-        if rows:
-            place = sql.SQL("ctid = {}::tid").format(sql.Literal(rng.choice(rows)[0]))
-            for kind in rng.sample((_change, _lose, _add), 3):
-                words = kind(connection, rng, table, place)
-                if words:
-                    return name, words
+        words = damage_row(connection, rng, f"{schema}.{name}")
+        if words:
+            return name, words
     return None
+
+
+def damage_row(connection: Connection, rng: Random, name: str) -> str:
+    """Damage a row of a table; return what was done, nothing where it has no row.
+
+    Args:
+        name: ``schema.table``.
+    """
+    table = sql.Identifier(*name.split("."))
+    rows = connection.execute(sql.SQL("SELECT ctid::text FROM {}").format(table)).fetchall()
+    if not rows:
+        return ""
+    place = sql.SQL("ctid = {}::tid").format(sql.Literal(rng.choice(rows)[0]))
+    found = (kind(connection, rng, table, place) for kind in rng.sample((_change, _lose, _add), 3))
+    return next(filter(None, found), "")
 
 
 def _lose(connection: Connection, _: Random, table: sql.Identifier, place: sql.Composable) -> str:
@@ -130,18 +140,30 @@ def _add(connection: Connection, _: Random, table: sql.Identifier, place: sql.Co
     with connection.transaction():
         copied = sql.SQL("CREATE TEMP TABLE extra ON COMMIT DROP AS SELECT * FROM {} WHERE {}")
         connection.execute(copied.format(table, place))
-        for (column,) in connection.execute(_KEY, (table.as_string(),)).fetchall():
+        for column, kind in connection.execute(_KEY, (table.as_string(),)).fetchall():
             name = sql.Identifier(str(column))
-            moved = sql.SQL("UPDATE extra SET {} = (SELECT max({}) + 1 FROM {})")
-            connection.execute(moved.format(name, name, table))
+            value = _UNUSED.get(str(kind)) or sql.SQL("(SELECT max({}) + 1 FROM {})").format(
+                name, table
+            )
+            connection.execute(sql.SQL("UPDATE extra SET {} = {}").format(name, value))
         connection.execute(sql.SQL("INSERT INTO {} SELECT * FROM extra").format(table))
     return "an extra row"
 
 
 _KEY = """
-SELECT attname::text FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey)
+SELECT attname::text, format_type(atttypid, NULL)
+FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey)
 WHERE indrelid = %s::regclass AND indisprimary
 """
+
+
+_UNUSED = {
+    "character varying": sql.SQL("'~extra'"),
+    "character": sql.SQL("'~extra'"),
+    "bytea": sql.SQL("'\\xffffff'"),
+    "timestamp without time zone": sql.SQL("'2099-01-01'"),
+}
+"""Keys that no row has, by type."""
 
 
 def _change(
@@ -176,7 +198,7 @@ _OTHERS = {
     "text": "{} || 'x'",
     "character varying": "left({0}, -1) || CASE WHEN right({0}, 1) = 'x' THEN 'y' ELSE 'x' END",
     "bytea": "{} || decode('01', 'hex')",
-    "double precision": "{} + 1000",
+    "double precision": "CASE WHEN abs({0}) > 1 THEN {0} / 2 ELSE {0} + 1000 END",
 }
 
 

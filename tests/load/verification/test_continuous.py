@@ -152,11 +152,11 @@ def test_pauses_keep_the_budget_of_time_and_of_rows() -> None:
     assert pauses_for(Budget(0.5), 1.0, 0, [60, 60, 0]) == [LAG_SECONDS, LAG_SECONDS, 1.0]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0])
 def test_random_damage_is_found_and_mended(
     tmp_path: Path, seed: int, postgres_database: str
 ) -> None:
-    """Many more: `tests.load.verification.damaged`."""
+    """Many more: `tests.load.verification.damaged`, and `live_histories` beside a running one."""
     assert check_seed(seed, tmp_path, postgres_database).fault == ""
 
 
