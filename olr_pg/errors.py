@@ -53,7 +53,7 @@ class Code(IntEnum):
     def __new__(
         cls, number: int, title: str = "", action: str = "", exit_code: int | None = None
     ) -> Self:
-        """Make a member; without its own exit code it has that of its area."""
+        """Create a member. If it has no exit code of its own, it gets the exit code of its area."""
         member = int.__new__(cls, number)
         member._value_ = number
         member.title, member.action = title, action

@@ -94,6 +94,6 @@ def _decode_in_every_form(folder: Path) -> None:
 
 
 def _convert_nanoseconds() -> None:
-    """Convert a Parquet time with a finer fraction than Python's times."""
+    """Convert a Parquet time in nanoseconds, which is finer than the times of Python."""
     column = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
     arrow_converter(column, arrow_type(column), Database("W"))(column_of([_NEW_YEAR]))

@@ -1,7 +1,7 @@
-"""Oracle's scalar identities: SCN, XID, RBA, DBA, ROWID and the redo time.
+"""Oracle's scalar values: SCN, XID, RBA, DBA, ROWID and redo time.
 
-All are plain integers on the hot paths; the functions here give and read their printed forms.
-Facts: redo-format §0.3, checked on real logs of 19c and 23ai.
+In hot paths all are plain integers; the functions here format and parse them. Facts: redo-format
+§0.3, checked on real logs of 19c and 23ai.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 SCN_NONE: Final = (1 << 64) - 1
-"""The SCN slot that holds none (all bits set)."""
+"""The value of an SCN field without an SCN (all bits set)."""
 
 MAX_SCN: Final = (1 << 63) - 1
 
@@ -30,7 +30,7 @@ class Rba(NamedTuple):
 
 
 def parse_rba(text: str) -> Rba:
-    """Parse the RBA of ``0x00000f.00000244.0168`` (hexadecimal after 0x), or of three decimals.
+    """Parse an RBA: ``0x00000f.00000244.0168`` (hexadecimal after 0x), or three decimal numbers.
 
     Raises:
         ValueError: the text has neither form.
@@ -43,7 +43,7 @@ def parse_rba(text: str) -> Rba:
 
 
 def pack_xid(usn: int, slot: int, sequence: int) -> int:
-    """Pack an XID as the protocol has it: undo segment bits 63–48, slot 47–32, sequence 31–0."""
+    """Pack an XID as in the protocol: undo segment bits 63–48, slot 47–32, sequence 31–0."""
     return (usn & 0xFFFF) << 48 | (slot & 0xFFFF) << 32 | (sequence & 0xFFFFFFFF)
 
 
@@ -58,7 +58,7 @@ def format_xid(xid: int) -> str:
 
 
 def parse_xid(text: str) -> int:
-    """Parse the XID of ``usn.slot.sequence`` in decimal, or of ``0x000A.00C.0000023C``; packed.
+    """Parse an XID: decimal ``usn.slot.sequence``, or ``0x000A.00C.0000023C``; return it packed.
 
     Raises:
         ValueError: the text has neither form.
@@ -75,7 +75,7 @@ def _rowid_digits(value: int, count: int) -> str:
 
 
 def format_rowid(data_object: int, dba: int, slot: int) -> str:
-    """Write an extended ROWID's 18 characters: 6 data object, 3 file, 6 block, 3 slot."""
+    """Return an extended ROWID's 18 characters: 6 data object, 3 file, 6 block, 3 slot."""
     return (
         _rowid_digits(data_object, 6)
         + _rowid_digits(dba >> 22, 3)
@@ -103,7 +103,8 @@ def parse_rowid(text: str) -> tuple[int, int, int]:
 
 
 def decode_redo_time(value: int) -> datetime:
-    """Return the date of a 32-bit redo time: local time of the database host, no zone.
+    """Return the date and time of a 32-bit redo time: local time of the database host, without a
+    zone.
 
     Raises:
         ValueError: the mixed-radix digits are not a date.
@@ -117,6 +118,6 @@ def decode_redo_time(value: int) -> datetime:
 
 
 def encode_redo_time(when: datetime) -> int:
-    """Return the 32-bit redo time of a date from 1988 on."""
+    """Return the 32-bit redo time of a date and time from 1988 on."""
     days = ((when.year - 1988) * 12 + when.month - 1) * 31 + when.day - 1
     return ((days * 24 + when.hour) * 60 + when.minute) * 60 + when.second

@@ -39,7 +39,7 @@ def new_folder() -> Path:
 
 
 def folder_size(folder: Path) -> int:
-    """Return the bytes of all readable files below a folder."""
+    """Return the total size in bytes of all readable files below a folder."""
     size = 0
     for place, _, names in os.walk(folder, followlinks=True):
         for name in names:

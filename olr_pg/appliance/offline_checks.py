@@ -87,7 +87,7 @@ def _of_skipped(scan: LogScan) -> Iterator[Finding]:
 
 
 def check_any_log(source: OfflineSource) -> None:
-    """Check that there is at least one log, complete or not, for a run that ends by itself.
+    """Check that there is at least one log, complete or not. This matters for a run with an end.
 
     Raises:
         OlrPgError: 2001, there is none.

@@ -74,7 +74,7 @@ def _is_to_be_created(
 
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
-    """Return those of the tables that have rows, if the account can read them."""
+    """Return the tables that have rows, among those that the account can read."""
     containers = ContainerDatabases(source)
     try:
         return [

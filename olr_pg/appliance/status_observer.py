@@ -360,7 +360,9 @@ def waiting_behind(tables: Sequence[TableStatus]) -> list[str]:
 
 
 def lock_holds_all(blocked: Sequence[Blocked]) -> OlrPgError | None:
-    """Return 5099 if blocked tables keep all other tables from receiving changes."""
+    """Return error 5099 if blocked tables keep all other tables from receiving changes, otherwise
+    None.
+    """
     names = some([one.table for one in blocked if _is_of_table(one)])
     if not names:
         return None

@@ -1,4 +1,4 @@
-"""Values that PostgreSQL cannot hold as they are, and that a policy has changed on their way."""
+"""Counts values that PostgreSQL cannot store unchanged, and that a policy has therefore changed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _log = structlog.get_logger(__name__)
 
 
 class AlteredValues:
-    """Counts of the values that were changed, by table and column; any thread may use it.
+    """Counts of changed values, by table and column; thread-safe.
 
-    A batch that has to be converted again counts again. What another process converts, to which
-    this is sent with the settings, is its own to count.
+    If a batch is converted again, its values are counted again. Another process that converts
+    values gets a copy with the settings and has its own counts.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class AlteredValues:
         return AlteredValues, ()
 
     def add(self, table: str, column: str, lost: Counters) -> None:
-        """Count values of a column; the first of each kind are worth a line of the log."""
+        """Count changed values of a column; log the first of each kind."""
         if lost == NOTHING:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""The settings of the applier: built by the command line from the configuration."""
+"""The settings of the applier; the commands build them from the configuration."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 START_SECONDS: Final = 180.0
-"""How long a target that cannot be reached at the start is tried again, unless it is said."""
+"""Default for how long an unreachable target is retried at the start."""
 
 
 ANSWER_SECONDS: Final = 15.0
-"""After so long a statement that is lost is given up, where no configuration says otherwise."""
+"""Default time limit for a statement whose answer is lost."""
 
 
 class ConflictPolicy(Enum):
-    """The treatment of a change that finds no row, or finds one where none may be.
+    """What to do with a change whose row is missing, or an insert whose row already exists.
 
     Facts: architecture, “Applying”.
     """
@@ -41,7 +41,7 @@ class ConflictPolicy(Enum):
 
 
 class DdlPolicy(Enum):
-    """The treatment of one kind of DDL of the source in the target.
+    """What to do in the target with one kind of DDL of the source.
 
     Attributes:
         FOLLOW: the target goes along with it.
@@ -57,11 +57,11 @@ class DdlPolicy(Enum):
 
 
 class TriggerHandling(Enum):
-    """The way in which ordinary triggers and foreign keys are kept from firing.
+    """How to prevent ordinary triggers and foreign keys from firing.
 
     Attributes:
-        REPLICA: ``session_replication_role = replica``, which the role must be allowed to set.
-        DISABLE: they are set aside until the cut-over (`target.set_aside`).
+        REPLICA: ``session_replication_role = replica``, which needs a privilege.
+        DISABLE: they are disabled until the cut-over (`target.set_aside`).
     """
 
     REPLICA = "replica"
@@ -69,11 +69,11 @@ class TriggerHandling(Enum):
 
 
 class UnloggedPolicy(Enum):
-    """The treatment of UNLOGGED target tables, which a crash of PostgreSQL empties.
+    """What to do with UNLOGGED target tables, which a crash of PostgreSQL empties.
 
     Attributes:
-        REFUSE: their tables stop before anything is written.
-        ACCEPT: they are replicated; after a crash their tables stop (`target.crash_watch`).
+        REFUSE: stop the table before anything is written.
+        ACCEPT: replicate it; stop it after a crash (`target.crash_watch`).
     """
 
     REFUSE = "refuse"
@@ -81,14 +81,16 @@ class UnloggedPolicy(Enum):
 
 
 class Consistency(Enum):
-    """The unit that is applied whole: a transaction's changes of each table, or all of them."""
+    """The unit that is applied atomically: a transaction's changes of each table, or of all
+    tables.
+    """
 
     TABLE = "table"
     TRANSACTION = "transaction"
 
 
 class IncompletePolicy(Enum):
-    """The treatment of a change of which a LOB value is left out."""
+    """What to do with a change whose LOB value is missing."""
 
     NULL = "null"
     STOP = "stop"
@@ -127,41 +129,46 @@ class ApplierSettings:
     Attributes:
         connect_string: libpq connection string or URL of the target.
         table_query: the TableList query, two columns: owner, table.
-        start_scn: for StartSCN where the server has no saved SCN.
+        start_scn: for StartSCN if the server has no saved SCN.
         subscription: names this stream in the ledger.
-        workers: connections that apply, 1 or more; each table belongs to one of them.
-        consistency: see `Consistency`; whole transactions are applied by one connection.
-        batch_changes: changes after which a target transaction is committed at the next end of a
-            source transaction; half of them is not waited for any longer.
-        batch_milliseconds: the longest that an applied-to-be change waits for more.
-        batch_bytes: the same as `batch_changes` in bytes of values; a fourth of `queue_bytes`, so
-            that one can wait for the disk, one be applied, one be ready and one be collected.
-        queue_bytes: what may be unconfirmed, as the server counts it, before no more is taken: well
-            below the bound of its queue, since more is on the way, and confirmations are, too.
-        spool_bytes: values of an open source transaction past which it goes to the spool.
-        spool_directory: of the spool; None the system's for temporary files.
-        applied_file: keeps what the target has on disk (`target.applied_file`); None: memory does.
-        spool_max: bytes of all spooled transactions at a time; None = what the disk has.
-        held_max: bytes of a table's held changes; more end the run (5023). None = no limit.
-        copy_rows: inserts from which on COPY is used instead of one array parameter.
-        create_tables: create missing target schemas and tables.
-        schema_names: Oracle owner → PostgreSQL schema, where the default folding is not wanted.
+        workers: number of connections that apply, 1 or more; each table belongs to one of them.
+        consistency: see `Consistency`; with whole transactions one connection applies.
+        batch_changes: number of changes after which the target transaction commits, at the end of a
+            source transaction; a batch with half of them starts without waiting for more.
+        batch_milliseconds: maximum time that a change waits for others before its batch is applied.
+        batch_bytes: like `batch_changes`, in bytes of values; a fourth of `queue_bytes`, so that
+            there is room for four batches: waiting for the disk, being applied, ready, and being
+            collected.
+        queue_bytes: maximum unconfirmed bytes, as the server counts them, before nothing more is
+            requested; well below the limit of the server's queue, because more data and
+            confirmations are in flight.
+        spool_bytes: bytes of an open source transaction above which it is moved to the spool.
+        spool_directory: of the spool; None for the system's directory of temporary files.
+        applied_file: the file that records what the target has on disk (`target.applied_file`);
+            None to keep it in memory.
+        spool_max: maximum bytes of all spooled transactions together; None for no limit.
+        held_max: maximum bytes of a table's held changes; exceeding it ends the run (5023). None
+            for no limit.
+        copy_rows: number of inserts from which COPY is used instead of an array parameter.
+        create_tables: whether to create missing target schemas and tables.
+        schema_names: Oracle owner → PostgreSQL schema, if it differs from the default.
         table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
-        containers: of the source, where it is several: owners may begin with their names.
+        containers: the names of the source's containers, if several; owners can begin with them.
         conflict: see `ConflictPolicy`.
-        ddl: see `DdlPolicy`; `FOLLOW` where nothing is said.
+        ddl: see `DdlPolicy`; the default is `FOLLOW`.
         triggers: see `TriggerHandling`.
         unlogged: see `UnloggedPolicy`.
-        incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first that
-            fits holds, `NULL` where none does.
-        retry_seconds: how long one failing target transaction is tried again before the session
-            is rewound; `rewinds` such rewinds in a row without progress end the run.
-        outage_seconds: how long a target that goes away is tried again; None as long as it takes,
-            and `start_seconds` for a run that is to end by itself.
-        start_seconds: how long a target that cannot be reached at the start is tried again.
-        answer_seconds: after which a statement that is lost is given up (`statement_watch`).
+        incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first match
+            counts; the default is `NULL`.
+        retry_seconds: how long one failing target transaction is retried before the session
+            restarts from the last confirmed position; `rewinds` such restarts in a row without
+            progress end the run.
+        outage_seconds: how long a target that becomes unreachable is retried; None for no limit
+            (then `start_seconds` applies to a run with `once`).
+        start_seconds: how long a target that is unreachable at the start is retried.
+        answer_seconds: time limit for a statement whose answer is lost (`statement_watch`).
         poll_milliseconds: pause after NoMore.
-        window: most requests in flight.
+        window: maximum number of requests in flight.
         byte_order: of the protocol (`target.byte-order`).
         facts, policies: for the conversion of values.
         choices: what is chosen of types and names (`datatypes.choices`).
@@ -218,7 +225,7 @@ class ApplierSettings:
         return self.triggers is TriggerHandling.REPLICA
 
     def incomplete_policy(self, table: str, column: str) -> IncompletePolicy:
-        """Return what to do where a value of a column (of ``OWNER.NAME``) is left out."""
+        """Return what to do if a value of a column (of ``OWNER.NAME``) is missing."""
         name = f"{table}.{column}"
         fitting = (
             policy

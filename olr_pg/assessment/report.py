@@ -283,7 +283,7 @@ class Report(NamedTuple):
 
     @property
     def replicated_bytes(self) -> int:
-        """Return the bytes of the replicated tables' segments, including LOBs."""
+        """Return the total size in bytes of the replicated tables' segments, including LOBs."""
         return sum(t.bytes + t.lob_bytes for t in self.tables if t.replicated == "yes")
 
     @property

@@ -95,7 +95,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def json_pieces(report: Report) -> Iterator[bytes]:
-    """Write what `report_json` returns, each thing and table in a line of its own."""
+    """Write the report as `report_json` returns it, with one line for each item and table."""
     for key, value in _facts_json(report).items():
         yield b"{" if key == "database" else b",\n"
         yield orjson.dumps(key) + b": " + orjson.dumps(value)

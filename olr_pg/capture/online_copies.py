@@ -66,12 +66,14 @@ def is_unused(path: str) -> bool:
 
 
 def longer(one: ArchivedLog, other: ArchivedLog) -> ArchivedLog:
-    """Return the longer of two logs of one position, one of which was current."""
+    """Return the longer of two copies of one log, one of which was read while the log was
+    current.
+    """
     return max(one, other, key=lambda log: (not log.grows, log.blocks))
 
 
 def up_to_current(logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
-    """Return the logs, without those of a thread that follow a log that was current.
+    """Return the logs. Of each thread, leave out the logs that follow one that was current.
 
     Copies are made one after the other, so a log switch can happen in between.
 

@@ -1,7 +1,7 @@
-"""Evaluating a condition over columns of values, with SQL's three truth values.
+"""Evaluates a condition over columns of values, with SQL's three truth values.
 
-A fourth state stands beside them: a value that is not known at all, because the redo does not have
-it. What does not depend on it is TRUE or FALSE all the same.
+There is a fourth state: the result depends on a value that is not in the redo. A condition whose
+result does not depend on the missing value is still TRUE or FALSE.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Truths = npt.NDArray[np.uint8]
 
 ABSENT: Final = -2
-"""Length of a value that the redo does not have; −1 and 0 are NULL."""
+"""Length of a value that is not in the redo; −1 and 0 are NULL."""
 
 
 class Truth(IntEnum):
@@ -45,7 +45,7 @@ class Truth(IntEnum):
     UNKNOWN = 1
     TRUE = 2
     UNDECIDED = 3
-    """It depends on a value that is not there."""
+    """The result depends on a missing value."""
 
 
 _FALSE, _UNKNOWN, _TRUE = int(Truth.FALSE), int(Truth.UNKNOWN), int(Truth.TRUE)
@@ -68,7 +68,7 @@ def evaluate(condition: RowCondition, columns: Sequence[ValueColumn]) -> Truths:
     """Evaluate the condition for each row, as `Truth`; shape (rows).
 
     Args:
-        columns: of `condition.ordinals`, in Oracle's internal form; length `ABSENT` is possible.
+        columns: of `condition.ordinals`, in Oracle's internal form; the length can be `ABSENT`.
     """
     return _truths(condition.step, columns)
 
@@ -135,7 +135,7 @@ def compare_kernel(
     """Compare values with a literal byte by byte.
 
     Args:
-        outcomes: what holds where a value is less, equal, greater.
+        outcomes: the results for a value that is less, equal, greater.
     """
     literal, pad, size = wanted.literal, wanted.pad, wanted.size
     less, equal, greater = outcomes
@@ -165,7 +165,7 @@ def compare_kernel(
 
 @inlined
 def _character(data: Any, at: int, end: int, character: int) -> int:
-    """Return where the character at `at` ends."""
+    """Return the end of the character at `at`."""
     after = at + 1
     if character == _UTF16:
         after = at + 2
@@ -179,7 +179,9 @@ def _character(data: Any, at: int, end: int, character: int) -> int:
 def like_kernel(
     data: Any, offset: Any, length: Any, items: Any, character: int, truths: Any
 ) -> None:
-    """Match values with a pattern; see `Pattern`. Never more than their lengths' product."""
+    """Match values with a pattern; see `Pattern`. The number of steps is at most the product of the
+    lengths.
+    """
     for row in range(length.size):
         if length[row] <= 0:
             truths[row] = _without_value(int(length[row]))

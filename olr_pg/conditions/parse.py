@@ -92,7 +92,7 @@ class _Reader:
         }
 
     def read(self, found: Any) -> tree.Node:
-        """Convert a condition or a part of one."""
+        """Convert the syntax tree of a condition, or of a part of it, to a `tree.Node`."""
         sql = self._sql
         if isinstance(found, sql.Paren):
             return self.read(found.this)

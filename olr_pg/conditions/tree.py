@@ -1,4 +1,4 @@
-"""The tree that a parsed condition is: comparisons under AND, OR and NOT."""
+"""The tree of a parsed condition: comparisons under AND, OR and NOT."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal; `text` is its digits, its characters, or what stands in its quotes."""
+    """A literal; `text` is its digits, its characters, or the text within its quotes."""
 
     kind: LiteralKind
     text: str
 
 
 class Comparison(Enum):
-    """The comparisons of a column with a literal; the value is the operator in SQL."""
+    """The comparisons of a column with a literal; the value is the SQL operator."""
 
     EQUAL = "="
     NOT_EQUAL = "<>"
@@ -46,7 +46,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """``column LIKE pattern``; `escape` is empty where there is none."""
+    """``column LIKE pattern``; `escape` is empty without ESCAPE."""
 
     column: str
     pattern: str
@@ -62,14 +62,14 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All of `parts`, by AND."""
+    """AND of all `parts`."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Any:
-    """At least one of `parts`, by OR."""
+    """OR of all `parts`."""
 
     parts: tuple[Node, ...]
 
@@ -89,9 +89,9 @@ class Condition:
     """A condition.
 
     Attributes:
-        text: as it was written.
-        tree: what it says.
-        columns: the names of its columns, in the order in which they turn up.
+        text: as written.
+        tree: the parsed condition.
+        columns: the names of its columns, in the order of their first use.
     """
 
     text: str

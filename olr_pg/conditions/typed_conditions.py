@@ -1,8 +1,9 @@
-"""Conditions typed for a table: their literals in the form in which Oracle stores the columns.
+"""Prepares conditions for a table: converts their literals to the form in which Oracle stores the
+columns.
 
-What Oracle stores of numbers, dates, timestamps and binary floats sorts as its bytes do, so that
-nothing has to be decoded for a comparison; text is compared by its bytes in the column's character
-set, which is what NLS_COMP = BINARY does.
+Stored numbers, dates, timestamps and binary floats sort in the same order as their bytes, so values
+can be compared without decoding. Text is compared by its bytes in the column's character set, as
+with NLS_COMP = BINARY.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ DEFAULT_CHARSETS: Final[Charsets] = ("AL32UTF8", "AL16UTF16")
 
 WHOLE: Final = 1 << 30
 _UTC_BYTES: Final = 11
-"""Of a TIMESTAMP WITH TIME ZONE the instant; its zone follows."""
+"""Bytes of a TIMESTAMP WITH TIME ZONE with its instant; the zone follows."""
 
 _TIMESTAMP: Final = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
     r"(?: ?([+-])(\d{2}):(\d{2}))?"
 )
 _IN_CODE_ORDER: Final = frozenset({1, 31, 873})
-"""US7ASCII, WE8ISO8859P1, AL32UTF8: bytes sort as characters do, in UTF-8 too, in which table data
-has them."""
+"""US7ASCII, WE8ISO8859P1, AL32UTF8: their bytes sort like their characters, also in UTF-8, which
+table data uses.
+"""
 
 _UTF8_NUMBERS: Final = frozenset({871, 873})
 _UTF16_NUMBER: Final = 2000
@@ -61,7 +63,7 @@ UTF16: Final = 2
 
 ANY_TEXT: Final = -1
 ANY_CHARACTER: Final = -2
-"""What stands in a pattern for % and _."""
+"""Represents _ in a pattern; `ANY_TEXT` represents %."""
 
 _NUMERIC: Final = {
     OracleType.NUMBER: 0,
@@ -74,14 +76,14 @@ _TEXTUAL: Final = frozenset({OracleType.VARCHAR2, OracleType.CHAR})
 
 @dataclass(frozen=True, slots=True)
 class Bytewise:
-    """A column's bytes against a literal's.
+    """Compares a column's bytes with a literal's.
 
     Attributes:
-        slot: the column's place in `RowCondition.ordinals`.
-        operator: how.
+        slot: the column's index in `RowCondition.ordinals`.
+        operator: the comparison.
         literal: shape (bytes).
-        pad: what the shorter one goes on with; empty: it is less.
-        size: bytes of a value that count.
+        pad: bytes with which the shorter one is padded; if empty, the shorter one is less.
+        size: number of bytes of a value that are compared.
     """
 
     slot: int
@@ -93,12 +95,12 @@ class Bytewise:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A column's bytes against a LIKE pattern.
+    """Matches a column's bytes with a LIKE pattern.
 
     Attributes:
-        slot: as of `Bytewise`.
+        slot: as in `Bytewise`.
         items: shape (n); bytes, `ANY_TEXT`, `ANY_CHARACTER`.
-        step: `ONE_BYTE`, `UTF8`, `UTF16`: how long a character is.
+        step: `ONE_BYTE`, `UTF8`, `UTF16`: the encoding, which determines a character's length.
     """
 
     slot: int
@@ -108,14 +110,14 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Tests a column for NULL; `slot` as of `Bytewise`."""
+    """Tests a column for NULL; `slot` as in `Bytewise`."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """`parts` under AND (`every`) or OR."""
+    """Combines `parts` by AND (`every`) or OR."""
 
     parts: tuple[Step, ...]
     every: bool
@@ -136,10 +138,10 @@ class RowCondition:
     """A condition for one table.
 
     Attributes:
-        ordinals: of its columns, among the table's delivered ones.
-        names: theirs.
-        step: what is evaluated.
-        text: as it was written.
+        ordinals: indexes of its columns among the table's delivered columns.
+        names: names of its columns.
+        step: the evaluation.
+        text: as written.
     """
 
     ordinals: tuple[int, ...]
@@ -150,7 +152,7 @@ class RowCondition:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A condition that a later version of its table does not have the columns for; `why`."""
+    """A condition for which a later version of its table lacks columns; `why` is the reason."""
 
     why: str
 
@@ -161,15 +163,16 @@ def compile_condition(
     charsets: Charsets = DEFAULT_CHARSETS,
     described: Mapping[str, Column] | None = None,
 ) -> RowCondition:
-    """Type all of the conditions for the rows of a table.
+    """Prepare all of the conditions for the rows of a table.
 
     Args:
         conditions: at least one.
         charsets: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
-        described: columns as their values come, where that is not as the dictionary has them.
+        described: the types of the values, if they differ from the dictionary.
 
     Raises:
-        OlrPgError: 1132 there is no such column, 1133 it cannot be compared, 1134 nor with that.
+        OlrPgError: 1132 there is no such column, 1133 its type cannot be compared, 1134 it cannot
+            be compared with this literal.
     """
     names = tuple(dict.fromkeys(name for one in conditions for name in one.columns))
     delivered = {column.name: (at, column) for at, column in enumerate(table.delivered)}

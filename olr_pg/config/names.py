@@ -1,4 +1,4 @@
-"""Oracle table names in the configuration, and the TableList query that names them."""
+"""Oracle table names in the configuration, and the TableList query that returns them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OWN_SCHEMA: Final = "olr_pg"
-"""The schema of a target that holds the appliance's ledger; nothing is replicated into it."""
+"""The schema of the appliance's ledger in a target; nothing is replicated into it."""
 
 _UNION_MAX: Final = 200
-"""Entries of one compound, of up to two selects; SQLite takes 500."""
+"""Maximum entries of one compound query, with up to two SELECTs per entry; SQLite allows 500."""
 
 
 class TableName(NamedTuple):
-    """Owner and name exactly as the dictionary has them."""
+    """Owner and name exactly as in the dictionary."""
 
     owner: str
     name: str
@@ -29,10 +29,10 @@ class TableName(NamedTuple):
 
 
 def configured_table_name(text: str) -> TableName:
-    """Parse ``OWNER.NAME``; each part may stand in double quotes, which keeps its case.
+    """Parse ``OWNER.NAME``; a part in double quotes keeps its case.
 
     Raises:
-        ValueError: the text is not two identifiers with a dot between them.
+        ValueError: the text is not two identifiers separated by a dot.
     """
     try:
         return TableName(*selection.parse_table_name(text))
@@ -41,11 +41,11 @@ def configured_table_name(text: str) -> TableName:
 
 
 def table_list_query(tables: Sequence[TableName | TablePattern]) -> str:
-    """Make the TableList query that gives exactly these names, in this order.
+    """Return the TableList query that returns exactly these names, in this order.
 
-    It selects literals instead of filtering a view, so that a table which does not exist is named
-    to the server, and refused there, instead of silently missing; so is a pattern that finds none.
-    It runs against Oracle and against the offline source's SQLite database alike.
+    It selects literals instead of filtering a view. So the server receives the name of a missing
+    table, and refuses it, instead of silently ignoring it; the same applies to a pattern that
+    matches nothing. The query runs on Oracle and on the offline source's SQLite database.
     """
     excluded = [one for one in tables if isinstance(one, TablePattern) and one.excluded]
     wanted = [one for one in tables if one not in excluded]

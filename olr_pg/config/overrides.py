@@ -39,7 +39,9 @@ def variable_of(key: str) -> str:
 
 
 def overriding(environ: Iterable[str]) -> list[str]:
-    """Return the variables that override keys; those of objects come before those of their keys."""
+    """Return the environment variables that override keys. A variable for a whole object comes
+    before those for its keys.
+    """
     return sorted(name for name in environ if name.startswith(PREFIX) and _JOIN in name)
 
 
@@ -112,7 +114,9 @@ def _types(schema: _Schema) -> list[str]:
 
 
 def _below(schemas: list[_Schema], part: str, whole: _Schema) -> Iterator[_Schema]:
-    """Yield the schemas of a key of an object, or of an item of a list."""
+    """Yield the schemas for the key `part` of an object, or for the items of a list if `part` is a
+    number.
+    """
     for schema in schemas:
         for one in _alternatives(schema, whole):
             if part.isdigit() and "items" in one:

@@ -1,14 +1,14 @@
-"""Patterns of Oracle tables in `apply.tables`, and the TableList query that finds them.
+"""Patterns of Oracle tables in `apply.tables`, and the TableList query that finds the tables.
 
-It reads DBA_TABLES: ALL_TABLES has only what the account may read, and to replicate a table nobody
-need be able to read its rows. Temporary and external tables are left out: their rows are in no
-redo. Other tables that cannot be replicated are found, so that somebody decides about them.
+The query reads DBA_TABLES: ALL_TABLES contains only tables that the account can read, which
+replication does not require. Temporary and external tables are left out, because their rows are not
+in the redo. Other tables that cannot be replicated are found, so that the operator decides about
+them.
 
-``*``, ``?`` and ``[abc]`` mean what they mean in `filter`; a pattern that begins with ``!`` takes
-tables out again that other patterns find. The query runs against Oracle and against the offline
-source's SQLite database alike, so it is of LIKE, which knows no sets: these are written out. What
-a pattern finds changes with the source, and is looked up when a run begins; a table that is made
-later is found as well.
+``*``, ``?`` and ``[abc]`` mean the same as in `filter`; a pattern that begins with ``!`` excludes
+tables that other patterns match. The query runs on Oracle and on the offline source's SQLite
+database, so it uses LIKE. LIKE has no sets, so sets are expanded. The matching tables are
+determined when a run begins; a table that is created later is found as well.
 """
 
 from __future__ import annotations
@@ -23,32 +23,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SPELLINGS_MAX: Final = 64
-"""Of the sets of one part of a pattern, written out."""
+"""Maximum number of expansions of the sets in one part of a pattern."""
 
 _WILD: Final = re.compile(r"[*?\[]")
 _PART: Final = r'(?:"[^"\0]+"|(?:\[[^\]\s".,;\0]+\]|[^\s".,;\0\[\]])+)'
 _PATTERN: Final = re.compile(rf"\s*(!?)\s*(?:({_PART})\s*\.\s*)?({_PART})\s*\.\s*({_PART})\s*")
 _TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
 _OWN: Final = ("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%")
-"""Tables that Oracle makes beside those of users: recycle bin, logs of materialised views, overflow
-of index-organised tables, text indexes."""
+"""Tables that Oracle creates itself: recycle bin, logs of materialised views, overflow of
+index-organised tables, text indexes.
+"""
 
 
 WITH_REDO: Final = (
     "TEMPORARY = 'N'"
     " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
 )
-"""Of a table whose rows are in the database: one that is neither partitioned nor index-organised
-has a tablespace then, an external one has none (Oracle Database Reference, DBA_TABLES)."""
+"""Condition for tables whose rows are in the database: a table that is neither partitioned nor
+index-organised has a tablespace, an external table has none (Oracle Database Reference,
+DBA_TABLES).
+"""
 
 
 class TablePattern(NamedTuple):
     """A pattern of ``OWNER.NAME``, or of ``PDB.OWNER.NAME``, whose owner is ``PDB.OWNER``.
 
     Attributes:
-        owner, name: as LIKE has them, each spelling by itself; escaped with a backslash.
-        excluded: what it finds is left out.
-        text: as the file has it.
+        owner, name: as patterns for LIKE, one for each expansion; escaped with a backslash.
+        excluded: whether its tables are excluded.
+        text: as in the file.
     """
 
     owner: tuple[str, ...]
@@ -64,7 +67,7 @@ def parse_pattern(text: str) -> TablePattern | None:
     """Parse a pattern; None for a plain name. Unquoted parts are folded to upper case.
 
     Raises:
-        ValueError: it begins as one and is none, or its sets have too many spellings.
+        ValueError: it is malformed, or its sets have too many expansions.
     """
     match = _PATTERN.fullmatch(text)
     if match is None:
@@ -84,7 +87,9 @@ def parse_pattern(text: str) -> TablePattern | None:
 
 
 def _spellings(part: str) -> tuple[str, ...]:
-    """Return what a part of a name means to LIKE."""
+    """Return the LIKE patterns for one part of a table pattern. A part with sets (`[…]`) gives a
+    pattern for each choice.
+    """
     if part.startswith('"'):
         return (_escaped(part[1:-1]),)
     choices = []
@@ -102,7 +107,7 @@ def _spellings(part: str) -> tuple[str, ...]:
 
 
 def _members(chosen: str) -> list[str]:
-    """Return the characters of a set, its ranges written out."""
+    """Return the characters of a set, with ranges expanded."""
     if chosen[0] in "!^":
         raise ValueError(f"[{chosen}]: a set names what fits, not what does not")
     found = []
@@ -118,10 +123,11 @@ def _escaped(text: str) -> str:
 
 
 def pattern_query(pattern: TablePattern, excluded: Sequence[TablePattern]) -> str:
-    """Make the query of a pattern; one that finds nothing gives its own text, which is no table.
+    """Return the query of a pattern; if nothing matches, it returns the pattern's text, which is
+    not a table.
 
     Args:
-        excluded: whose tables are left out.
+        excluded: patterns whose tables are excluded.
     """
     where = _condition(pattern)
     own = " AND ".join(f"NOT {_like('TABLE_NAME', (one,))}" for one in _OWN)
@@ -151,7 +157,7 @@ def _like(column: str, spellings: Sequence[str]) -> str:
 
 
 def _is_wild(spelling: str) -> bool:
-    """Tell whether LIKE has to look: an unescaped % or _ is in it."""
+    """Tell whether a part needs LIKE, because it contains an unescaped % or _."""
     return bool(re.search(r"[%_]", re.sub(r"\\.", "", spelling)))
 
 

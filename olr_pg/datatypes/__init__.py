@@ -1,1 +1,3 @@
-"""Oracle column values in both directions, one file per type family. No I/O."""
+"""Conversion of Oracle column values in both directions, one file per family of types. Nothing here
+does I/O.
+"""

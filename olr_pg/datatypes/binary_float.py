@@ -1,4 +1,5 @@
-"""BINARY_FLOAT and BINARY_DOUBLE: IEEE 754, stored so that bytes order as numbers do.
+"""BINARY_FLOAT and BINARY_DOUBLE values. Oracle stores IEEE 754 numbers with changed bits, so that
+the bytes sort as the numbers do.
 
 Facts: values-and-lobs §8.
 """
@@ -29,7 +30,8 @@ _NANS: Final = {4: bytes.fromhex("7fc00000"), 8: bytes.fromhex("7ff8000000000000
 
 
 def decode_binary_float(raw: bytes, width: int) -> float:
-    """Return the value of 4 or 8 bytes; a BINARY_FLOAT as the double of the same value.
+    """Return the number that the 4 or 8 bytes hold. A BINARY_FLOAT is returned as the double of the
+    same value.
 
     Raises:
         OlrPgError: 2050, another length.
@@ -41,7 +43,7 @@ def decode_binary_float(raw: bytes, width: int) -> float:
 
 
 def encode_binary_float(value: float, width: int) -> bytes:
-    """Oracle's 4 or 8 bytes: one zero, one NaN.
+    """Encode a number as Oracle's 4 or 8 bytes. Oracle has only one form of zero and one of NaN.
 
     Raises:
         OlrPgError: 2058, beyond the range of BINARY_FLOAT.
@@ -58,7 +60,9 @@ def encode_binary_float(value: float, width: int) -> bytes:
 
 
 def shortest(value: float, width: int) -> str:
-    """Write the shortest decimal text that comes back as the same number of `width` bytes."""
+    """Write the shortest decimal text that gives the same number of `width` bytes when it is read
+    back.
+    """
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if width == 4:
@@ -77,7 +81,7 @@ def _flipped(raw: bytes, *, to_oracle: bool) -> bytes:
 def binary_float_to_float(
     values: ValueColumn, width: int, target_width: int
 ) -> tuple[ValueColumn, Counters]:
-    """BINARY_FLOAT or BINARY_DOUBLE → float4 or float8; NaN in its canonical form.
+    """Convert BINARY_FLOAT or BINARY_DOUBLE to float4 or float8. NaN gets its canonical form.
 
     Args:
         values: values of `width` bytes.
@@ -107,7 +111,7 @@ def binary_float_to_float(
 def bits_kernel(
     data: Bytes, offset: Longs, length: Longs, width: int, out: npt.NDArray[np.uint64]
 ) -> tuple[int, int]:
-    """Oracle's bytes → IEEE bits in the low `width` bytes; (row, outcome)."""
+    """Convert Oracle's bytes to IEEE bits in the low `width` bytes. Returns (row, outcome)."""
     top = np.uint64(1) << np.uint64(8 * width - 1)
     every = top | (top - np.uint64(1))
     for row in range(len(length)):

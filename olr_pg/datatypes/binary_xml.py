@@ -1,10 +1,11 @@
-"""Binary XML (XMLTYPE stored as BLOB) to XML text, as far as its codes are known.
+"""Conversion of binary XML (an XMLTYPE stored as BLOB) to XML text.
 
-A document is a stream of tokens; names stand in token tables of the database, by id. Facts:
-values-and-lobs §24, published knowledge, not seen in real redo. A code that is not known there
-(those of comments, processing instructions and typed values are not), or an id that is not in the
-tables, is an error: the value is unavailable then, never guessed. So is what would not be
-well-formed.
+A document is a stream of tokens. Token tables in the database give the name of each id. Facts:
+values-and-lobs §24; they come from published documents and were not checked against real redo.
+
+Not every code is known: those of comments, processing instructions and typed values are not. An
+unknown code, an id that is not in the token tables, and a result that is not well-formed XML are
+errors. The value is then unavailable; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -69,14 +70,16 @@ class _Declared(NamedTuple):
 
 
 def _sax() -> ModuleType:
-    """Import what quotes markup when XML is written: a web client comes with it."""
+    """Import the module of Python that escapes text in XML. It is imported late because it also
+    loads a web client.
+    """
     from xml.sax import saxutils
 
     return saxutils
 
 
 class _Document:
-    """A document on its way to text."""
+    """The XML text of one document while it is being written."""
 
     def __init__(self, raw: bytes, tokens: XmlTokens) -> None:
         self._raw = raw
@@ -152,7 +155,9 @@ class _Document:
         return found
 
     def _whole(self, code: int) -> None:
-        """Write an element or attribute with its text; one-byte lengths count from 1, 8F is 0."""
+        """Write an element or attribute together with its text. A length of one byte is stored
+        minus 1; code 8F means length 0.
+        """
         if code in (0xC0, 0xC2):
             length = self._number(1)
             length = 0 if length == 0x8F else length + 1
@@ -207,7 +212,7 @@ class _Document:
         self._out.append(f"</{element.written}>")
 
     def _flush(self, *, empty: bool = False) -> None:
-        """Write the start tag that waits, if one does."""
+        """Write the start tag that was held back, if there is one."""
         if self._in_attribute:
             raise self.fail("an attribute is not closed")
         name = self._pending
@@ -236,7 +241,7 @@ class _Document:
         self._open.append(_Element(name, written))
 
     def _written(self, name: QualifiedName) -> str:
-        """Write the name with the prefix that was declared last for its namespace."""
+        """Return the name with the prefix that was declared last for its namespace."""
         if name.namespace == _XML_NAMESPACE:
             return f"xml:{name.local}"
         if name.namespace not in _NO_NAMESPACE:
@@ -298,7 +303,7 @@ _HEADERS: Final = {
 
 
 def binary_xml_text(raw: bytes, tokens: XmlTokens) -> str:
-    """Write the text of a binary XML document.
+    """Convert the bytes of a binary XML document to XML text.
 
     Raises:
         OlrPgError: 2123, a code or a name that is not known, or bytes that are no document.

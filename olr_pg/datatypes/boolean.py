@@ -1,4 +1,6 @@
-"""BOOLEAN of 23ai: one byte, 01 or 00 (values-and-lobs §10); and flags of other types."""
+"""BOOLEAN values of Oracle 23ai (one byte, 01 or 00; values-and-lobs §10), and columns of other
+types that hold true and false.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def decode_boolean(raw: bytes) -> bool:
 
 
 def boolean_to_bool(values: ValueColumn) -> ValueColumn:
-    """BOOLEAN → bool; the forms are the same.
+    """Convert BOOLEAN to bool. Both have the same bytes.
 
     Raises:
         OlrPgError: 2050.
@@ -47,14 +49,16 @@ def boolean_to_bool(values: ValueColumn) -> ValueColumn:
 
 
 def flag_texts(pairs: BooleanPairs) -> dict[str, bool]:
-    """Return what each text stands for."""
+    """Return whether each text stands for true or for false."""
     return {
         text: is_true for pair in pairs for text, is_true in zip(pair, (True, False), strict=True)
     }
 
 
 def flag_numbers(pairs: BooleanPairs) -> dict[int, bool]:
-    """Return what each number stands for; 1 and 0 where no pair is of numbers."""
+    """Return whether each number stands for true or for false. Without pairs of numbers, 1 is true
+    and 0 is false.
+    """
     numbers = [pair for pair in pairs if all(map(_WHOLE.fullmatch, pair))]
     texts = flag_texts(tuple(numbers) or (("1", "0"),))
     return {int(text): is_true for text, is_true in texts.items()}

@@ -1,6 +1,8 @@
-"""Single-byte character sets without a codec in Python, made by tools/charset_tables.py.
+"""Tables of the single-byte character sets for which Python has no codec. tools/charset_tables.py
+generates this file.
 
-Do not edit. 256 characters each, four hex digits a byte from 00 on; FFFE is no character.
+Do not edit it. Each table has 256 characters in the order of the bytes from 00 on, four hex digits
+per character. FFFE means that the byte is no character.
 """
 
 from __future__ import annotations

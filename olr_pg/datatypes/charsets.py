@@ -1,10 +1,11 @@
-"""Oracle's character sets: id, name, Python codec and where the two differ (values-and-lobs §2.1).
+"""The supported Oracle character sets: id, name, Python codec, and the places where Oracle and the
+codec differ.
 
-Single-byte sets are tables of 256 characters built from a codec and overrides written as
-``byte=code point``, or generated ones (`charset_tables`); bytes without a character are
-*undefined*. Multi-byte sets are codecs with
-overrides by byte sequence: two sequences may be one character in Python and two in Oracle.
-`exact` tells whether the comparison with Oracle's own tables left no known difference.
+Facts: values-and-lobs §2.1. A single-byte set is a table of 256 characters. The table is built from
+a codec and overrides written as ``byte=code point``, or it is generated (`charset_tables`). A byte
+without a character is *undefined*. A multi-byte set is a codec with overrides by byte sequence,
+because Oracle may map two sequences to two characters where Python maps both to one. `exact` is
+True where a comparison with Oracle's own tables left no known difference.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ AL32UTF8: Final = 873
 UTF8: Final = 871
 AL16UTF16: Final = 2000
 UNKNOWN_CHARSET: Final = Code.CHARACTER_SET_UNSUPPORTED
-"""The error of a character set without a decoder: no type of the target helps."""
+"""The error for a character set without a decoder. No choice of target type avoids it."""
 
 _WIDEST: Final = {AL32UTF8: 4, UTF8: 3, AL16UTF16: 2}
 UNDEFINED: Final = "\ufffe"
@@ -377,12 +378,14 @@ def charset(identity: int | str) -> Charset:
 
 
 def supported_charsets() -> tuple[Charset, ...]:
-    """Every supported set, by id."""
+    """Return every supported character set, ordered by id."""
     return tuple(sorted(_by_number().values(), key=lambda one: one.number))
 
 
 def bytes_per_character(charset_id: int) -> int | None:
-    """Return the most bytes that a character takes in column lengths; None where not known."""
+    """Return the largest number of bytes per character that Oracle uses for column lengths, or None
+    if it is not known.
+    """
     if charset_id in _WIDEST:
         return _WIDEST[charset_id]
     found = _by_number().get(charset_id)
@@ -390,7 +393,8 @@ def bytes_per_character(charset_id: int) -> int | None:
 
 
 def lob_charset(charset_form: int | None, charset_id: int | None, database: str) -> Charset:
-    """Return the character set of a delivered CLOB or NCLOB: the one named, whatever its form says.
+    """Return the character set of the delivered bytes of a CLOB or NCLOB. A character set id that
+    is given decides, whatever the form says.
 
     Args:
         charset_form: ColumnCSForm; 2 without an id is AL16UTF16.

@@ -1,9 +1,10 @@
-"""Choices in the place of the default mapping: types, names, and what stands for true and false.
+"""Choices that replace the default type mapping: target types, target names, and what stands for
+true and false.
 
-The default loses nothing (`mapping`). A choice says what a column is in the target instead; a value
-that it cannot hold is an error that names the column (`convert`), never rounded or left out. This
-is the only place that knows which name and type a source column has in the target: load,
-replication, schema, assessment and checks ask here.
+The default mapping loses nothing (`mapping`). A choice says what a column becomes in the target
+instead. A value that the chosen type cannot hold is an error that names the column (`convert`); it
+is never rounded or left out. Only this module decides the name and type of a source column in the
+target: load, replication, schema, assessment and checks ask here.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _NOTES: Final = {
 }
 _OF_BLOB: Final = {PgKind.TEXT: "hexadecimal: values of half a gigabyte at most"}
 _DIGITS_OF: Final = {"smallint": 4, "integer": 9, "bigint": 18}
-"""Digits of which every number fits."""
+"""The number of digits with which every number fits the integer type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +108,18 @@ class Choices:
     contexts: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, name: str, *, column: bool = False) -> str:
-        """Return what is called `name` in the source, in the target."""
+        """Return the target's name for an object that is called `name` in the source."""
         return fold_identifier(name, column=column, keep_case=self.keep_names)
 
     def column_name(self, table: str, column: str) -> str:
-        """Return the target's name of a column of ``OWNER.NAME``, looked at by itself."""
+        """Return the target's name of a column of ``OWNER.NAME``, without regard to the table's
+        other columns.
+        """
         return self._chosen_name(table, column) or self.name(column, column=True)
 
     def column_names(self, table: str, columns: Sequence[str]) -> dict[str, str]:
-        """Return the target's names of a table's columns; where two would collide, both stay.
+        """Return the target's names of a table's columns. Where two would get the same name by
+        folding, both keep their source names.
 
         Raises:
             OlrPgError: 5016, two have one name by choice.
@@ -163,11 +167,13 @@ class Choices:
         return PgType(name, kind, self._note(table, column, kind, default))
 
     def is_flag_by_type(self, table: str, column: OracleColumn) -> bool:
-        """Tell whether a column becomes boolean for its type alone, without a word of its name."""
+        """Return whether a column becomes boolean because of its type alone, with no choice for its
+        name.
+        """
         return not self.chosen_type(table, column) and self._of_type(column) == "boolean"
 
     def policies(self, table: str, column: str, general: Policies) -> Policies:
-        """Return the policies of a column: with what stands for true and false in it."""
+        """Return the policies of a column, including what stands for true and false in it."""
         pairs = next((one.pairs for one in self._of(table, column) if one.pairs), ())
         return replace(general, boolean_pairs=pairs) if pairs else general
 
@@ -206,7 +212,7 @@ class Choices:
         return self.integers if digits <= _DIGITS_OF[self.integers] else ""
 
     def _note(self, table: str, column: OracleColumn, kind: PgKind, default: PgType) -> str:
-        """Say what the chosen type does not hold that the default's does."""
+        """Say what the chosen type loses that the default type would keep."""
         if kind is default.kind:
             return default.note
         if kind is PgKind.BOOL:

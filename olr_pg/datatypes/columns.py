@@ -1,4 +1,4 @@
-"""Columns of values: the form in which values enter and leave the conversions."""
+"""Columns of values: the form in which the conversions take and return values."""
 
 from __future__ import annotations
 
@@ -39,23 +39,26 @@ class ValueColumn(_Slices):
         offset: npt.NDArray[np.int64],
         length: npt.NDArray[np.int64],
     ) -> Self:
-        """Take a view of `data` that cannot be written, see `read_only`."""
+        """Create a column whose `data` is a view that cannot be written, see `read_only`."""
         return super().__new__(cls, read_only(data), offset, length)
 
     def value(self, row: int) -> bytes | None:
-        """Value `row` as bytes, None for NULL. For errors and rare rows, not for whole columns."""
+        """Return value `row` as bytes, or None for NULL. It is meant for errors and rare rows, not
+        for whole columns.
+        """
         start, length = int(self.offset[row]), int(self.length[row])
         return None if length < 0 else self.data[start : start + length].tobytes()
 
     def values(self) -> list[bytes | None]:
-        """Every value as bytes."""
+        """Return every value as bytes, or None for NULL."""
         return [self.value(row) for row in range(len(self.length))]
 
 
 def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a view of `data` that cannot be written, of whatever memory it is.
+    """Return a view of `data` that cannot be written, whatever memory `data` is in.
 
-    Each kernel is compiled once for arrays that can be written, and once for those that cannot.
+    Numba compiles a kernel once for writable arrays and once for read-only ones. Columns that are
+    always read-only need only one of the two.
     """
     if data.flags.writeable:
         data = data.view()
@@ -64,7 +67,7 @@ def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def column_of(values: Iterable[bytes | None]) -> ValueColumn:
-    """Build a column that holds `values` one behind the other."""
+    """Build a column that holds copies of `values` one behind the other."""
     present = list(values)
     length = np.array([-1 if v is None else len(v) for v in present], np.int64)
     data = np.frombuffer(b"".join(v for v in present if v is not None), np.uint8)
@@ -85,12 +88,16 @@ def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueCo
 
 
 def nulls(values: ValueColumn) -> npt.NDArray[np.bool_]:
-    """Mark the values that are NULL to Oracle; length 0 is NULL too (values-and-lobs §0.1)."""
+    """Mark the values that Oracle regards as NULL, which includes length 0 (values-and-lobs
+    §0.1).
+    """
     return values.length <= 0
 
 
 def oracle_nulls(values: ValueColumn) -> ValueColumn:
-    """Return the column with Oracle's zero-length values as NULL (values-and-lobs §0.1)."""
+    """Return the column with values of length 0 marked as NULL, as Oracle regards them
+    (values-and-lobs §0.1).
+    """
     if not (values.length == 0).any():
         return values
     return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
@@ -102,7 +109,8 @@ def per_distinct(
     *,
     empty_is_null: bool = True,
 ) -> ValueColumn:
-    """Convert by a Python function that is called once per distinct value: for rare conversions.
+    """Convert values with the Python function `convert`, which is called once per distinct value.
+    It is meant for rare conversions.
 
     Args:
         empty_is_null: as Oracle's values have it (values-and-lobs §0.1); not so of what PostgreSQL
@@ -113,7 +121,9 @@ def per_distinct(
 
 
 def compact(values: ValueColumn) -> ValueColumn:
-    """Drop what else the buffer holds: the same values, in another buffer where there was more."""
+    """Return the same values in a buffer that holds nothing else. The column is returned as it is
+    if its buffer holds nothing else.
+    """
     size = int(np.maximum(values.length, 0).sum())
     if size >= values.data.size:
         return values
@@ -128,9 +138,10 @@ def replace_rows(
     source: ValueColumn,
     convert: Callable[[bytes], bytes | None],
 ) -> ValueColumn:
-    """Return `values` with `rows` replaced by what `convert` makes of those rows of `source`.
+    """Return `values` with the given `rows` replaced by what `convert` returns for those rows of
+    `source`.
 
-    The buffer is copied compactly, so that a few values do not drag a whole log window along.
+    The buffer is copied compactly, so that a few values do not keep a whole log window in memory.
     """
     extra = column_of(_converted(source, rows.tolist(), convert))
     length = values.length.copy()

@@ -1,8 +1,9 @@
-"""Columns of Oracle values → columns of PostgreSQL's binary form, for any target type that fits.
+"""Conversion of columns of Oracle values to PostgreSQL's binary form, for any target type that can
+hold them.
 
-`encoder_for` resolves the pair of types once per column; the encoder then converts batches. The
-target may differ from the default mapping as long as its type can hold the values: a value that
-it cannot hold is an error that names the row, never a guess.
+`encoder_for` chooses the conversion of a column once; the encoder then converts batches. The target
+type may differ from the default mapping if it can hold the values. A value that it cannot hold is
+an error that names the row; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """The facts of the source database that conversions need.
+    """What conversions must know about the source database.
 
     Attributes:
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
@@ -92,7 +93,7 @@ DEFAULT_FACTS: Final = DatabaseFacts()
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """The conversion of one column into one PostgreSQL type.
+    """The conversion of one column to one PostgreSQL type.
 
     Attributes:
         column_name: for errors.
@@ -109,7 +110,8 @@ class Encoder:
     plain: bool = True
 
     def __call__(self, values: ValueColumn) -> Encoded:
-        """Return (the values in PostgreSQL's binary form, what policies changed).
+        """Convert values. Returns (the values in PostgreSQL's binary form, how many values each
+        policy changed).
 
         Raises:
             OlrPgError: 2050–2057; `column` and `row` name the value.
@@ -122,7 +124,7 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A column and the target type that its values are wanted in."""
+    """A source column and the target type that its values are to be converted to."""
 
     column: OracleColumn
     kind: PgKind
@@ -182,7 +184,9 @@ _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 """Behind an even number of backslashes."""
 
 _XML_ENCODING: Final = re.compile(rb"""^(<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
-"""PostgreSQL would decode binary XML by its declaration; the text is UTF-8 by now."""
+"""Matches the encoding in an XML declaration. PostgreSQL would decode binary XML by it, but the
+text is UTF-8 by then.
+"""
 
 
 def _counting_nothing(convert: Callable[[ValueColumn], ValueColumn]) -> Encode:
@@ -190,7 +194,9 @@ def _counting_nothing(convert: Callable[[ValueColumn], ValueColumn]) -> Encode:
 
 
 def _printed(text_of: Callable[[bytes], str]) -> Encode:
-    """Any type's text for text targets that nobody reads in bulk."""
+    """Return a conversion of any type to text, by a Python function. It is slow and meant for types
+    that are rare.
+    """
     return _counting_nothing(
         lambda values: per_distinct(values, lambda raw: text_of(raw).encode("utf-8"))
     )
@@ -259,10 +265,10 @@ def _text_to_boolean(values: ValueColumn, utf8: Encode, request: _Request) -> En
 
 
 def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> Encoded:
-    """Return the text in UTF-8, U+0000 with it, as Oracle wrote it: for who must keep that.
+    """Convert text to UTF-8 bytes, keeping U+0000, for targets that must keep it.
 
-    Not the bytes that Oracle stores: the table data of a load is text, which cannot tell them, and
-    whoever reads the column would have to know the source's character set.
+    The result is not the bytes that Oracle stores. The table data of a load is text and does not
+    contain them, and a reader of the column would have to know the source's character set.
     """
     bad = set[bytes]()
 
@@ -278,8 +284,8 @@ def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> E
 
 
 def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
-    """Return `first`, and what `second` makes of each distinct value: also of one that has no text
-    left, which is no NULL.
+    """Return a conversion that applies `first`, then `second` to each distinct value. A value that
+    `first` left empty is not taken as NULL.
     """
 
     def both(values: ValueColumn) -> Encoded:
@@ -290,7 +296,7 @@ def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
 
 
 def _text_to_jsonb(values: ValueColumn, utf8: Encode, policies: Policies) -> Encoded:
-    """JSON text; U+0000, which jsonb takes no more than text does, stands in it as an escape."""
+    """Convert JSON text to jsonb. U+0000, which jsonb cannot hold, is written as an escape."""
     column, counters = utf8(values)
     with_nul = 0
 
@@ -369,7 +375,7 @@ def _vector(request: _Request) -> Encode | None:
 
 
 def _keeping_empty(encode: Encode) -> Encode:
-    """Return `encode` for LOBs: a value of no bytes is no NULL."""
+    """Return `encode` for LOBs, where a value of no bytes is not NULL."""
 
     def encode_lobs(values: ValueColumn) -> Encoded:
         column, counters = encode(values)
@@ -380,7 +386,7 @@ def _keeping_empty(encode: Encode) -> Encode:
 
 
 def _local(form: TemporalForm) -> Plan:
-    """DATE and TIMESTAMP: labels without a zone."""
+    """Return the conversions of DATE and TIMESTAMP, which hold date and time without a zone."""
 
     def plan(request: _Request) -> Encode | None:
         kind, policies = request.kind, request.policies
@@ -480,4 +486,6 @@ _PLANS: Final[dict[OracleType, Plan]] = {
     OracleType.UROWID: _address(urowid_to_text),
     OracleType.BOOLEAN: _boolean,
 }
-"""The values of LOB types are their contents, not the locators of the rows."""
+"""The conversions by Oracle type. A value of a LOB type is the content of the LOB, not the locator
+in the row.
+"""

@@ -1,4 +1,6 @@
-"""INTERVAL YEAR TO MONTH and INTERVAL DAY TO SECOND (values-and-lobs §9, type-mapping §4.5)."""
+"""INTERVAL YEAR TO MONTH and INTERVAL DAY TO SECOND values (values-and-lobs §9, type-mapping
+§4.5).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class YearMonth(NamedTuple):
     total: int
 
     def isoformat(self) -> str:
-        """Write an ISO 8601 duration, ``P3Y7M``; each part carries the sign, ``P0M`` is zero."""
+        """Write an ISO 8601 duration such as ``P3Y7M``. Each part carries the sign; zero is
+        ``P0M``.
+        """
         years, months = divmod(abs(self.total), 12)
         sign = "-" if self.total < 0 else ""
         text = (f"{sign}{years}Y" if years else "") + (f"{sign}{months}M" if months else "")
@@ -74,7 +78,9 @@ class DaySecond(NamedTuple):
         return days, hours, *divmod(rest, 60), nanos
 
     def isoformat(self) -> str:
-        """Write an ISO 8601 duration, ``P1DT2H3M4.5S``; each part has a sign, ``PT0S`` is zero."""
+        """Write an ISO 8601 duration such as ``P1DT2H3M4.5S``. Each part carries the sign; zero is
+        ``PT0S``.
+        """
         days, hours, minutes, seconds, nanos = self.parts
         sign = "-" if self.total < 0 else ""
         date = f"{sign}{days}D" if days else ""
@@ -173,7 +179,7 @@ def encode_day_second(value: DaySecond) -> bytes:
 
 
 def year_month_to_interval(values: ValueColumn) -> ValueColumn:
-    """INTERVAL YEAR TO MONTH → interval.
+    """Convert INTERVAL YEAR TO MONTH to interval.
 
     Raises:
         OlrPgError: 2050 malformed; 2053 beyond 178,956,970 years.
@@ -189,7 +195,7 @@ def year_month_to_interval(values: ValueColumn) -> ValueColumn:
 def day_second_to_interval(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """INTERVAL DAY TO SECOND → interval; nanoseconds are cut towards zero.
+    """Convert INTERVAL DAY TO SECOND to interval. Nanoseconds are cut to microseconds towards zero.
 
     Raises:
         OlrPgError: 2050 malformed; 2057 where the policy forbids to cut.
@@ -215,7 +221,7 @@ def _biased(data: Bytes, at: int) -> int:
 
 @kernel
 def year_month_kernel(data: Bytes, offset: Longs, length: Longs, out: Longs) -> tuple[int, int]:
-    """INTERVAL YEAR TO MONTH → months that fit int4; (row, outcome)."""
+    """Convert INTERVAL YEAR TO MONTH to months that fit int4. Returns (row, outcome)."""
     for row in range(len(length)):
         if length[row] <= 0:
             continue
@@ -242,7 +248,9 @@ def day_second_kernel(
     micros: Longs,
     days: Longs,
 ) -> tuple[int, int, int]:
-    """INTERVAL DAY TO SECOND → µs and days; (row, outcome, cut fractions)."""
+    """Convert INTERVAL DAY TO SECOND to microseconds and days. Returns (row, outcome, cut
+    fractions).
+    """
     cut = 0
     for row in range(len(length)):
         if length[row] <= 0:

@@ -1,7 +1,7 @@
-"""JSON values as text: those of OSON images, and those that python-oracledb gives.
+"""JSON values as text: values decoded from OSON images, and values that python-oracledb returns.
 
-What JSON has no type for becomes a string: dates and intervals in ISO 8601, binaries in lower-case
-hex, infinities and NaN by name. Numbers are exact.
+A value of a type that JSON does not have becomes a string: dates and intervals in ISO 8601, binary
+values in lower-case hex, infinities and NaN by name. Numbers are exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUL: Final = "\0"
 def oson_to_json(
     values: ValueColumn, policies: Policies, prefix: bytes = b""
 ) -> tuple[ValueColumn, Counters]:
-    """OSON images as JSON text in UTF-8, each with `prefix` before it.
+    """Convert OSON images to JSON text in UTF-8, with `prefix` in front of each.
 
     Raises:
         OlrPgError: 2050 no OSON image; 2051, 2052 text that the policies refuse.
@@ -74,7 +74,9 @@ class _Writer:
         self.nuls = 0
 
     def parts(self, root: Any) -> Iterator[bytes]:
-        """Yield the text in pieces, depth first, without recursion: documents may be deep."""
+        """Yield the text in pieces, depth first. It does not recurse, because documents may be
+        nested deeply.
+        """
         waiting: list[Any] = [root]
         while waiting:
             value = waiting.pop()
@@ -136,7 +138,7 @@ class _Writer:
 
 
 class _Written:
-    """Text that is ready."""
+    """Text that is written as it is."""
 
     __slots__ = ("text",)
 

@@ -1,6 +1,6 @@
-"""Column values as JSON: the output format of ``olr-pg decode`` (docs/decode-output.md).
+"""Column values as JSON, in the output format of ``olr-pg decode`` (docs/decode-output.md).
 
-NUMBERs are exact JSON numbers, so they are handed to orjson as ready-made text.
+NUMBERs are exact JSON numbers. They are therefore handed to orjson as finished text.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def json_converter(
     timezone: str = "+00:00",
     policies: Policies = DEFAULT_POLICIES,
 ) -> JsonConverter:
-    """Choose the conversion of a column's values, once per column.
+    """Choose the conversion of a column's values to JSON; it is called once per column.
 
     Args:
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.

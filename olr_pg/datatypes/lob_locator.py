@@ -1,8 +1,8 @@
-"""LOB locators: the bytes of a LOB column in its row (values-and-lobs §16).
+"""LOB locators: the bytes that a row stores for a LOB column (values-and-lobs §16).
 
 A locator names a LOB and says where its bytes are: in the row itself, in extents of blocks, behind
-a header block, behind page pointers, or in the LOB index. One kernel reads all forms; checked on
-every example of values-and-lobs §16.6, which are real.
+a header block, behind page pointers, or in the LOB index. One kernel reads all forms. It was
+checked on every example of values-and-lobs §16.6, which are from a real database.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOB_ID_OFFSET: Final = 10
 
 
 class LobForm(IntEnum):
-    """The place of a LOB's bytes."""
+    """Where the bytes of a LOB are."""
 
     EMPTY = 0
     INLINE = 1
@@ -34,7 +34,7 @@ class LobForm(IntEnum):
 
 
 class LobCompression(IntEnum):
-    """The way a LOB's stored bytes are to be read (values-and-lobs §22)."""
+    """How the stored bytes of a LOB are compressed (values-and-lobs §22)."""
 
     NONE = 0
     STREAM = 1
@@ -42,7 +42,7 @@ class LobCompression(IntEnum):
 
 
 class LobText(IntEnum):
-    """The text that a character LOB's bytes are (values-and-lobs §17.1)."""
+    """How the bytes of a character LOB encode text (values-and-lobs §17.1)."""
 
     BYTES = 0
     UTF16_BE = 1
@@ -139,13 +139,15 @@ def number_be(data: Any, at: int, size: int) -> int:
 
 @kernel
 def lob_number(data: Any, at: int) -> int:
-    """Return the part of a LOB id that differs: the 6 bytes behind ``00 00 00 01``."""
+    """Return the part of a LOB id that differs between LOBs: the 6 bytes behind ``00 00 00 01``."""
     return number_be(data, at + 4, 6)
 
 
 @kernel
 def read_locator(data: Any, at: int, length: int, facts: Any) -> int:
-    """Fill `facts` (shape `FACTS`, offsets absolute) from a locator; 0, or why not (`_REASONS`)."""
+    """Read a locator into `facts` (shape `FACTS`; its offsets are absolute). Returns 0, or the
+    reason why it could not (`_REASONS`).
+    """
     for i in range(FACTS):
         facts[i] = 0
     if length < LOCATOR_HEAD:
@@ -278,7 +280,9 @@ def _read_inline(data: Any, p: int, end: int, form: int, facts: Any) -> int:
 
 @kernel
 def extent_at(data: Any, p: int, end: int, compressed: bool) -> tuple[int, int, int]:
-    """Read (first block, blocks or −1, where the next extent begins) of the extent at `p`."""
+    """Read the extent at `p`. Returns (first block, number of blocks or −1, where the next extent
+    begins).
+    """
     if p + 6 > end:
         return 0, -1, p
     flag = int(data[p])

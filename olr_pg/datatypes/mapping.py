@@ -1,6 +1,7 @@
-"""The only table from Oracle types to PostgreSQL types, and the folding of names (type-mapping §2).
+"""The mapping from Oracle types to PostgreSQL types, and the folding of names (type-mapping §2). No
+other module has it.
 
-The principle is that the default is lossless; every compromise is a choice per column.
+The default mapping loses nothing. Whoever wants a compromise chooses it for a column.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SYSTEM_COLUMNS: Final = frozenset(
 
 
 class OracleType(IntEnum):
-    """COL$.TYPE# (values-and-lobs §1)."""
+    """Oracle's internal type codes, COL$.TYPE# (values-and-lobs §1)."""
 
     VARCHAR2 = 1
     NUMBER = 2
@@ -63,7 +64,7 @@ class OracleType(IntEnum):
 
     @property
     def title(self) -> str:
-        """The type's SQL name."""
+        """Return the type's SQL name."""
         return _TITLES.get(self, self.name.replace("_", " "))
 
 
@@ -83,13 +84,15 @@ CHARACTER_TYPES: Final = frozenset(
 """The types whose values are text in the row itself."""
 
 LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB, OracleType.JSON, OracleType.VECTOR})
-"""The types whose values are delivered in chunks; CLOB and BLOB may be empty and are not NULL."""
+"""The types whose values are delivered in chunks. A CLOB or BLOB may be empty without being
+NULL.
+"""
 
 
 class PgKind(IntEnum):
-    """The PostgreSQL types that values are encoded for; the numbers are their OIDs.
+    """The PostgreSQL types that values are encoded for. The numbers are their OIDs.
 
-    Types of pgvector have another OID in every database, and numbers below zero here.
+    Types of pgvector have another OID in every database; here they have negative numbers.
     """
 
     SPARSEVEC = -3
@@ -137,7 +140,7 @@ class PgType:
 
 
 class OracleColumn(Protocol):
-    """The attributes of a column that conversions ask for; `dictionary.model.Column` has them."""
+    """The attributes of a column that conversions need. `dictionary.model.Column` has them."""
 
     @property
     def name(self) -> str:
@@ -149,7 +152,7 @@ class OracleColumn(Protocol):
 
     @property
     def length(self) -> int:
-        """Bytes."""
+        """The column's length in bytes."""
 
     @property
     def precision(self) -> int | None:
@@ -169,11 +172,11 @@ class OracleColumn(Protocol):
 
     @property
     def char_length(self) -> int | None:
-        """COL$.SPARE3: the length in characters; None where nobody told."""
+        """COL$.SPARE3: the length in characters, or None if it is not known."""
 
     @property
     def xml(self) -> bool:
-        """Tell whether the values are documents of an XMLTYPE."""
+        """Whether the values are documents of an XMLTYPE."""
 
 
 _REFUSALS: Final = {
@@ -190,7 +193,9 @@ _REFUSALS: Final = {
 
 
 def oracle_type_name(column: OracleColumn) -> str:
-    """Name the column's type for messages: ``NUMBER(15,2)``, ``VARCHAR2(20)``."""
+    """Return the column's type as messages name it, such as ``NUMBER(15,2)`` or
+    ``VARCHAR2(20)``.
+    """
     code = _known(column.type_code)
     if code is None:
         return f"type code {column.type_code}"
@@ -207,7 +212,7 @@ def oracle_type_name(column: OracleColumn) -> str:
 
 
 def refusal(column: OracleColumn) -> str | None:
-    """Tell why a column of this type cannot be replicated; None where it can."""
+    """Return why a column of this type cannot be replicated, or None if it can."""
     code = _known(column.type_code)
     if code is None:
         return f"Oracle type code {column.type_code} is not known"
@@ -260,7 +265,9 @@ def _integer(digits: int) -> PgType:
 
 
 def _characters(column: OracleColumn) -> int:
-    """Return the characters that a column takes, else an upper bound by its `length` in bytes."""
+    """Return how many characters the column holds. Where that is not known, return the `length` in
+    bytes as an upper bound.
+    """
     if column.char_length is not None:
         return column.char_length
     if column.charset_form == 2:
@@ -401,7 +408,9 @@ _MODIFIER: Final = re.compile(r"\s*\([\d\s,-]*\)")
 
 
 def pg_kind(target: PgKind | int | str) -> PgKind | None:
-    """Find the kind of a PostgreSQL type by OID, or by name with or without modifiers; or None."""
+    """Return the kind of a PostgreSQL type, found by its OID or by its name with or without
+    modifiers, or None.
+    """
     if isinstance(target, int):
         return PgKind(target) if target in _PG_OIDS else None
     name = " ".join(_MODIFIER.sub("", target).lower().split()).removeprefix("pg_catalog.")
@@ -412,14 +421,12 @@ _PG_OIDS: Final = frozenset(PgKind)
 
 
 def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False) -> str:
-    """Fold an Oracle name to its PostgreSQL name; quote it always (type-mapping §2.2).
+    """Fold an Oracle name to its PostgreSQL name. The caller must always quote the result
+    (type-mapping §2.2).
 
-    A name that Oracle would not quote becomes lower case, any other one stays. Names over 63 bytes
-    are cut and end in a hash of the whole. Columns with the name of a system column get ``_``.
-
-    Args:
-        name: as in the dictionary.
-        keep_case: no name becomes lower case.
+    A name that Oracle would not quote becomes lower case; any other name stays. A name over 63
+    bytes is cut and ends with a hash of the whole name. A column that is named as a system column
+    gets a ``_`` at its end.
     """
     folded = name.lower() if not keep_case and _FOLDABLE.fullmatch(name) else name
     if column and folded in _SYSTEM_COLUMNS:

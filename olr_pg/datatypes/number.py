@@ -1,4 +1,6 @@
-"""NUMBER and FLOAT, one value: base-100 digits behind an exponent byte (values-and-lobs §3)."""
+"""NUMBER and FLOAT, one value at a time: base-100 digits behind an exponent byte (values-and-lobs
+§3).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _EXPONENT_MAX: Final = 62
 
 
 def decode_number(raw: bytes) -> str:
-    """Decode exactly, in decimal: no exponent, no needless zeros; ``Infinity``, ``-Infinity``.
+    """Decode a NUMBER to exact decimal text, without an exponent or needless zeros. Infinities are
+    ``Infinity`` and ``-Infinity``.
 
     Raises:
         OlrPgError: 2050, the bytes are no NUMBER.
@@ -57,7 +60,8 @@ def _read_digits(raw: bytes) -> tuple[bool, int, list[int]]:
 
 
 def encode_number(value: Decimal | int | str) -> bytes:
-    """Oracle's bytes of a decimal value, rounded half up to 20 base-100 digits as Oracle does.
+    """Encode a decimal value as Oracle's bytes, rounded half up to 20 base-100 digits as Oracle
+    does.
 
     Raises:
         OlrPgError: 2058, not a number or out of range (values-and-lobs §3.4).
@@ -86,7 +90,9 @@ def encode_number(value: Decimal | int | str) -> bytes:
 
 
 def _base_100(number: Decimal) -> tuple[list[int], int]:
-    """Return (digits without zeros at either end, exponent of the first) of a finite number."""
+    """Return (base-100 digits without zeros at either end, exponent of the first digit) of a finite
+    number.
+    """
     _, decimal_digits, scale = number.as_tuple()
     text, power = "".join(map(str, decimal_digits)), int(scale)
     if power % 2:

@@ -1,4 +1,4 @@
-"""Columns of NUMBER values → columns of PostgreSQL's types."""
+"""Conversion of columns of NUMBER values to PostgreSQL's types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FLOAT32_TIE: Final = 1 << 28
 def number_to_integers(
     values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER → int2, int4 or int8.
+    """Convert NUMBER to int2, int4 or int8.
 
     Args:
         values: NUMBER values.
@@ -55,7 +55,7 @@ def number_to_integers(
 def number_to_boolean(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER → bool: 1 and 0, or the numbers of `boolean_pairs`.
+    """Convert NUMBER to bool: by 1 and 0, or by the numbers of `boolean_pairs`.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 any other value, 2057 with a fraction.
@@ -73,7 +73,7 @@ def number_to_boolean(
 def number_to_numeric(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER → numeric in PostgreSQL's binary form (type-mapping §3.2), no trailing zeros.
+    """Convert NUMBER to PostgreSQL's binary numeric (type-mapping §3.2), without trailing zeros.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
@@ -90,7 +90,7 @@ def number_to_numeric(
 def number_to_text(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER → the text of `decode_number`, in ASCII.
+    """Convert NUMBER to the text that `decode_number` returns, in ASCII.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
@@ -107,14 +107,11 @@ def number_to_text(
 def number_to_floats(
     values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER → float4 or float8, correctly rounded.
+    """Convert NUMBER to float4 or float8, correctly rounded.
 
-    The kernel answers where one multiplication or division of exact doubles does; the others
-    (many digits, powers beyond 10^22) go through their decimal text, one by one. `inexact` counts
-    those whose shortest float text is another number.
-
-    Raises:
-        OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it or beyond float4.
+    The kernel converts a value where one multiplication or division of exact doubles gives the
+    result. Other values (with many digits, or powers beyond 10^22) are converted one by one through
+    their decimal text. `inexact` counts the values whose shortest float text is another number.
     """
     count = len(values.length)
     out, null, slow = np.zeros(count), nulls(values), np.zeros(count, np.bool_)
@@ -140,7 +137,7 @@ def number_to_floats(
 
 
 def _nearest_float32(text: str) -> float:
-    """Return the double that rounds to the float nearest to the decimal `text`."""
+    """Return, as a double, the 4-byte float nearest to the decimal `text`."""
     double = float(text)
     if np.float64(double).view(np.int64) & (2 * _FLOAT32_TIE - 1) != _FLOAT32_TIE:
         return double

@@ -1,8 +1,8 @@
-"""The digits of NUMBER values, compiled: to integers, numeric and floats.
+"""Kernels that convert the digits of NUMBER values to integers, numeric and floats.
 
-The kernels read a value's *significant digits*: the digit bytes without zero digits at either
-end, so that non-canonical forms give the same results as canonical ones. With n such digits
-d0 … dn−1 and the base-100 exponent E the value is ± Σ d[i] · 100^(E − i).
+The kernels read the *significant digits* of a value: its digit bytes without zero digits at either
+end. So a non-canonical form gives the same result as the canonical one. With n such digits d0 …
+dn−1 and the base-100 exponent E the value is ± Σ d[i] · 100^(E − i).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ FINITE: Final = 1
 PLUS_INFINITY: Final = 2
 MINUS_INFINITY: Final = 3
 BAD: Final = -1
-"""What `significant` finds."""
+"""The kinds of NUMBER that `significant` returns."""
 
 KEEP: Final = 0
 AS_NULL: Final = 1
 AS_ERROR: Final = 2
-"""What the kernels do with an infinity."""
+"""What the kernels may do with an infinity."""
 
 _EXACT_POWER_MAX: Final = 22
 _POWERS_OF_TEN: Final = np.array([10.0**i for i in range(_EXACT_POWER_MAX + 1)], np.float64)
 NOT_SHORT: Final = -(2**63)
-"""What `short_integer` gives for what it leaves to others."""
+"""What `short_integer` returns for a value that it does not decode."""
 _POWERS_OF_HUNDRED: Final = np.array([100**i for i in range(10)], np.int64)
 
 
@@ -92,7 +92,7 @@ def _digit(byte: int, sign: int) -> int:
 def _integer(
     data: Bytes, first: int, count: int, sign: int, exponent: int
 ) -> tuple[int, np.uint64]:
-    """Read (outcome, magnitude) of an integral NUMBER below 10^19."""
+    """Return (outcome, magnitude) of an integral NUMBER below 10^19."""
     if count == 0:
         return OK, np.uint64(0)
     if exponent > 9 or (exponent == 9 and _digit(byte_at(data, first), sign) > 9):
@@ -109,7 +109,9 @@ def _integer(
 
 @inlined_kernel
 def short_integer(data: Bytes, start: int, length: int) -> int:
-    """Decode a canonical integer below 10^18 in one pass; `NOT_SHORT` for anything else."""
+    """Decode a canonical integer below 10^18 in one pass. Returns `NOT_SHORT` for any other
+    value.
+    """
     if length < 2:
         return NOT_SHORT
     head = byte_at(data, start)
@@ -144,7 +146,9 @@ def integers_kernel(
     out: Longs,
     null: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
-    """Convert NUMBER → int64 within −high − 1 … high; (row, outcome, infinite values)."""
+    """Convert NUMBER to int64 within −high − 1 … high. Returns (row, outcome, number of infinite
+    values).
+    """
     infinite = 0
     for row in range(len(length)):
         short = short_integer(data, offset[row], length[row])
@@ -181,7 +185,9 @@ def _big_endian(value: int) -> int:
 def _write_numeric(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Shorts, at: int
 ) -> int:
-    """Write a finite value as PostgreSQL numeric; its size in 16-bit units, 0 for a bad digit."""
+    """Write a finite value as PostgreSQL numeric. Returns its size in 16-bit units, or 0 for a bad
+    digit.
+    """
     if count == 0:
         for i in range(4):
             out[at + i] = 0
@@ -223,7 +229,9 @@ def _write_numeric(
 
 @inlined_kernel
 def write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
-    """Do as `_write_numeric` does, for a canonical value in one pass; 0 for anything else."""
+    """Write a canonical value as `_write_numeric` does, in one pass. Returns 0 for any other
+    value.
+    """
     if length < 2 or length > 21:
         return 0
     head = byte_at(data, start)
@@ -249,7 +257,8 @@ def numeric_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """Convert NUMBER → numeric binary, in 16-bit units that are right on a little-endian host.
+    """Convert NUMBER to binary numeric, written as 16-bit units in the byte order of a
+    little-endian machine.
 
     Returns:
         (row, outcome, infinite values, units written); `out_offset` and `out_length` are bytes.
@@ -295,7 +304,9 @@ def floats_kernel(
     null: npt.NDArray[np.bool_],
     slow: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
-    """Convert NUMBER → float64 where exact arithmetic gives it, else mark `slow`."""
+    """Convert NUMBER to float64 where exact arithmetic gives the result; mark the other rows in
+    `slow`.
+    """
     infinite = 0
     for row in range(len(length)):
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])

@@ -1,4 +1,4 @@
-"""NUMBER values as decimal text, compiled."""
+"""Kernels that convert NUMBER values to decimal text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNITS: Final = np.array([48 + i % 10 for i in range(100)], np.uint8)
 
 @kernel
 def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
-    """Bound from above what `text_kernel` writes."""
+    """Return an upper bound of the bytes that `text_kernel` writes."""
     total = 0
     for row in range(len(length)):
         if length[row] <= 0:
@@ -47,7 +47,7 @@ def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
 def write_decimal(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
 ) -> int:
-    """Write one finite value in decimal; its size."""
+    """Write one finite value in decimal and return its size."""
     place = at
     if count == 0:
         out[place] = 48
@@ -118,7 +118,9 @@ def text_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """Convert NUMBER → decimal text; (row, outcome, infinite values, bytes written)."""
+    """Convert NUMBER to decimal text. Returns (row, outcome, number of infinite values, bytes
+    written).
+    """
     at = 0
     infinite = 0
     for row in range(len(length)):

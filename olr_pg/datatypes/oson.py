@@ -1,7 +1,8 @@
-"""OSON, the binary form of JSON columns: images ↔ values (values-and-lobs §12).
+"""OSON, the binary form of JSON columns: decoding and encoding of images (values-and-lobs §12).
 
-Reading is iterative and bounded: bytes that lead in circles, out of the image or into more than a
-bounded multiple of its size are refused. `olr_pg.datatypes.json_text` makes text of the values.
+Decoding does not recurse and is bounded. An image is refused if its offsets form a circle, point
+outside of the image, or lead to more work than a fixed multiple of its size.
+`olr_pg.datatypes.json_text` writes the decoded values as text.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Single(float):
-    """A BINARY_FLOAT: it prints with fewer digits than the double of the same value."""
+    """A BINARY_FLOAT value. It is printed with fewer digits than the double of the same value."""
 
 
 Leaf: TypeAlias = (
@@ -53,10 +54,12 @@ Leaf: TypeAlias = (
     | None
 )
 Json: TypeAlias = Union[Leaf, "dict[str, Json]", "list[Json]"]
-"""A JSON value; numbers are `Decimal`, BINARY_FLOAT is `Single`, BINARY_DOUBLE `float`."""
+"""A JSON value. A number is a `Decimal`, a BINARY_FLOAT is a `Single`, a BINARY_DOUBLE is a
+`float`.
+"""
 
 DEPTH_MAX: Final = 1024
-"""Oracle's own limit of nesting."""
+"""How deep values may be nested: Oracle's own limit."""
 
 _MAGIC: Final = b"\xffJZ"
 _RELATIVE: Final = 0x0001
@@ -72,7 +75,7 @@ _TYPE: Final = "JSON (OSON)"
 
 @dataclass(slots=True)
 class _Frame:
-    """A container that is being read: its children's keys and offsets."""
+    """A container that is being read, with the keys and offsets of its children."""
 
     value: dict[str, Json] | list[Json]
     keys: list[str]
@@ -81,7 +84,7 @@ class _Frame:
 
 
 class _Image:
-    """Bounded reads of one image."""
+    """An OSON image. Every read is checked against its bounds."""
 
     def __init__(self, raw: bytes, policies: Policies) -> None:
         self.raw = raw
@@ -148,7 +151,9 @@ class _Image:
         return tree_size
 
     def _segment(self, count: int, hash_width: int, width: int, size: int, length: int) -> None:
-        """Field names: hashes, offsets, and a segment of names with their lengths before them."""
+        """Read a segment of field names: their hashes, their offsets, and the names with a length
+        in front of each.
+        """
         self.take(count * hash_width)
         offsets = self.take(count * width)
         start = self.at
@@ -280,7 +285,7 @@ _FIXED: Final[dict[int, tuple[int, Callable[[bytes], Leaf]]]] = {
 
 
 def decode_oson(raw: bytes, policies: Policies = DEFAULT_POLICIES) -> tuple[Json, int]:
-    """Decode an image; (the document, how many of its texts were undecodable).
+    """Decode an image. Returns (the document, how many of its texts were undecodable).
 
     Args:
         policies: `undecodable` applies.

@@ -1,7 +1,7 @@
-"""The outcomes that the kernels of values report.
+"""The outcomes that the kernels of values return.
 
-A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
-``(-1, Outcome.OK)``.
+A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``. If it
+converts all rows, it returns ``(-1, Outcome.OK)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @inlined_kernel
 def byte_at(data: Any, at: int) -> int:
-    """Read the byte at `at` as signed integer: Numba makes floats of signed with unsigned ones."""
+    """Return the byte at `at` as a signed integer. Numba turns a mix of signed and unsigned
+    integers into floats.
+    """
     return int(np.int64(data[np.uint64(at)]))
 
 
@@ -66,7 +68,7 @@ _HEX_BYTES_MAX: Final = 64
 
 
 def printed(raw: bytes) -> str:
-    """Print the bytes as hex for an error, cut where they are many."""
+    """Return the bytes as hex for an error message, cut if they are many."""
     cut = raw[:_HEX_BYTES_MAX].hex()
     return cut if len(raw) <= _HEX_BYTES_MAX else f"{cut}… ({len(raw)} bytes)"
 
@@ -77,7 +79,8 @@ def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
 
 
 def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
-    """Raise the error of a kernel's result; nothing where it reached the end.
+    """Raise the error that a kernel's result stands for. Return normally if the kernel converted
+    all rows.
 
     Args:
         row, outcome: what the kernel returned.

@@ -1,8 +1,8 @@
-"""The conversions that most values need, one value at a time, for kernels that convert whole rows.
+"""The most common conversions of values, one value at a time, for kernels that convert whole rows.
 
-`plain_form` says which of them a column can use; `write_plain` converts a value, or leaves it to
-the column's `Encoder`, which knows every form, every policy and how to report what is wrong. The
-two give the same bytes (tests compare them).
+`plain_form` returns which of these conversions a column can use. `write_plain` converts a value, or
+leaves it to the column's `Encoder`, which handles every form and every policy and reports errors.
+Both give the same bytes (tests compare them).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class PlainForm(IntEnum):
 
 
 PLAIN_BYTES_MAX: Final = 32
-"""What a value other than text or bytes takes, alignment included."""
+"""The most bytes that a value other than text or bytes takes, including alignment."""
 
 ENCODED: Final = 255
-"""A form of values that are PostgreSQL's already, for `put_field`."""
+"""For `put_field`: the value is in PostgreSQL's form already."""
 
 _NULL: Final = -1
 _LEFT: Final = -2
@@ -70,7 +70,7 @@ _NUMBERS: Final = {
 
 
 def plain_form(column: OracleColumn, kind: PgKind, facts: DatabaseFacts) -> PlainForm:
-    """Choose the conversion of a column's plain values into `kind`; `NONE` where there is none.
+    """Choose the plain conversion of a column to `kind`. Returns `NONE` if there is none.
 
     Args:
         column: as `encoder_for` took it.
@@ -109,7 +109,7 @@ def _put_integer(value: int, width: int, out: Bytes, at: int) -> int:
 
 @inlined
 def is_utf8(data: Bytes, at: int, end: int) -> bool:
-    """Tell whether bytes are UTF-8 as PostgreSQL takes it: no surrogates, no U+0000."""
+    """Return whether the bytes are UTF-8 that PostgreSQL accepts: no surrogates, no U+0000."""
     while True:
         at = ascii_run(data, at, end)
         if at >= end:
@@ -143,7 +143,8 @@ def _put_number(
 def write_plain(
     data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
 ) -> int:
-    """Write the value of `size` bytes at `start`; its bytes, −1 NULL, −2 left to the encoder.
+    """Write the value of `size` bytes at `start`. Returns how many bytes were written, −1 for NULL,
+    −2 if it is left to the encoder.
 
     Args:
         form: `PlainForm`.
@@ -176,7 +177,8 @@ def write_plain(
 def put_field(
     data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
 ) -> int:
-    """Write a field of a row as PostgreSQL takes it, its size in front; where it ends, −2 left.
+    """Write a field of a row in PostgreSQL's form, with its size in front. Returns where the field
+    ends, or −2 if the value is left to the encoder.
 
     Args:
         size: −1 or less is NULL.

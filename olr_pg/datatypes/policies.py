@@ -1,4 +1,4 @@
-"""Policies for values that PostgreSQL cannot hold as they are, and the count of such values."""
+"""Policies for values that PostgreSQL cannot hold as they are, and counters of such values."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ Calendar = Literal["label", "error"]
 BooleanPairs = tuple[tuple[str, str], ...]
 
 BOOLEAN_PAIRS: Final[BooleanPairs] = (("Y", "N"), ("T", "F"), ("1", "0"))
-"""What stands for true and for false where a flag becomes boolean; case counts."""
+"""The default pairs that stand for true and false where a column becomes boolean. Upper and lower
+case differ.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    r"""A choice per trap of type-mapping part 4; the defaults are its recommendations.
+    r"""What to do with values that PostgreSQL cannot hold: one choice for each case of type-mapping
+    part 4. The defaults are the ones recommended there.
 
     Attributes:
         undecodable: bytes that are no character: an error, U+FFFD, or ``\xNN`` text.
         nul: U+0000 in text: left out, U+FFFD, or an error.
-        infinity: ±infinity of NUMBER: kept where the target has it (an error elsewhere), NULL,
-            or an error.
+        infinity: ±infinity of NUMBER: kept where the target has it (an error elsewhere), NULL, or
+            an error.
         fraction: nanoseconds: cut to microseconds, or an error.
         calendar: 29 February of a Julian leap year only: 1 March, or an error.
         char_blanks: keep the blank padding of CHAR for targets other than character(n).
-        local_timezone: zone (offset or region name) that DATE and TIMESTAMP are taken in where
-            the target is timestamptz; None refuses that conversion.
+        local_timezone: zone (offset or region name) that DATE and TIMESTAMP are taken in where the
+            target is timestamptz; None refuses that conversion.
         boolean_pairs: (true, false) as text or number, where the target is boolean; any other value
             is an error.
     """

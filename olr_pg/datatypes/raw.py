@@ -1,4 +1,4 @@
-"""RAW and LONG RAW: bytes that mean themselves (values-and-lobs §4)."""
+"""RAW and LONG RAW values: bytes without an interpretation (values-and-lobs §4)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ _UUID_BYTES: Final = 16
 
 
 def decode_raw(raw: bytes) -> str:
-    """Lower-case hex."""
+    """Return the bytes as lower-case hex."""
     return raw.hex()
 
 
 def raw_to_bytea(values: ValueColumn) -> ValueColumn:
-    """RAW → bytea: the same bytes in the same buffer."""
+    """Convert RAW to bytea. The result shares the buffer of `values`."""
     return oracle_nulls(values)
 
 
 def raw_to_uuid(values: ValueColumn) -> ValueColumn:
-    """RAW(16) → uuid in the order of the bytes, as SYS_GUID has them (type-mapping §4.10).
+    """Convert RAW(16) to uuid. The bytes keep the order that SYS_GUID gives them (type-mapping
+    §4.10).
 
     Raises:
         OlrPgError: 2053, a value of another length.
@@ -39,7 +40,8 @@ def raw_to_uuid(values: ValueColumn) -> ValueColumn:
 
 
 def blob_to_uuid(values: ValueColumn) -> ValueColumn:
-    """Convert a BLOB's content as `raw_to_uuid` does a RAW; no bytes are no NULL here.
+    """Convert the contents of a BLOB column as `raw_to_uuid` converts RAW. An empty BLOB is not
+    NULL here.
 
     Raises:
         OlrPgError: 2053, a value of another length.
@@ -55,7 +57,7 @@ def _uuids(values: ValueColumn, conversion: str) -> ValueColumn:
 
 
 def raw_to_text(values: ValueColumn) -> ValueColumn:
-    """RAW → lower-case hex."""
+    """Convert RAW to lower-case hex text."""
     values = oracle_nulls(values)
     length = np.where(values.length < 0, values.length, 2 * values.length)
     out = np.empty(int(length[length > 0].sum()), np.uint8)
@@ -66,7 +68,7 @@ def raw_to_text(values: ValueColumn) -> ValueColumn:
 
 @kernel
 def hex_kernel(data: Bytes, offset: Longs, length: Longs, out: Bytes, out_offset: Longs) -> None:
-    """Bytes → lower-case hex digits."""
+    """Convert bytes to lower-case hex digits."""
     at = 0
     for row in range(len(length)):
         out_offset[row] = at

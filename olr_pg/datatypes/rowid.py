@@ -1,4 +1,6 @@
-"""ROWID and UROWID columns: addresses of Oracle rows, replicated as text (values-and-lobs §11)."""
+"""ROWID and UROWID values: addresses of Oracle rows, which are replicated as text (values-and-lobs
+§11).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _ALPHABET: Final = np.frombuffer(_ALPHABET_TEXT.encode("ascii"), np.uint8)
 
 
 def decode_rowid(raw: bytes) -> str:
-    """Write a ROWID as text: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` of the restricted form.
+    """Write a ROWID as text: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` for the restricted form.
 
     Raises:
         OlrPgError: 2050, neither 10 nor 6 bytes.
@@ -45,13 +47,11 @@ def decode_rowid(raw: bytes) -> str:
 
 
 def decode_urowid(raw: bytes) -> str:
-    """Write a UROWID as text: physical ones as ROWID, others ``*`` and base 64 of the bytes.
+    """Write a UROWID as text: a physical one as a ROWID, any other as ``*`` and the base 64 of its
+    bytes.
 
-    The physical form is ``01, object u32, file u16, block u32, slot u16``, which two clients agree
-    on and no redo has confirmed.
-
-    Raises:
-        OlrPgError: 2050, no bytes, or a physical one of another length.
+    The physical form is ``01, object u32, file u16, block u32, slot u16``. Two clients agree on
+    that; it was not checked against real redo.
     """
     if not raw or (raw[0] == _PHYSICAL and len(raw) != _PHYSICAL_LENGTH):
         raise malformed("UROWID", raw)
@@ -72,7 +72,7 @@ def _base_64(raw: bytes) -> str:
 
 
 def rowid_to_text(values: ValueColumn) -> ValueColumn:
-    """ROWID → its text of 18 characters.
+    """Convert ROWID to its text of 18 characters.
 
     Raises:
         OlrPgError: 2050, a value of another length than 10 and 6.
@@ -89,7 +89,7 @@ def rowid_to_text(values: ValueColumn) -> ValueColumn:
 
 
 def urowid_to_text(values: ValueColumn) -> ValueColumn:
-    """UROWID → text.
+    """Convert UROWID to text.
 
     Raises:
         OlrPgError: 2050.
@@ -107,7 +107,7 @@ def _write_digits(value: int, count: int, alphabet: Bytes, out: Bytes, at: int) 
 def rowid_kernel(
     data: Bytes, offset: Longs, length: Longs, alphabet: Bytes, out: Bytes
 ) -> tuple[int, int]:
-    """Convert extended ROWIDs → 18 characters each; (row, outcome)."""
+    """Convert extended ROWIDs to 18 characters each. Returns (row, outcome)."""
     for row in range(len(length)):
         if length[row] <= 0:
             continue

@@ -1,9 +1,11 @@
-"""DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE and WITH LOCAL TIME ZONE (values-and-lobs §5–§7).
+"""DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE and WITH LOCAL TIME ZONE values (values-and-lobs
+§5–§7).
 
-Years are Oracle's labels: 1 is AD 1, −1 is 1 BC, there is no year 0 (bytes that say 0, an artefact
-of date arithmetic, count as 1 BC). The calendar is label-preserving: every label keeps its year,
-month and day in PostgreSQL's proleptic Gregorian calendar; only 29 February of a Julian leap year
-that is no Gregorian one becomes 1 March (type-mapping §4.3).
+Years are numbered as in Oracle: 1 is AD 1, −1 is 1 BC, and there is no year 0. Bytes that say year
+0, which date arithmetic can produce, count as 1 BC. A *label* is a date and time as the calendar
+names it, without a zone. The conversion keeps labels: each keeps its year, month and day in
+PostgreSQL's proleptic Gregorian calendar. Only 29 February of a year that is a leap year in the
+Julian calendar but not in the Gregorian one becomes 1 March (type-mapping §4.3).
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ _WITH_ZONE = int(TemporalForm.TIMESTAMP_TZ)
 
 
 class DateTime(NamedTuple):
-    """A stored date: calendar labels, no zone.
+    """A stored date and time: a calendar label without a zone.
 
     Attributes:
         year: Oracle's label, −4712 … 9999, negative BC.
@@ -77,7 +79,9 @@ class DateTime(NamedTuple):
     nanosecond: int = 0
 
     def isoformat(self) -> str:
-        """Return ``2026-03-07T01:44:39.5``: fraction without trailing zeros; ``-0001`` is 1 BC."""
+        """Write as ``2026-03-07T01:44:39.5``, without trailing zeros in the fraction. The year
+        ``-0001`` is 1 BC.
+        """
         sign = "-" if self.year < 0 else ""
         text = (
             f"{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}"
@@ -96,15 +100,16 @@ class Zone(NamedTuple):
 
 
 class ZonedDateTime(NamedTuple):
-    """A TIMESTAMP WITH TIME ZONE: the instant in UTC and the zone it was written in."""
+    """A TIMESTAMP WITH TIME ZONE: the instant in UTC and the zone that it was written in."""
 
     utc: DateTime
     zone: Zone
 
     def isoformat(self) -> str:
-        """Local time with ``+HH:MM`` for an offset; UTC with ``Z`` for a region.
+        """Write as ISO 8601: local time with ``+HH:MM`` where the zone is an offset, UTC with ``Z``
+        where it is a region.
 
-        The rules of a region change with Oracle's time zone file, the instant does not.
+        The rules of a region change with Oracle's time zone file; the instant does not.
         """
         if self.zone.offset_minutes is None:
             return self.utc.isoformat() + "Z"
@@ -207,7 +212,8 @@ def encode_timestamp(value: DateTime) -> bytes:
 
 
 def local_isoformat(value: DateTime, zone: str) -> str:
-    """Write a label of `zone` as ISO 8601: ``+HH:MM`` for an offset, in UTC ``Z`` for a region.
+    """Write a label of `zone` as ISO 8601: with ``+HH:MM`` for an offset; converted to UTC with
+    ``Z`` for a region.
 
     Raises:
         OlrPgError: 2059, the zone is not known.
@@ -250,7 +256,8 @@ def shifted(value: DateTime, seconds: int) -> DateTime:
 def temporal_to_micros(
     values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[Longs, npt.NDArray[np.bool_], Counters]:
-    """Return (µs since 2000-01-01 of each label, NULLs, counters); 0 where NULL.
+    """Return (microseconds since 2000-01-01 of each label, which are NULL, counters). A NULL has 0
+    microseconds.
 
     Raises:
         OlrPgError: 2050 malformed, 2057 where a policy forbids a loss.
@@ -290,7 +297,7 @@ def temporal_to_timestamp(
 def temporal_to_date(
     values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """DATE or TIMESTAMP → date.
+    """Convert DATE or TIMESTAMP to date.
 
     Raises:
         OlrPgError: as `temporal_to_micros`; 2057 where there is a time of day.
@@ -304,7 +311,9 @@ def temporal_to_date(
 
 
 def offset_minutes(zone: str) -> int | None:
-    """Parse the minutes of a zone written as an offset (``+02:00``); None for anything else."""
+    """Return the minutes of a zone that is written as an offset (``+02:00``), or None for any other
+    zone.
+    """
     match = _OFFSET.fullmatch(zone.strip())
     if not match:
         return None
@@ -313,13 +322,10 @@ def offset_minutes(zone: str) -> int | None:
 
 
 def to_utc(micros: Longs, zone: str) -> Longs:
-    """UTC of local times in `zone`, both in µs since 2000-01-01.
+    """Convert local times in `zone` to UTC, both in microseconds since 2000-01-01.
 
-    The doubled hour in autumn is taken as the first, still in summer time: what Oracle does is
-    not known (values-and-lobs §6.3).
-
-    Raises:
-        OlrPgError: 2059, `zone` is neither an offset nor a region of the tz database.
+    A local time in the hour that occurs twice in autumn is taken as the first of the two, in summer
+    time. What Oracle does there is not known (values-and-lobs §6.3).
     """
     minutes = offset_minutes(zone)
     if minutes is not None:
@@ -335,7 +341,9 @@ def to_utc(micros: Longs, zone: str) -> Longs:
 
 
 def _region_offset(region: ZoneInfo, quarter: int) -> int:
-    """Seconds east of UTC at a local quarter of an hour; the nearest year that Python knows."""
+    """Return the region's offset in seconds east of UTC at a local quarter of an hour. Outside of
+    Python's years the nearest year is taken.
+    """
     minutes = min(max(15 * quarter, _MINUTES_MIN), _MINUTES_MAX)
     offset = (_EPOCH + timedelta(minutes=minutes)).replace(tzinfo=region).utcoffset()
     return int((offset or timedelta()).total_seconds())
@@ -350,7 +358,8 @@ _MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1) 
 
 @kernel
 def civil_days(year: int, month: int, day: int) -> int:
-    """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; excess days carry over.
+    """Return the days from 2000-01-01 to a proleptic Gregorian date. Year 0 is 1 BC; days beyond
+    the month's end carry over.
 
     Args:
         year: −4799 or later.
@@ -367,9 +376,10 @@ def civil_days(year: int, month: int, day: int) -> int:
 
 @inlined_kernel
 def civil_date(days: int) -> tuple[int, int, int]:
-    """Invert `civil_days`: (year, 0 for 1 BC; month; day) of days from 2000-01-01.
+    """Return the (year, month, day) of a number of days from 2000-01-01, as the inverse of
+    `civil_days`. Year 0 is 1 BC.
 
-    Counted in cycles of 400 years from 1 March of year 0.
+    It counts in cycles of 400 years from 1 March of year 0.
     """
     shifted_days = days + 730_425
     era = shifted_days // 146_097
@@ -384,9 +394,10 @@ def civil_date(days: int) -> tuple[int, int, int]:
 
 @kernel
 def date_days(data: Bytes, at: int) -> tuple[int, int]:
-    """Return (−1 malformed, 0, or 1 where a 29 February was moved; days) of 7 bytes at `at`.
+    """Return (moved, days since 2000-01-01) of the date in the 7 bytes at `at`.
 
-    Oracle's calendar is Julian before 15 October 1582: every fourth year is a leap year.
+    `moved` is −1 if the bytes are malformed, 1 if a 29 February was moved, else 0. Oracle's
+    calendar is Julian before 15 October 1582: every fourth year is a leap year.
     """
     high, low = byte_at(data, at) - 100, byte_at(data, at + 1) - 100
     month, day = byte_at(data, at + 2), byte_at(data, at + 3)
@@ -418,7 +429,7 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
 
 @inlined_kernel
 def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
-    """Count the microseconds of a label of 7 or 11 bytes.
+    """Convert a label of 7 or 11 bytes to microseconds.
 
     Returns:
         (moved, micros, rest): −1 malformed, 0, or 1 where the calendar moved a 29 February; µs
@@ -452,7 +463,9 @@ def micros_kernel(
     fraction_error: bool,
     out: Longs,
 ) -> tuple[int, int, int, int]:
-    """Labels → µs since 2000-01-01; (row, outcome, calendar moves, cut fractions)."""
+    """Convert labels to microseconds since 2000-01-01. Returns (row, outcome, dates moved by the
+    calendar, cut fractions).
+    """
     calendar_moves = 0
     cut = 0
     for row in range(len(length)):

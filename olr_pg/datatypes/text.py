@@ -1,9 +1,10 @@
-"""VARCHAR2, CHAR, NVARCHAR2, NCHAR and LONG: bytes of a character set ↔ text ↔ UTF-8.
+"""VARCHAR2, CHAR, NVARCHAR2, NCHAR and LONG values: conversion between bytes of a character set,
+Python text and UTF-8.
 
-Most text is valid UTF-8 without U+0000 already: such a column is handed on as it is, not copied.
-Kernels convert the single-byte sets and AL16UTF16; the rows that a kernel cannot take (undecodable
-bytes, U+0000, multi-byte sets, CESU-8) are converted once per distinct value in Python, by the
-policies of values-and-lobs §2.4 and type-mapping §4.6.
+Most text is already valid UTF-8 without U+0000. A column of such text is passed on without a copy.
+Kernels convert the single-byte sets and AL16UTF16. Rows that no kernel converts (undecodable bytes,
+U+0000, multi-byte sets, CESU-8) are converted in Python, once per distinct value, by the policies
+of values-and-lobs §2.4 and type-mapping §4.6.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _CHARACTERS: Final = {
 def decode_text_by_policy(
     raw: bytes, charset: Charset, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[str, bool]:
-    """Return (text, whether bytes were undecodable); U+0000 stays.
+    """Decode bytes. Returns (text, whether bytes were undecodable). U+0000 is kept.
 
     Raises:
         OlrPgError: 2051 where the policy says error.
@@ -118,12 +119,14 @@ def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
 
 @cache
 def _overridden(charset: Charset) -> re.Pattern[bytes]:
-    """Find a sequence that may be an overridden character."""
+    """Return a pattern that finds byte sequences that an override may change."""
     return re.compile(b"|".join(re.escape(key) for key, _ in charset.overrides), re.DOTALL)
 
 
 def _decode_utf8(raw: bytes, errors: str) -> str:
-    """UTF-8 that may hold CESU-8 pairs, as UTF8 does and AL32UTF8 may (values-and-lobs §2.2)."""
+    """Decode UTF-8 that may contain CESU-8 pairs, as UTF8 always and AL32UTF8 sometimes does
+    (values-and-lobs §2.2).
+    """
     if b"\xed" not in raw:
         return raw.decode("utf-8", errors)
     return _CESU_PAIR.sub(_four_bytes, raw).decode("utf-8", errors)
@@ -151,7 +154,7 @@ def _decode_overridden(raw: bytes, charset: Charset, errors: str) -> str:
 
 
 class _Cleaner:
-    """Converts the rows that no kernel takes, and counts what it had to change."""
+    """Converts the rows that no kernel converts, and counts what it had to change."""
 
     def __init__(self, charset: Charset, policies: Policies) -> None:
         self._charset = charset
@@ -160,7 +163,7 @@ class _Cleaner:
         self.with_nul: set[bytes] = set()
 
     def utf8(self, raw: bytes) -> bytes:
-        """Return the UTF-8 that PostgreSQL takes."""
+        """Return the text of a value as UTF-8 that PostgreSQL accepts."""
         text, bad = decode_text_by_policy(raw, self._charset, self._policies)
         if bad:
             self.undecodable.add(raw)
@@ -175,12 +178,9 @@ class _Cleaner:
 def text_to_utf8(
     values: ValueColumn, charset: Charset, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Text of any character set → UTF-8 as PostgreSQL takes it: valid and without U+0000.
+    """Convert text of any character set to UTF-8 that PostgreSQL accepts: valid and without U+0000.
 
     The result may share the buffer of `values`.
-
-    Raises:
-        OlrPgError: 2051, 2052 where a policy says error; `row` names the value.
     """
     values = oracle_nulls(values)
     clean, rows = _by_kernel(values, charset)
@@ -195,12 +195,9 @@ def text_to_utf8(
 
 
 def text_with_nul(values: ValueColumn, charset: Charset) -> ValueColumn:
-    """Convert text of any character set → UTF-8, where U+0000 stays.
+    """Convert text of any character set to UTF-8 and keep U+0000.
 
     The result may share the buffer of `values`.
-
-    Raises:
-        OlrPgError: 2051 where the policy says error; `row` names the value.
     """
     clean, rows = _by_kernel(values, charset)
     if not len(rows):
@@ -211,7 +208,9 @@ def text_with_nul(values: ValueColumn, charset: Charset) -> ValueColumn:
 
 
 def _by_kernel(values: ValueColumn, charset: Charset) -> tuple[ValueColumn, Longs]:
-    """Convert what kernels convert; the rows that they leave."""
+    """Convert with the kernels. Returns the column and the rows that the kernels did not
+    convert.
+    """
     dirty = np.zeros(len(values.length), np.bool_)
     if charset.structure in ("utf-8", "cesu-8"):
         clean = values
@@ -231,7 +230,9 @@ def _occurrences(values: ValueColumn, rows: Longs, changed: set[bytes]) -> int:
 
 
 def strip_blanks(values: ValueColumn) -> ValueColumn:
-    """UTF-8 values without their trailing blanks, for CHAR into text or varchar."""
+    """Return UTF-8 values without their trailing blanks, for CHAR columns that become text or
+    varchar.
+    """
     length = values.length.copy()
     strip_kernel(values.data, values.offset, length)
     return values._replace(length=length)
@@ -253,7 +254,7 @@ def _from_single_byte(values: ValueColumn, charset: Charset, dirty: Flags) -> Va
 
 @cache
 def _utf8_table(table: str) -> tuple[Bytes, Bytes]:
-    """Return (bytes of each character in UTF-8, 0 where undefined or U+0000; those bytes)."""
+    """Return (size of each character in UTF-8, 0 where undefined or U+0000; the UTF-8 bytes)."""
     size, encoded = np.zeros(256, np.uint8), np.zeros((256, 4), np.uint8)
     for byte, char in enumerate(table):
         if char not in ("\ufffe", _NUL):
@@ -276,7 +277,9 @@ def _from_utf16(values: ValueColumn, dirty: Flags) -> ValueColumn:
 
 @inlined_kernel
 def ascii_run(data: Bytes, start: int, end: int) -> int:
-    """Find the end of the bytes from `start` on that are 0x01 … 0x7F, eight at a time."""
+    """Return where the bytes from `start` on stop being 0x01 … 0x7F. It tests eight bytes at a
+    time.
+    """
     at = np.uint64(start)
     stop = np.uint64(end)
     eight = np.uint64(8)
@@ -295,7 +298,9 @@ def ascii_run(data: Bytes, start: int, end: int) -> int:
 
 @inlined_kernel
 def utf8_step(data: Bytes, at: int, end: int) -> int:
-    """Bytes of the well-formed UTF-8 character at `at`, 0 for none and for U+0000."""
+    """Return the size of the well-formed UTF-8 character at `at`, or 0 if there is none or it is
+    U+0000.
+    """
     head = data[at]
     if head < 0x80:
         return 1 if head else 0
@@ -317,7 +322,9 @@ def utf8_step(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None:
-    """Mark the values that are not UTF-8 as PostgreSQL takes it (no surrogates, no U+0000)."""
+    """Mark in `dirty` the values that are not UTF-8 as PostgreSQL accepts it (no surrogates, no
+    U+0000).
+    """
     for row in range(len(length)):
         if length[row] <= 0:
             continue  # of NULL, which has length −1, `ascii_run` would see no end
@@ -336,7 +343,9 @@ def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None
 
 @kernel
 def ascii_kernel(data: Bytes, offset: Longs, length: Longs, usable: bool, dirty: Flags) -> None:
-    """Mark the values that are not ASCII without U+0000; all of them where not `usable`."""
+    """Mark in `dirty` the values that are not ASCII or contain U+0000; mark all of them if `usable`
+    is False.
+    """
     for row in range(len(length)):
         start = offset[row]
         end = start + length[row]
@@ -346,7 +355,7 @@ def ascii_kernel(data: Bytes, offset: Longs, length: Longs, usable: bool, dirty:
 
 @kernel
 def strip_kernel(data: Bytes, offset: Longs, length: Longs) -> None:
-    """Take trailing blanks off, in place of `length`; nothing else may remain of a value."""
+    """Remove trailing blanks by reducing `length` in place. A value may become empty."""
     for row in range(len(length)):
         end = offset[row] + length[row]
         while length[row] > 0 and data[end - 1] == 0x20:
@@ -358,7 +367,9 @@ def strip_kernel(data: Bytes, offset: Longs, length: Longs) -> None:
 def single_byte_size_kernel(
     data: Bytes, offset: Longs, length: Longs, size: Bytes, out_length: Longs, dirty: Flags
 ) -> int:
-    """Sizes in UTF-8 and their sum; values with a byte of size 0 are dirty and get length 0."""
+    """Compute the sizes in UTF-8 and return their sum. A value with a byte of size 0 is marked
+    dirty and gets length 0.
+    """
     total = 0
     for row in range(len(length)):
         if length[row] < 0:
@@ -387,7 +398,7 @@ def single_byte_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> None:
-    """Write the UTF-8 of the values whose `out_length` is not 0."""
+    """Write in UTF-8 the values whose `out_length` is not 0."""
     at = 0
     for row in range(len(length)):
         out_offset[row] = at
@@ -413,7 +424,9 @@ def utf16_kernel(
     out_length: Longs,
     dirty: Flags,
 ) -> int:
-    """UTF-16BE → UTF-8; lone surrogates, odd lengths and U+0000 make a value dirty, of length 0."""
+    """Convert UTF-16BE to UTF-8. A value with a lone surrogate, an odd length or U+0000 is marked
+    dirty and gets length 0.
+    """
     at = 0
     for row in range(len(length)):
         out_offset[row] = at

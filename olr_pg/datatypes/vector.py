@@ -1,7 +1,8 @@
-"""VECTOR (23ai): images ↔ elements ↔ PostgreSQL arrays, bit strings and text.
+"""VECTOR values (Oracle 23ai): conversion of images to elements and back, and to PostgreSQL arrays,
+bit strings and text.
 
 An image is the content of the column's BLOB: values-and-lobs §13, checked on captured rows. The
-norm is not read: it may be absent or zero.
+norm in an image is not read, because it may be absent or zero.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from olr_pg.datatypes.outcomes import malformed
 from olr_pg.errors import Code, OlrPgError
 
 DIMENSIONS_MAX: Final = 65_535
-"""Oracle's own limit; BINARY vectors count bits."""
+"""Oracle's limit of dimensions. For BINARY vectors it counts bits."""
 
 _MAGIC: Final = 0xDB
 _HEAD: Final = struct.Struct(">BBHBI")
@@ -29,7 +30,7 @@ _TYPE: Final = "VECTOR"
 
 
 class VectorFormat(IntEnum):
-    """The way elements are stored."""
+    """How the elements of a vector are stored."""
 
     FLOAT32 = 2
     FLOAT64 = 3
@@ -66,7 +67,7 @@ class VectorValue:
     indexes: npt.NDArray[np.int64] | None = None
 
     def dense(self) -> npt.NDArray[Any]:
-        """Every element; of BINARY the bytes."""
+        """Return every element. For BINARY vectors, return the bytes."""
         if self.indexes is None:
             return self.values
         elements = np.zeros(self.dimensions, self.values.dtype)
@@ -114,7 +115,9 @@ _FORMATS: Final = frozenset(VectorFormat)
 
 
 def _floats(bits: npt.NDArray[Any], form: VectorFormat) -> npt.NDArray[Any]:
-    """Elements of stored bits: BINARY_FLOAT and BINARY_DOUBLE invert them (values-and-lobs §8)."""
+    """Convert stored bits to floats. Oracle stores them inverted as in BINARY_FLOAT and
+    BINARY_DOUBLE (values-and-lobs §8).
+    """
     if form not in _VALUES:
         return bits
     native = bits.astype(bits.dtype.newbyteorder("="))
@@ -160,7 +163,7 @@ def _quiet_nan(width: int) -> Any:
 
 
 def vector_text(raw: bytes) -> str:
-    """Write an image as text with every element, of a sparse one too: ``[1.5,0]``.
+    """Write an image as text such as ``[1.5,0]``, with every element also of a sparse vector.
 
     Raises:
         OlrPgError: 2050.
@@ -184,7 +187,8 @@ _ARRAYS: Final[dict[str, tuple[int, np.dtype[Any]]]] = {
 
 
 def vector_to_array(raw: bytes, element: str) -> bytes:
-    """Convert an image to a one-dimensional array in binary form; sparse vectors become dense.
+    """Convert an image to PostgreSQL's binary form of a one-dimensional array. Sparse vectors
+    become dense.
 
     Args:
         element: ``f4`` real, ``f8`` double precision, ``i2`` smallint.
@@ -207,7 +211,7 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
 
 
 def vector_to_vector(raw: bytes) -> bytes:
-    """Convert an image to pgvector's `vector` in binary form; sparse vectors become dense.
+    """Convert an image to the binary form of pgvector's `vector`. Sparse vectors become dense.
 
     Raises:
         OlrPgError: 2050 no such image; 2053 an element does not fit.
@@ -217,7 +221,7 @@ def vector_to_vector(raw: bytes) -> bytes:
 
 
 def vector_to_halfvec(raw: bytes) -> bytes:
-    """Convert an image to pgvector's `halfvec` in binary form: floats of 2 bytes.
+    """Convert an image to the binary form of pgvector's `halfvec`, with floats of 2 bytes.
 
     Raises:
         OlrPgError: 2050 no such image; 2053 an element does not fit.
@@ -227,7 +231,8 @@ def vector_to_halfvec(raw: bytes) -> bytes:
 
 
 def vector_to_sparsevec(raw: bytes) -> bytes:
-    """Convert an image to pgvector's `sparsevec` in binary form: what is not 0, and where.
+    """Convert an image to the binary form of pgvector's `sparsevec`: the elements that are not 0,
+    with their places.
 
     Raises:
         OlrPgError: 2050 no such image; 2053 an element does not fit.
@@ -239,7 +244,8 @@ def vector_to_sparsevec(raw: bytes) -> bytes:
 
 
 def _elements(raw: bytes, name: str, stored: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the elements of an image for a type of pgvector, which has finite ones only.
+    """Return the elements of an image for a type of pgvector. These types accept finite elements
+    only.
 
     Raises:
         OlrPgError: 2050 no such image; 2053 an element does not fit.
@@ -255,7 +261,8 @@ def _elements(raw: bytes, name: str, stored: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def vector_to_bits(raw: bytes) -> bytes:
-    """Convert a BINARY vector to a bit string in binary form; its first byte comes first.
+    """Convert a BINARY vector to PostgreSQL's binary form of a bit string, in the order of its
+    bytes.
 
     Raises:
         OlrPgError: 2050 no such image; 2053 another element format.

@@ -305,7 +305,9 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         statements: Sequence[Statement],
     ) -> Version:
-        """Let a table leave the history of one name, and come into that of another."""
+        """Record a rename: the table leaves the history of its old name and enters the history of
+        its new name.
+        """
         obj, scn = after.obj, transaction.commit_scn
         self._used.update(statements)
         old = self._current.get(obj)

@@ -302,7 +302,8 @@ class DictionaryFollower:
 
     @property
     def replicated(self) -> frozenset[str]:
-        """``OWNER.NAME`` of the tables of the subscription, and of those of a longer one to come.
+        """``OWNER.NAME`` of the tables of the subscription, and of the tables of a longer
+        subscription that is to follow.
 
         There is a longer one as soon as its maker has begun anew (`decoding.new_tables.Take`).
         """

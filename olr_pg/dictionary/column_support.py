@@ -1,4 +1,4 @@
-"""The column types that can be replicated, and why the others cannot."""
+"""Decides which column types can be replicated, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 ROW_TYPES: Final = frozenset(
     {1, 2, 8, 9, 12, 23, 24, 69, 96, 100, 101, 180, 181, 182, 183, 208, 231, 252}
 )
-"""COL$.TYPE# whose values stand in the row itself (values-and-lobs §1)."""
+"""COL$.TYPE# of types whose values are in the row itself (values-and-lobs §1)."""
 
 LOB_TYPES: Final = frozenset({112, 113, 119, 127})
-"""COL$.TYPE# whose row bytes are a LOB locator: CLOB, BLOB, JSON, VECTOR."""
+"""COL$.TYPE# of types whose row contains a LOB locator: CLOB, BLOB, JSON, VECTOR."""
 
 _OTHER_TYPES: Final = {
     58: "XMLTYPE and other opaque types are not decoded yet",
@@ -35,10 +35,10 @@ def unsupported_reason(
     lob_encrypted: bool,
     lob_encrypted_in: str = "",
 ) -> str | None:
-    """Tell why values of such a column cannot be replicated; None where they can.
+    """Return why values of such a column cannot be replicated; None if they can.
 
     Args:
-        lob_encrypted_in: the encrypted tablespaces of its LOB segments, in words.
+        lob_encrypted_in: the names of the encrypted tablespaces of its LOB segments.
     """
     if virtual:
         return "virtual columns are computed and never in redo"

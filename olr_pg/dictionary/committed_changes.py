@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class SysRowOperation(IntEnum):
-    """The kinds of change of a SYS row; the numbers are those of `transactions.DmlKind`."""
+    """The kinds of change of a SYS row. They have the same numbers as `transactions.DmlKind`."""
 
     INSERT = 4
     DELETE = 5

@@ -70,7 +70,7 @@ def join_containers(
 
 
 class ContainerNames(NamedTuple):
-    """The names of a container's tables among those of all containers.
+    """Converts the names of a container's tables to names that are unique over all containers.
 
     Attributes:
         con_id: of the tables; 0 if the dictionary has only this container, so that names are

@@ -340,7 +340,9 @@ def judge_again(
 
 
 def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
-    """Return what a rename means: in the history of the old name, and in that of the new one."""
+    """Return the effect of a rename: (on the history of the old name, on the history of the new
+    name).
+    """
     return (
         Evolution((Step(DdlKind.RENAME_TABLE, table=new.full_name),)),
         Evolution((Step(DdlKind.TAKE_NAME, table=old.full_name),)),

@@ -1,4 +1,5 @@
-"""LOB columns: what LOB$ and its relatives say of them, and in which form their values travel.
+"""LOB columns: their storage from LOB$ and related tables, and the form in which values are
+delivered.
 
 Facts: dictionary §2.7, values-and-lobs §15.4, §17.
 """
@@ -10,12 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LobSegment:
-    """The place of the LOB values of a table or of one of its partitions.
+    """The storage of the LOB values of a table or of one of its partitions.
 
     Attributes:
         obj, dataobj: OBJ# and DATAOBJ# of the LOB segment (or of the partition's fragment).
-        index_obj, index_dataobj: of the LOB index; None where the dictionary does not tell.
-        block_size: of the segment's tablespace, in bytes; None where not known.
+        index_obj, index_dataobj: of the LOB index; None if unknown.
+        block_size: of the segment's tablespace, in bytes; None if unknown.
     """
 
     obj: int
@@ -27,17 +28,17 @@ class LobSegment:
 
 @dataclass(frozen=True, slots=True)
 class Lob:
-    """The storage of the values of a LOB column; None = not known.
+    """The storage of a LOB column's values; None for unknown properties.
 
     Attributes:
-        segments: the table's own, and one per partition that holds rows.
+        segments: the table's own, and one per partition with rows.
         securefile: False for BASICFILE.
         chunk_blocks: blocks of a BASICFILE page.
-        nologging: page data may be missing from redo.
+        nologging: whether redo may lack page data.
         compressed, deduplicated: SECUREFILE options.
-        encrypted: the bytes are cipher text: the column cannot be replicated.
-        encrypted_in: the encrypted tablespaces of its segments, in words; empty if there are none,
-            or if the dictionary does not say.
+        encrypted: the bytes are encrypted, so the column cannot be replicated.
+        encrypted_in: the names of its segments' encrypted tablespaces; empty if there are none or
+            it is unknown.
     """
 
     segments: tuple[LobSegment, ...] = ()

@@ -1,4 +1,4 @@
-"""In which form the values of LOB columns travel (docs/lobs.md; values-and-lobs §17)."""
+"""Decides in which form values of LOB columns are delivered (docs/lobs.md; values-and-lobs §17)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ BLOB: Final = 113
 _TEXT_TYPES: Final = frozenset({1, 9})
 _JSON_VECTOR: Final = frozenset({119, 127})
 _BYTE_TYPES: Final = _JSON_VECTOR | {BLOB}
-"""BLOB, and the types that are kept in one."""
+"""BLOB, and the types that are stored in one."""
 
 
 class LobDelivery(IntEnum):
-    """In which form a column's values are delivered; 0 is no LOB (docs/lobs.md).
+    """The form in which a column's values are delivered; 0 for columns that are not LOBs
+    (docs/lobs.md).
 
-    XML_TEXT is binary XML, which becomes text in UTF-8; that of `Column.raw_xml` is BYTES.
+    XML_TEXT is binary XML that is delivered as text in UTF-8; for `Column.raw_xml` the form is
+    BYTES.
     """
 
     NONE = 0
@@ -34,10 +36,12 @@ class LobDelivery(IntEnum):
 
 
 def lob_delivery(column: Column) -> LobDelivery:
-    """Decide how the values of a column are delivered.
+    """Return how the values of a column are delivered as LOBs: as text in which character set, as
+    bytes, or not as LOBs (`NONE`).
 
-    Character LOBs are UTF-16BE wherever the database's set is not single-byte (values-and-lobs
-    §17.1); that is how they go out. Elsewhere they go out in the column's own set.
+    If the database's character set is not single-byte, character LOBs are stored and delivered in
+    UTF-16BE (values-and-lobs §17.1). Otherwise they are delivered in the column's own character
+    set.
     """
     if column.type_code in _BYTE_TYPES:
         is_text = column.xml and not column.raw_xml
@@ -48,9 +52,10 @@ def lob_delivery(column: Column) -> LobDelivery:
 
 
 def delivered_type(column: Column) -> int:
-    """ColumnType on the wire: 112 or 113 for what is kept as a LOB; JSON 119, VECTOR 127.
+    """Return the ColumnType in the protocol: 112 or 113 for types stored as a LOB; JSON 119, VECTOR
+    127.
 
-    Binary XML that is delivered as it is stored is 58, as the protocol's manual has it.
+    Binary XML that is delivered as stored is 58, as in the protocol's manual.
     """
     if column.raw_xml:
         return OPAQUE
@@ -60,7 +65,7 @@ def delivered_type(column: Column) -> int:
 
 
 def chunk_type(column: Column) -> int:
-    """ColumnType of a column's Chunk elements: 112 text, 113 bytes; 0 where it has none."""
+    """Return the ColumnType of a column's Chunk elements: 112 text, 113 bytes; 0 if it has none."""
     delivery = lob_delivery(column)
     if delivery is LobDelivery.NONE:
         return 0
@@ -68,7 +73,7 @@ def chunk_type(column: Column) -> int:
 
 
 def delivered_charset_id(column: Column) -> int | None:
-    """ColumnCSId on the wire: the set that the delivered bytes are in."""
+    """Return the ColumnCSId in the protocol: the character set of the delivered bytes."""
     delivery = lob_delivery(column)
     if delivery is LobDelivery.XML_TEXT:
         return AL32UTF8
@@ -88,7 +93,7 @@ OPAQUE: Final = 58
 
 
 def with_raw_xml(table: Table) -> Table:
-    """Return the table with its binary XML delivered as it is stored."""
+    """Return the table with its binary XML delivered as stored."""
     if not any(column.xml and column.type_code == BLOB for column in table.columns):
         return table
     columns = (

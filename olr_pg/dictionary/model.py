@@ -1,4 +1,4 @@
-"""Tables and columns as of an SCN: immutable values, whatever source they were read from."""
+"""Tables and columns as of an SCN: immutable values, independent of the source."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class KeyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AddedColumn:
-    """An ECOL$ row: a column that was added with a default and without rewriting the rows.
+    """A row of ECOL$: a column that was added with a default, without rewriting the rows.
 
-    Rows that were there before lack the column and mean the default (values-and-lobs §14).
+    Older rows lack the column, and its value in them is the default (values-and-lobs §14).
 
     Attributes:
-        default: BINARYDEFVAL, in row encoding; None where nobody told it.
+        default: BINARYDEFVAL, in row encoding; None if unknown.
         guard_id: the column's bit in the table's guard column; None for the NOT NULL form.
     """
 
@@ -40,18 +40,18 @@ class AddedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, as COL$ has it.
+    """A column of a table, from COL$.
 
     Attributes:
-        name: as in the dictionary, case kept.
-        segcol: SEGCOL#, 1-based position in the stored row; 0 = not stored (virtual).
+        name: as in the dictionary.
+        segcol: SEGCOL#, 1-based position in the stored row; 0 if not stored (virtual).
         intcol: INTCOL#, the internal order.
-        col: COL#, the order the user sees; 0 = hidden, invisible or unused.
+        col: COL#, the order that users see; 0 if hidden, invisible or unused.
         type_code: COL$.TYPE# (values-and-lobs §1).
         length: bytes.
-        char_length: COL$.SPARE3, the length in characters; None where nobody told.
-        precision: None where the dictionary has NULL.
-        scale: None where the dictionary has NULL.
+        char_length: COL$.SPARE3, the length in characters; None if unknown.
+        precision: None for NULL in the dictionary.
+        scale: None for NULL in the dictionary.
         charset_id: Oracle character set id; None for types without one.
         charset_form: 1 database, 2 national character set; None for types without one.
         nullable: False for NOT NULL and key columns.
@@ -59,12 +59,12 @@ class Column:
         virtual: computed, never in redo.
         stored_as_lob: a VARCHAR2 or RAW column whose row bytes are a LOB locator (values-and-lobs
             §15.4); False for the LOB types themselves.
-        encrypted: by column encryption (TDE): the row bytes are cipher text.
-        lob: how LOB values are stored; None for other columns, and where nobody told.
-        added: added with a default that old rows do not store; None for other columns.
-        guard: the hidden column whose bits say which added columns a row does store.
-        xml: a CLOB or BLOB that holds the documents of an XMLTYPE: as text, as binary XML.
-        raw_xml: its binary XML is delivered as it is stored; never set in a snapshot.
+        encrypted: by column encryption (TDE): the row bytes are encrypted.
+        lob: how LOB values are stored; None for other columns, and if unknown.
+        added: for a column that was added with a default that old rows do not store; else None.
+        guard: whether this is the hidden column whose bits show which added columns a row stores.
+        xml: for a CLOB or BLOB with the documents of an XMLTYPE: whether as text or as binary XML.
+        raw_xml: whether its binary XML is delivered as stored; never set in a snapshot.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Column:
 
     @property
     def unsupported(self) -> str | None:
-        """Why the values of this column cannot be replicated; None where they can."""
+        """Why the values of this column cannot be replicated; None if they can."""
         return unsupported_reason(
             self.type_code,
             virtual=self.virtual,
@@ -107,21 +107,20 @@ class Table:
 
     Attributes:
         obj: OBJ#.
-        dataobj: DATAOBJ#, None where the table itself has no segment.
+        dataobj: DATAOBJ#; None if the table itself has no segment.
         columns: every column, hidden and virtual ones too, in SEGCOL# then INTCOL# order.
-        partitions: OBJ# of each further segment that holds rows: partitions, sub-partitions, and of
-            an index-organised table its index.
+        partitions: OBJ# of each further segment with rows: partitions, sub-partitions, and for an
+            index-organised table its index.
         cluster_columns: TAB$.CLUCOLS; the key columns are not in the row image.
         key: INTCOL# of the key columns in key order.
-        refusal: why the table cannot be replicated; None where it can.
-        segments: DATAOBJ# of each of `partitions`, 0 where it has no segment; empty where nobody
-            told: then it is taken to be the OBJ#, as it is until the partition is truncated or
-            moved.
+        refusal: why the table cannot be replicated; None if it can.
+        segments: DATAOBJ# of each of `partitions`, 0 without a segment; empty if unknown, then the
+            OBJ# is assumed, which is right until the partition is truncated or moved.
         index_organised: the rows are in the primary key's index.
-        row_dependencies: ROWDEPENDENCIES: each row has its SCN; None where nobody told.
-        con_id: the container, where the dictionary is of several (`dictionary.containers`); else 0.
-        container: the name of the container that `owner` begins with, where several have a schema
-            of that name; else empty.
+        row_dependencies: ROWDEPENDENCIES: each row contains its SCN; None if unknown.
+        con_id: the container, if the dictionary has several (`dictionary.containers`); else 0.
+        container: the name of the container that `owner` begins with, if several have a schema of
+            that name; else empty.
     """
 
     owner: str
@@ -147,30 +146,30 @@ class Table:
 
     @property
     def source_owner(self) -> str:
-        """The owner as its own container knows it."""
+        """The owner's name in its own container."""
         return self.owner.removeprefix(f"{self.container}.") if self.container else self.owner
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that it is called: with its container where that is needed, and without it."""
+        """All its names: with its container if needed, and without."""
         plain = f"{self.source_owner}.{self.name}"
         return (self.full_name, plain) if self.container else (plain,)
 
     @property
     def object_key(self) -> int:
-        """``con_id << 32 | OBJ#``: tells it from all others, also of other containers."""
+        """``con_id << 32 | OBJ#``; unique across containers."""
         return self.con_id << 32 | self.obj
 
     @property
     def delivered(self) -> tuple[Column, ...]:
-        """The columns that clients get, in SEGCOL# order: stored, not hidden, supported."""
+        """The columns that clients receive, in SEGCOL# order: stored, not hidden, supported."""
         return tuple(
             c for c in self.columns if c.segcol > 0 and not c.hidden and c.unsupported is None
         )
 
     @property
     def obstacle(self) -> str | None:
-        """Why the table cannot be replicated: `refusal`, or that none of its columns can be."""
+        """Why the table cannot be replicated: `refusal`, or because none of its columns can be."""
         if self.refusal is not None or self.delivered:
             return self.refusal
         reasons = "; ".join(f"{column.name}: {column.unsupported}" for column in self.left_out)
@@ -178,7 +177,7 @@ class Table:
 
     @property
     def guard(self) -> Column | None:
-        """The guard column, where an added column needs it."""
+        """The guard column, if an added column needs it."""
         guard = next((c for c in self.columns if c.guard and c.segcol > 0), None)
         if guard is None:  # as in nearly all tables; what is delivered takes longer to tell
             return None
@@ -187,25 +186,26 @@ class Table:
 
     @property
     def left_out(self) -> tuple[Column, ...]:
-        """The columns that a user sees and clients do not get; `unsupported` says why."""
+        """The columns that users see and clients do not receive; `unsupported` is the reason."""
         return tuple(c for c in self.columns if not c.hidden and c.unsupported is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The database (container) that a snapshot was taken from; None = not known.
+    """The database (container) of a snapshot; None for unknown properties.
 
     Attributes:
-        name: DB_NAME, as log headers have it.
-        dbid: of the container (the PDB's own DBID in a CDB). Log headers carry the DBID of the
-            CDB, so it is comparable with theirs only where `con_id` is 0; elsewhere a log is
-            matched by its resetlogs id, `activation` and `name` (real log).
+        name: DB_NAME, as in log headers.
+        dbid: of the container (the PDB's own DBID in a CDB). Log headers carry the DBID of the CDB,
+            so it is comparable with theirs only where `con_id` is 0; elsewhere a log is matched by
+            its resetlogs id, `activation` and `name` (real log).
         con_id: 0 non-CDB, 1 root, 3 and up PDBs.
         resetlogs: resetlogs ids of the current and earlier incarnations, current first.
         activation: of the current incarnation.
         charset, ncharset: Oracle names (NLS_CHARACTERSET, NLS_NCHAR_CHARACTERSET).
         timezone: DBTIMEZONE, ``+00:00`` form or a region name.
-        containers: the names of all, where it stands for several; the rest is of the first.
+        containers: the names of all containers, if there are several; the other attributes are
+            those of the first.
     """
 
     name: str
@@ -226,13 +226,13 @@ class Snapshot:
     """The dictionary of one container as of `scn`, or of several (`dictionary.containers`).
 
     Attributes:
-        sys_rows: the rows of the SYS tables that the tables were made of, where the source told
-            them: with these, and the SYS tables among `tables`, later DDL can be followed through
-            redo (`dictionary.followed_dictionary`).
-        xml_tokens: the names of binary XML.
-        structure: indexes, foreign keys and sequences, where the source told them.
-        members: the dictionary of each container, where it is of several; the same tables are in
-            `tables` and theirs.
+        sys_rows: the rows of the SYS tables from which the tables were built, if known: with them,
+            and the SYS tables among `tables`, later DDL can be followed in the redo
+            (`dictionary.followed_dictionary`).
+        xml_tokens: the names in binary XML.
+        structure: indexes, foreign keys and sequences, if known.
+        members: the dictionary of each container, if there are several; `tables` contains the same
+            tables.
     """
 
     scn: int

@@ -1,4 +1,6 @@
-"""Schemas that belong to Oracle itself (DBA_USERS.ORACLE_MAINTAINED, and their like before 12c)."""
+"""Lists the schemas that belong to Oracle itself (DBA_USERS.ORACLE_MAINTAINED, and its equivalent
+before 12c).
+"""
 
 from __future__ import annotations
 
@@ -69,5 +71,5 @@ _APEX_SCHEMA: Final = re.compile(r"APEX_\d{6}")
 
 
 def is_oracle_schema(owner: str) -> bool:
-    """Tell whether the schema is Oracle's own, so that its tables are nobody's data."""
+    """Tell whether a schema is Oracle's own, so that its tables contain no user data."""
     return owner in ORACLE_SCHEMAS or _APEX_SCHEMA.fullmatch(owner) is not None

@@ -1,7 +1,8 @@
-"""Indexes, constraints and sequences, which targets are created with beside columns and keys.
+"""Indexes, constraints and sequences, with which targets are created in addition to columns and
+keys.
 
-Nothing of it is needed to decode redo. The snapshot format has it as the optional key
-``structure``, whose keys are the fields here (docs/dictionary-snapshot.md).
+Decoding redo does not need them. In the snapshot format they are the optional key ``structure``,
+whose keys are the fields here (docs/dictionary-snapshot.md).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class _Part(BaseModel):
 
 
 class _OfTable(_Part):
-    """Something of the table ``owner.table``."""
+    """A part of the structure that belongs to the table ``owner.table``."""
 
     owner: Name
     table: Name
@@ -52,7 +53,7 @@ class Index(_OfTable):
 
 
 class ForeignKey(_OfTable):
-    """An enabled foreign key: `columns` refer to `parent_columns`, in the same order."""
+    """An enabled foreign key: `columns` reference `parent_columns`, in the same order."""
 
     columns: Names
     parent_owner: Name
@@ -62,16 +63,16 @@ class ForeignKey(_OfTable):
 
     @property
     def parent_name(self) -> str:
-        """``OWNER.NAME`` of the table that is referred to."""
+        """``OWNER.NAME`` of the referenced table."""
         return f"{self.parent_owner}.{self.parent}"
 
 
 class Sequence(_Part):
-    """A sequence; limits beyond 64 bits, which PostgreSQL has not, are cut to them.
+    """A sequence; limits beyond 64 bits, which PostgreSQL does not support, are reduced to 64 bits.
 
     Attributes:
-        next: the first value that may not have been handed out yet: SEQ$.HIGHWATER, which is
-            LAST_NUMBER of DBA_SEQUENCES.
+        next: the lowest value that is certainly unused: SEQ$.HIGHWATER, which is LAST_NUMBER of
+            DBA_SEQUENCES.
         cache: values that Oracle keeps in memory, 0 for none.
     """
 
@@ -91,11 +92,11 @@ class Sequence(_Part):
 
 
 class LeftOut(_OfTable):
-    """Something that is not made in the target, and why.
+    """An object that is not created in the target, with the reason.
 
     Attributes:
-        name: of the index or constraint; of a default, its column's.
-        definition: as a statement of Oracle, for who makes its like; empty where nobody tells.
+        name: of the index or constraint; for a default, its column's.
+        definition: Oracle's statement, as a basis for manual work; empty if unknown.
     """
 
     reason: Name
@@ -114,4 +115,4 @@ class Structure(_Part):
 
 
 NO_STRUCTURE: Final = Structure()
-"""Of a snapshot that does not tell."""
+"""For a snapshot without a structure."""

@@ -63,7 +63,7 @@ class ValueColumn(Protocol):
 
 
 class WayBack(NamedTuple):
-    """The parts of one fallback, to one PDB.
+    """The objects that one fallback to one PDB consists of.
 
     Attributes:
         source: Oracle, with the account that writes.

@@ -1,4 +1,4 @@
-"""Files that are mapped to be read; parts of them that are read can be let go of."""
+"""Maps files for reading; pages that were read can be released."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class MappedFile(mmap.mmap):
-    """The beginning of a file in memory, which nobody writes into.
+    """The beginning of a file in memory, read-only in practice.
 
-    It is mapped privately only because kernels are compiled for arrays that may be written.
-    Its pages count as this process's memory from when they are read until they are let go of.
+    It is mapped privately, because kernels are compiled for writable arrays. Its pages count as
+    this process's memory from when they are read until they are released.
 
     Attributes:
-        address: where it begins.
+        address: its start address.
     """
 
     address: int
@@ -28,7 +28,7 @@ class MappedFile(mmap.mmap):
         """Map the first `size` bytes of a file.
 
         Raises:
-            OSError, ValueError: there is no such file, or it is shorter.
+            OSError, ValueError: the file does not exist, or is shorter.
         """
         with path.open("rb") as file:
             mapped = cls(file.fileno(), size, access=mmap.ACCESS_COPY)
@@ -37,9 +37,9 @@ class MappedFile(mmap.mmap):
 
 
 def release_pages(data: memoryview) -> None:
-    """Take the pages that lie within `data` out of this process's memory, if a file is behind it.
+    """Release the pages within `data` from this process's memory, if they are mapped from a file.
 
-    What reads them again finds the same bytes: they come back from the file.
+    A later access reads the same bytes from the file again.
     """
     owner = _owner(data)
     if owner is None:
@@ -52,7 +52,7 @@ def release_pages(data: memoryview) -> None:
 
 
 def _owner(data: memoryview) -> MappedFile | None:
-    """Return the mapped file that some memory is of."""
+    """Return the mapped file that contains some memory."""
     owner: Any = data
     while isinstance(owner, memoryview | np.ndarray):
         owner = owner.obj if isinstance(owner, memoryview) else owner.base

@@ -1,1 +1,3 @@
-"""How Numba is used: the decorators of kernels, their files on disk, bytes inside of them."""
+"""How this package uses Numba: the decorators of kernels, the cache of compiled kernels on disk,
+and access to bytes in kernels.
+"""

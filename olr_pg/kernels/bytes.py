@@ -1,8 +1,9 @@
-"""Bytes inside kernels: copying them, and storing integers, as the machine does it.
+"""Functions of kernels that copy bytes and store integers with single instructions of the
+processor.
 
-A loop over bytes costs a kernel some nanoseconds each time it starts; of the values and headers
-that a row has, each a few bytes long, that was most of the time. Interpreted, the same functions
-are plain Python.
+A loop over bytes costs a kernel some nanoseconds each time it starts. The values and headers of a
+row have a few bytes each, so such loops took most of the time. Without compilation, the same
+functions are plain Python.
 """
 
 from __future__ import annotations
@@ -21,30 +22,31 @@ _machine: Callable[[Any], Any] = intrinsic
 _raw_memcpy: Callable[..., None] = cgutils.raw_memcpy
 SHORT: Final = 32
 FORWARD: Final = 64
-"""Bytes that are copied at once where there are fewer, as `copy_forward` does."""
+"""How many bytes `copy_forward` always copies where fewer are asked for."""
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 
 
 def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy ``data[begin:end]`` to `at` of `out`, both of bytes; returns where it ends.
+    """Copy ``data[begin:end]`` to `at` of `out`, both arrays of bytes. Returns where the copy ends.
 
-    Nothing checks the bounds: the caller has.
+    The bounds are not checked here; the caller must have checked them.
     """
     out[at : at + end - begin] = data[begin:end]
     return at + end - begin
 
 
 def copy_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy mostly few bytes, as `copy_bytes` does; what follows them in `out` is undefined then.
+    """Copy bytes as `copy_bytes` does, faster where they are few. It may overwrite what follows
+    them in `out`.
 
-    A copy of a fixed size is a load and a store, a call of the machine's copying is ten times as
-    much. So this is for an output that is written from its begin to its end.
+    A copy of a fixed size is one load and one store; a call of the C library's copy takes ten times
+    as long. So this is for an output that is written from its beginning to its end.
     """
     return copy_bytes(out, at, data, begin, end)
 
 
 def store(out: Any, at: int, value: Any, big: bool) -> None:
-    """Store an integer of 16, 32 or 64 bits, by its type, at `at` of `out`."""
+    """Store an integer at `at` of `out`. Its type (16, 32 or 64 bits) gives its size."""
     data = np.array([value]).view(np.uint8)
     out[at : at + data.size] = data[::-1] if big else data
 
@@ -82,7 +84,7 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 
 
 def _part(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what `function` is in kernels."""
+    """Return the decorator that gives `function` its compiled form in kernels."""
     part: Callable[..., Any] = overload(function, jit_options=_OPTIONS)
     return part
 

@@ -1,8 +1,10 @@
-"""Compiled kernels on disk: where they are, and how little is done to run one from there.
+"""The cache of compiled kernels on disk: where its files are, and how a kernel is loaded with
+little work.
 
-What Numba does to load a kernel is meant for compiling others: it imports all that its functions
-can be compiled of, and parses what they might inline. Most processes compile nothing. Here a kernel
-is looked for when it is called first, and the rest waits until one is compiled with it.
+Numba's own loading prepares for compiling further kernels: it imports everything that the functions
+can be compiled from, and parses what others may inline. Most processes compile nothing. So this
+module loads only the kernel's machine code, at its first call. The rest is done when a kernel is
+compiled that uses it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _INTRINSIC: Final = "llvm."
 
 
 def is_on_disk(kernel: Any) -> bool:
-    """Tell whether a kernel was compiled from these sources, for whatever types and processor."""
+    """Return whether a kernel was compiled from these sources, for any argument types and any
+    processor.
+    """
     found = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
     # The index comes before what it lists.
     if not isinstance(found, KernelCache) or not found.is_used:
@@ -39,16 +43,20 @@ def is_on_disk(kernel: Any) -> bool:
 
 
 def index_of(kernel: Any) -> Path | None:
-    """Return the file that lists a kernel's compiled forms; None where it is not compiled."""
+    """Return the file that lists the compiled forms of a kernel, or None if kernels are not
+    compiled.
+    """
     found = getattr(kernel, "_cache", NullCache())
     return found.index if isinstance(found, KernelCache) else None
 
 
 class _Results(CompileResultCacheImpl):
-    """What is kept of a compiled kernel: its machine code, and what others inline of it."""
+    """What the cache keeps of a compiled kernel: its machine code, and the parts that other kernels
+    inline.
+    """
 
     def reduce(self, cres: Any) -> Any:
-        """Take apart what is saved."""
+        """Return the form in which a compiled kernel is saved."""
         library, *described, _annotation, reload_init, environments = super().reduce(cres)
         name, _, (machine_code, bitcode) = library
         names = _Names(cres.library._get_module_for_linking())
@@ -61,7 +69,7 @@ class _Results(CompileResultCacheImpl):
         )
 
     def rebuild(self, target_context: Any, reduced_data: Any) -> Any:
-        """Put together what was saved."""
+        """Build a compiled kernel from its saved form."""
         library_parts, needed, described, reload_init, environments = reduced_data
         descriptor, environment, signature, objectmode, lifted = described
         _know(needed, target_context)
@@ -89,9 +97,10 @@ class _Results(CompileResultCacheImpl):
 
 
 def _environment(module: str, constants: list[Any], name: str) -> Any:
-    """Return what the code of a part finds its constants in.
+    """Return the environment in which the code of a part finds its constants.
 
-    Its module is not imported: only code that works on Python's objects looks for its names there.
+    The module of the part is not imported: only code that works on Python objects looks up names
+    there.
     """
     found = lookup_environment(name)
     if found is None:
@@ -105,7 +114,7 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
 
 
 class KernelCache(FunctionCache):
-    """Numba's for one function, with files whose names have the digest of the sources.
+    """Numba's cache of one function, with files that have the digest of the sources in their names.
 
     Attributes:
         is_used: False where the sources have changed since they were imported: nothing is loaded
@@ -133,19 +142,21 @@ class KernelCache(FunctionCache):
 
     @property
     def index(self) -> Path:
-        """The file that lists the kernel's compiled forms; need not be there."""
+        """The file that lists the kernel's compiled forms. It may not exist."""
         return Path(self._cache_file._index_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the form for a signature; None if it is not there."""
+        """Load the compiled form for a signature, or return None if there is none."""
         # Not through Numba's, which makes the context ready to compile.
         return self._load_overload(sig, target_context)
 
 
 class _CacheFile(IndexDataCacheFile):
-    """Numba's, but an index that names types which are no longer there is as good as none.
+    """Numba's index file of a cache. An index that names types which no longer exist is treated as
+    absent.
 
-    A kernel's argument types may be of modules that its own one does not import.
+    The argument types of a kernel may come from modules that the kernel's own module does not
+    import.
     """
 
     def _load_index(self) -> Any:
@@ -157,7 +168,7 @@ class _CacheFile(IndexDataCacheFile):
 
 
 class _Names:
-    """The names in a module of LLVM that are found, or looked for, elsewhere."""
+    """The names that a module of LLVM defines, and those that it expects elsewhere."""
 
     def __init__(self, module: Any) -> None:
         values = [*module.functions, *module.global_variables]
@@ -170,7 +181,9 @@ class _Names:
 
 
 class LoadedLibrary(JITCodeLibrary):
-    """A kernel's machine code; the rest is parsed if a kernel is compiled that inlines it."""
+    """The machine code of a loaded kernel. Its other parts are parsed only when a kernel is
+    compiled that inlines it.
+    """
 
     def __init__(
         self, codegen: Any, name: str, machine_code: bytes, bitcode: bytes, defined: frozenset[str]
@@ -189,7 +202,7 @@ class LoadedLibrary(JITCodeLibrary):
 
 
 def _know(names: frozenset[str], target_context: Any) -> None:
-    """Let the linker know all these: for one that it does not know it would end the process."""
+    """Make all these names known to the linker. An unknown name would end the process."""
     _name_runtime()
     if not all(map(_is_known, names)):
         # What Numba loads to compile names the rest.
@@ -198,7 +211,9 @@ def _know(names: frozenset[str], target_context: Any) -> None:
 
 @cache
 def _name_runtime() -> None:
-    """Name Numba's functions for arrays, which it does not do before it compiles."""
+    """Make the names of Numba's array functions known to the linker. Numba itself does that only
+    when it compiles.
+    """
     for name, address in runtime.c_helpers.items():
         llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 

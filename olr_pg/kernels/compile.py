@@ -1,7 +1,7 @@
-"""The decorators that every kernel is compiled with.
+"""The decorators that mark a function as a kernel or as a part of kernels.
 
-Kernels release the GIL and are cached on disk; `kernel.py_func` is the same code interpreted.
-Nothing of Numba is made, nor imported, before a kernel is called (`late_dispatcher`).
+Kernels release the GIL and are cached on disk. `kernel.py_func` is the same code as plain Python.
+Numba is not imported before a kernel is called (`late_dispatcher`).
 """
 
 from __future__ import annotations
@@ -16,25 +16,34 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
     def kernel(function: F) -> F:
-        """Compile `function` with Numba."""
+        """Compile `function` with Numba as a kernel, which Python calls."""
 
     def inlined(function: F) -> F:
-        """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
+        """Compile `function` with Numba and inline it in the kernels that call it. Python must not
+        call it.
+        """
 
     def part(function: F) -> F:
-        """Inline as `inlined` does if LLVM thinks so: for what is large or called a lot."""
+        """Compile `function` as `inlined` does, but let LLVM decide whether to inline it. Use it
+        for large functions and for those that are called in many places.
+        """
 
     def inlined_kernel(function: F) -> F:
-        """Inline as `inlined` does, but let Python call it too."""
+        """Inline `function` as `inlined` does, and let Python call it too."""
 
     def inlined_for(*signatures: Any) -> Callable[[F], F]:
-        """Inline as `inlined` does, for these signatures only; arguments are converted to them."""
+        """Inline the function as `inlined` does, but compile it for these signatures only.
+        Arguments are converted to them.
+        """
 
     def uncompiled(function: F) -> F:
-        """Return a kernel as plain Python, also where nothing is compiled (NUMBA_DISABLE_JIT)."""
+        """Return the plain Python of a kernel. It also works where nothing is compiled
+        (NUMBA_DISABLE_JIT).
+        """
 
     def interpreted(function: F, instead: Mapping[Any, Any] | None = None) -> F:
-        """Make plain Python of a kernel and its parts: for work shorter than compiling them.
+        """Return the plain Python of a kernel and its parts. It is for work that takes less time
+        than compiling them.
 
         Args:
             function: a kernel or a part.
@@ -48,11 +57,11 @@ else:
         return LateDispatcher(function, "kernel")
 
     def inlined(function):
-        """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
+        """Compile `function` with Numba and inline it in other kernels. Python must not call it."""
         return LateDispatcher(function, "inlined")
 
     def part(function):
-        """Inline as `inlined` does if LLVM thinks so: for what is large or called a lot."""
+        """Compile `function` as `inlined` does, but let LLVM decide whether to inline it."""
         return LateDispatcher(function, "part")
 
     def inlined_kernel(function):

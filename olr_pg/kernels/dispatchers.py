@@ -1,9 +1,10 @@
-"""Numba's dispatchers of kernels, of each kind that `compile` has a decorator for.
+"""Creation of Numba's dispatchers of kernels, one function for each decorator in `compile`.
 
-Numba counts the references of every array that passes a call, which half the machine code of a
-kernel would be about. The caller holds all arrays, so kernels do without (`_nrt`); such a kernel
-cannot allocate, which Numba says when it compiles one that does. A slice assigned to a slice is
-one of those, and slow to compile for its error messages: copy in a loop.
+By default, Numba counts the references to every array that is passed in a call. That would be about
+half of a kernel's machine code. The caller holds all arrays anyway, so kernels are compiled without
+it (`_nrt`). Such a kernel cannot allocate memory; Numba reports an error when it compiles one that
+does. Assigning a slice to a slice counts as allocating and is slow to compile because of its error
+messages: copy in a loop instead.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ _PART: Final = {**_SMALL, "pipeline_class": PartCompiler}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Make what Python calls."""
+    """Create the dispatcher of a kernel that Python calls."""
     return _of_any_integers(_kept(_dispatcher(function, _KERNEL)))
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Make a part that is inlined."""
+    """Create the dispatcher of a part that is inlined."""
     return _of_any_integers(_dispatcher(function, _PART))
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Make a part that is inlined if LLVM thinks so."""
+    """Create the dispatcher of a part that is inlined if LLVM decides so."""
     return _of_any_integers(_dispatcher(function, {**_PART, "forceinline": False}))
 
 
 def inlined_kernel(function: Callable[..., Any]) -> Any:
-    """Make a part that Python calls, too."""
+    """Create the dispatcher of a part that Python calls too."""
     return _of_any_integers(_kept(_dispatcher(function, {**_KERNEL, "forceinline": True})))
 
 
 def inlined_for(signatures: tuple[Any, ...], function: Callable[..., Any]) -> Any:
-    """Make a part that is compiled for these signatures only."""
+    """Create the dispatcher of a part that is compiled for these signatures only."""
     dispatcher = _kept(_dispatcher(function, _SMALL))
     if not _is_compiled(dispatcher):
         return dispatcher
@@ -71,7 +72,7 @@ def inlined_for(signatures: tuple[Any, ...], function: Callable[..., Any]) -> An
 
 
 def _dispatcher(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    """Return Numba's; `function` itself with NUMBA_DISABLE_JIT."""
+    """Return Numba's dispatcher, or `function` itself with NUMBA_DISABLE_JIT."""
     return numba.njit(**options)(function)
 
 
@@ -80,7 +81,7 @@ def _is_compiled(dispatcher: Any) -> bool:
 
 
 def _kept(dispatcher: Any) -> Any:
-    """Let what is compiled be kept on disk."""
+    """Give a dispatcher the cache on disk."""
     if not _is_compiled(dispatcher):
         return dispatcher
     dispatcher._cache = KernelCache(dispatcher.py_func)
@@ -88,7 +89,7 @@ def _kept(dispatcher: Any) -> Any:
 
 
 def _of_any_integers(dispatcher: Any) -> Any:
-    """Compile for `int64`, not for every literal integer that a call in a kernel passes."""
+    """Compile for `int64` instead of for every literal integer that a kernel passes in a call."""
     if not _is_compiled(dispatcher):
         return dispatcher
     template_of = dispatcher.get_call_template

@@ -1,12 +1,13 @@
-"""Kernels of which nothing is made before they are called, or compiled into another one.
+"""Kernels whose Numba dispatcher is not created before they are called or compiled into another
+kernel.
 
-A module of kernels has dozens, and a process that loads one from disk (`cache`) needs none of the
-others: what Numba makes of each takes half a millisecond. Numba itself takes a third of a second,
-and most processes that import a module of kernels call none.
+A module has dozens of kernels. A process that loads one of them from disk (`cache`) needs none of
+the others, and creating each dispatcher takes half a millisecond. Importing Numba itself takes a
+third of a second, and most processes that import a module of kernels call none.
 
-Compiling the kernels takes half a minute. Interpreting them takes a second for the first 100 KB of
-redo. So a process whose work is short, or whose kernels another process compiles, interprets those
-that are not on disk (`interpret_first`).
+Compiling the kernels takes half a minute. Without compilation, the first 100 KB of redo take a
+second. So a process whose work is short, or whose kernels another process compiles, runs the
+kernels that are not on disk as plain Python (`interpret_first`).
 """
 
 from __future__ import annotations
@@ -23,41 +24,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAKERS: Final = f"{__package__}.dispatchers"
-"""The module whose functions make Numba's dispatchers."""
+"""The name of the module whose functions create Numba's dispatchers."""
 
 _DISK: Final = f"{__package__}.cache"
-"""The module that knows what is on disk; it imports Numba."""
+"""The name of the module that knows which kernels are on disk. It imports Numba."""
 
 LOADED_AT: Final = time.time()
-"""When this process, or the one that it was forked from, began to import kernels: Unix time."""
+"""When this process, or the process it was forked from, began to import kernels (Unix time)."""
 
 _LOCK: Final = threading.RLock()
-"""One of a kernel, whichever threads ask for it."""
+"""The lock under which a kernel's dispatcher is created, so that there is one, whichever threads
+call it.
+"""
 
 _FROM_PYTHON: Final = frozenset({"kernel", "inlined_kernel"})
-"""The kinds that Python calls."""
+"""The kinds of function that Python calls."""
 
 
 class _Interpretation:
-    """How many seconds this process still interprets kernels that are not on disk; all threads."""
+    """How long this process still interprets kernels that are not on disk, counted over all
+    threads.
+    """
 
     seconds: float = 0.0
 
 
 def interpret_first(seconds: float) -> None:
-    """Interpret kernels that are not on disk, until their calls have taken `seconds` in all.
+    """Interpret kernels that are not on disk, until their calls have taken `seconds` altogether.
 
-    Afterwards they are compiled when they are called. A kernel that another process has compiled
-    meanwhile is taken from the disk at its next call.
-
-    Args:
-        seconds: 0 compiles at once, which is what a process begins with.
+    After that, a kernel is compiled when it is called. A kernel that another process has compiled
+    meanwhile is loaded from disk at its next call.
     """
     _Interpretation.seconds = seconds
 
 
 class LateDispatcher:
-    """Stands for Numba's dispatcher, and becomes it when it is called."""
+    """Stands in for the Numba dispatcher of a kernel, and creates that dispatcher at the first
+    call.
+    """
 
     # A call finds what to call in this slot without any Python in between: first the method that
     # makes the dispatcher, then the dispatcher.
@@ -81,7 +85,9 @@ class LateDispatcher:
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's, the same each time; with NUMBA_DISABLE_JIT the code."""
+        """Numba's dispatcher, always the same one. With NUMBA_DISABLE_JIT it is the function
+        itself.
+        """
         if self._made is None:
             with _LOCK:
                 if self._made is None:
@@ -96,7 +102,7 @@ class LateDispatcher:
         return self.__call__(*arguments, **named)
 
     def _is_interpreted(self) -> bool:
-        """Tell whether this call is interpreted: the next one may find the kernel on disk."""
+        """Return whether this call is interpreted. A later call may find the kernel on disk."""
         if _Interpretation.seconds <= 0 or self._kind not in _FROM_PYTHON:
             return False
         return not importlib.import_module(_DISK).is_on_disk(self)
@@ -113,7 +119,7 @@ class LateDispatcher:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba takes it for in another kernel."""
+        """The Numba type of this object when another kernel calls it."""
         return self.dispatcher._numba_type_
 
     def __getattr__(self, name: str) -> Any:
@@ -127,7 +133,7 @@ _FUNCTIONS: Final = (LateDispatcher, types.FunctionType)
 
 
 def plain_python(function: Any, instead: Mapping[Any, Any] | None = None) -> Any:
-    """Return plain Python of a kernel with all its parts. As `compile.interpreted`."""
+    """Return the plain Python of a kernel with all its parts, see `compile.interpreted`."""
     made = dict(instead or {})
 
     def plain(dispatcher: Any) -> Any:

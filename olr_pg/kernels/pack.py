@@ -1,4 +1,5 @@
-"""A pack of compiled kernels: a file that spares other machines of the same kind the compilation.
+"""A pack of compiled kernels: a file that spares other machines of the same kind the time to
+compile them.
 
 A pack begins with a line that says what it is and a line with the SHA-256 of the rest, a gzipped
 tar. Its first member says for which processor, versions and sources the kernels were compiled; the
@@ -49,7 +50,7 @@ _WORDS: Final = {
     "llvm": "another LLVM",
     "sources": "other sources of olr_pg",
 }
-"""What must be the same on both machines, in the order in which a difference is reported."""
+"""What must be the same on both machines, in the order in which differences are reported."""
 
 
 def write_pack(path: Path) -> int:
@@ -118,7 +119,7 @@ def read_pack(path: Path) -> int:
 
 
 def _caches() -> list[tuple[str, KernelCache]]:
-    """Return the module and the place on disk of each kernel of this package that is kept."""
+    """Return the module and the cache of each kernel of this package."""
     caches = dict[tuple[str, Path], KernelCache]()
     for name, module in list(sys.modules.items()):
         if name.startswith(_PACKAGE):
@@ -134,7 +135,7 @@ def _is_kernel(value: Any) -> TypeGuard[LateDispatcher]:
 
 
 def _kind() -> dict[str, Any]:
-    """Return what a kernel depends on; a value for each key of `_WORDS`."""
+    """Return what compiled kernels depend on: a value for each key of `_WORDS`."""
     sources = hashlib.sha256()
     for module in sorted({module for module, _ in _caches()}):
         sources.update(f"{module} {sources_digest(module)}\n".encode())
@@ -153,7 +154,7 @@ def _kind() -> dict[str, Any]:
 
 
 def _check_kind(path: Path, manifest: bytes) -> None:
-    """Refuse a pack for another another kind of machine or other versions, and say what differs."""
+    """Refuse a pack for another kind of machine or for other versions, and say what differs."""
     try:
         packed = json.loads(manifest)
     except ValueError:
@@ -179,7 +180,7 @@ def _difference(key: str, packed: Any, own: Any) -> str:
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and the contents of a pack's members, once its digest is found right."""
+    """Check the digest of a pack, then yield the names and contents of its members."""
     try:
         whole = path.read_bytes()
     except OSError as error:
@@ -201,7 +202,9 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _place(path: Path, name: str, places: Mapping[str, Mapping[str, Path]]) -> Path:
-    """Return where a member belongs: to a kernel of this package, among its own files."""
+    """Return where a member is to be written: among the cache files of its kernel, which must be of
+    this package.
+    """
     module, _, file = name.partition("/")
     stem, suffix = Path(file).stem, Path(file).suffix
     if suffix == _DATA:

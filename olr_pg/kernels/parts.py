@@ -1,8 +1,8 @@
-"""Compiling what is only a part of kernels: no further than the kernels need it.
+"""Compilation of functions that are only parts of kernels. It stops before machine code is made.
 
-Numba takes every function that it compiles all the way to machine code. So a part would be
-optimized once for itself, and again in each of those that it is a part of, up to the kernel: for a
-kernel of five levels half of its compilation, of which nothing is used.
+Numba compiles every function to machine code. A part would then be optimized once for itself and
+again in each function that it is a part of, up to the kernel. For a kernel of five levels that was
+half of the compilation, and its result was never used.
 """
 
 from __future__ import annotations
@@ -14,29 +14,35 @@ from numba.core.compiler import Compiler
 
 
 class PartLibrary(JITCodeLibrary):
-    """The code of a part: it is linked into kernels, optimized there, and runs nowhere else."""
+    """The code of a part. It is linked into kernels and optimized there; it never runs by
+    itself.
+    """
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: the kernel's own optimization sees all of it."""
+        """Do nothing: the optimization of the kernel covers the part."""
 
     def _finalize_final_module(self) -> None:
-        """Ready to be linked, but given to no engine, which would make machine code of it."""
+        """Mark the code as ready to be linked, but do not hand it to an engine, which would make
+        machine code of it.
+        """
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """0: Python cannot call it."""
+        """Return 0, because Python cannot call a part."""
         self._ensure_finalized()
         return 0
 
     @property
     def codegen(self) -> Self:
-        """Return what is told of the environment (`set_env`)."""
+        """Return the object that is told the environment (`set_env`)."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Do nothing: only Python objects need one, and it would be written into machine code."""
+        """Do nothing: only Python objects need an environment, and its address would be written
+        into the machine code.
+        """
 
 
 class PartCompiler(Compiler):

@@ -1,13 +1,14 @@
-"""The digest of the sources that a kernel is made of: it says when a compiled one is out of date.
+"""The digest of the sources of a kernel. It shows when a compiled kernel on disk is out of date.
 
-Numba keeps a kernel under the name and the time of its own source file. But what it inlines, and
-the layouts that it was compiled for, come from other modules: after an upgrade a kernel would be
-found that reads columns where they are no longer. So its files (`cache`) carry a digest of every
-module that its own one imports, directly or not, and of what has it compiled.
+Numba itself recognizes an outdated kernel only by the name and the time of the kernel's own source
+file. But the functions that a kernel inlines, and the layouts that it is compiled for, come from
+other modules. After an upgrade, Numba would load a kernel that reads columns in the wrong place. So
+the names of the cache files (`cache`) contain a digest of every module that the kernel's module
+imports, directly or not, and of the modules that compile it.
 
-The digest is of the files as they are now. A process that goes on while an upgrade replaces them
-would keep code that was compiled of the old ones under the digest of the new ones. `are_loaded`
-says whether the files are still those that the process imported.
+The digest is of the files as they are now. If an upgrade replaces files while a process runs, the
+process would save code compiled from the old files under the digest of the new ones. `are_loaded`
+returns whether the files are still those that the process imported.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ _PACKAGE: Final = __name__.partition(".")[0]
 _DIGITS: Final = 12
 
 _NO_PART: Final = frozenset({f"{_PACKAGE}.errors"})
-"""Modules that no kernel takes anything from, though nearly all of theirs import them: a new error
-code would have every kernel compiled anew."""
+"""Modules that no kernel takes anything from, although most kernels import them. Otherwise each new
+error code would have every kernel compiled again.
+"""
 
 # At the start of a line: what only type checkers import is indented.
 _IMPORT: Final = re.compile(
@@ -36,7 +38,8 @@ _IMPORT: Final = re.compile(
 
 @cache
 def sources_digest(module: str, path: str = "") -> str:
-    """Digest the sources of a module and of all that it imports of this package.
+    """Return the digest of the sources of a module and of all modules of this package that it
+    imports.
 
     Args:
         module: its full name.
@@ -50,7 +53,7 @@ def sources_digest(module: str, path: str = "") -> str:
 
 @cache
 def are_loaded(module: str, path: str = "") -> bool:
-    """Tell whether the files of a digest have not changed since this process imported them.
+    """Return whether the files of a digest have not changed since this process imported them.
 
     Args:
         module, path: as of `sources_digest`.
@@ -62,7 +65,7 @@ def are_loaded(module: str, path: str = "") -> bool:
 
 
 def _sources(module: str, path: str) -> set[str]:
-    """Collect the modules of this package whose sources a kernel is made of."""
+    """Return the modules of this package whose sources a kernel is made of."""
     sources = {module, *imported(module), MAKERS, *imported(MAKERS)}
     if module.startswith(f"{_PACKAGE}."):
         return sources
@@ -71,7 +74,9 @@ def _sources(module: str, path: str) -> set[str]:
 
 
 def imported(module: str) -> set[str]:
-    """Collect the modules of this package that `module` imports, directly or not, if they count."""
+    """Return the modules of this package that `module` imports, directly or not, except those that
+    do not count.
+    """
     found: set[str] = set()
     waiting = [module]
     while waiting:
@@ -82,7 +87,7 @@ def imported(module: str) -> set[str]:
 
 
 class _Source(NamedTuple):
-    """The part of a module's source that counts.
+    """What this module needs of a module's source file.
 
     Attributes:
         changed_at: when its file was written, or put there: Unix time.
@@ -95,7 +100,7 @@ class _Source(NamedTuple):
 
 @cache
 def _source(module: str) -> _Source:
-    """Read a module's source; it is as good as empty outside the package's folder."""
+    """Read the source of a module. A module outside of the package's folder counts as empty."""
     package, _, rest = module.partition(".")
     path = (_ROOT / rest.replace(".", "/")).with_suffix(".py")
     if package != _PACKAGE or not path.is_file():

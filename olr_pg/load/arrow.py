@@ -1,6 +1,7 @@
-"""Arrow arrays → Oracle's internal form: loaded values take the same encoders as replicated ones.
+"""Converts Arrow arrays to Oracle's internal form, so that loaded values use the same encoders as
+replicated ones.
 
-What an Arrow type says of an Oracle type:
+The Arrow types of each Oracle type:
 
 | Oracle | Arrow |
 | --- | --- |
@@ -15,8 +16,8 @@ What an Arrow type says of an Oracle type:
 | BOOLEAN | booleans |
 | VECTOR | lists of numbers, strings ``[1,2]``, with the format before it: ``FLOAT32[1,2]`` |
 
-Binary arrays of every other type than the ones above hold the internal form itself. Strings are
-UTF-8 whatever the database's character set is: their column is described so.
+For every other type, binary arrays contain the internal form itself. Strings are always UTF-8, so
+their column is described as UTF-8 regardless of the database's character set.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column
 
     Array = Any
-    """A `pyarrow.Array`; the stubs know too few of its methods."""
+    """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""
     Convert = Callable[[Array], ValueColumn]
     Plan = Callable[[Column, pa.DataType], "ArrowColumn | None"]
 
@@ -73,9 +74,9 @@ class ArrowColumn:
     """Converts the arrays of one column into Oracle's internal form.
 
     Attributes:
-        described: the column as the encoder must take it, which may differ from the dictionary's.
+        described: the column's description for the encoder, which can differ from the dictionary's.
         convert: array → values.
-        in_utc: the values are in UTC whatever DBTIMEZONE is.
+        in_utc: whether the values are in UTC, regardless of DBTIMEZONE.
     """
 
     described: Column
@@ -84,10 +85,10 @@ class ArrowColumn:
 
 
 def arrow_column(column: Column, kind: pa.DataType) -> ArrowColumn:
-    """Make the conversion of arrays of `kind` into values of `column`.
+    """Return the conversion from arrays of `kind` to values of `column`.
 
     Raises:
-        OlrPgError: 5101, they cannot be.
+        OlrPgError: 5101, there is no such conversion.
     """
     if pa.types.is_dictionary(kind):
         inner = arrow_column(column, kind.value_type)
@@ -111,16 +112,17 @@ def arrow_column(column: Column, kind: pa.DataType) -> ArrowColumn:
 
 
 def null_mask(array: Array) -> npt.NDArray[np.bool_]:
-    """Tell of every element whether it has no value."""
+    """Return for each element whether it is NULL."""
     if array.null_count == 0:
         return np.zeros(len(array), np.bool_)
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def value_column(array: Array) -> ValueColumn:
-    """Take the values of a string or binary array; the bytes are copied, for the kernels.
+    """Return the values of a string or binary array; the bytes are copied to a writable buffer for
+    the kernels.
 
-    A kernel for buffers that may not be written would be compiled a second time.
+    For read-only buffers the kernels would be compiled a second time.
     """
     if pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.binary())
@@ -141,13 +143,13 @@ def value_column(array: Array) -> ValueColumn:
 
 
 def _nothing(array: Array) -> ValueColumn:
-    """Make as many NULLs as the array has elements."""
+    """Return as many NULLs as the array has elements."""
     zero = np.zeros(len(array), np.int64)
     return ValueColumn(np.zeros(0, np.uint8), zero, zero - 1)
 
 
 def _items(array: Array, dtype: str) -> npt.NDArray[Any]:
-    """View the fixed-width items of an array; where it has NULL they are undefined."""
+    """Return a view of an array's fixed-width items; NULL items are undefined."""
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array), dtype)
@@ -177,7 +179,7 @@ _AS_TEXT: Final = CHARACTER_TYPES | {OracleType.CLOB}
 
 
 def _text(column: Column, code: OracleType, kind: pa.DataType) -> ArrowColumn | None:
-    """Types whose values are text here, described as text in UTF-8."""
+    """Return the conversion for types whose values are text, described as text in UTF-8."""
     if not _is_text(kind):
         return None
     described = replace(column, charset_id=UTF8_CHARSET, charset_form=None)
@@ -213,7 +215,7 @@ def _integer_bytes(array: Array) -> ValueColumn:
 
 
 def _decimal_bytes(array: Array, *, scale: int) -> ValueColumn:
-    """Take the low words, if these are the values."""
+    """Convert decimals, reading only the low words if these contain the values."""
     data, null = array.buffers()[1], null_mask(array)
     if data is None:
         return _nothing(array)
@@ -315,7 +317,9 @@ def _binary_float(width: int) -> Plan:
 
 
 def _float_bytes(array: Array, *, width: int) -> ValueColumn:
-    """IEEE → the form that orders as bytes do: one zero, one NaN (values-and-lobs §8)."""
+    """Convert IEEE floats to the form that sorts bytewise: one zero, one NaN (values-and-lobs
+    §8).
+    """
     numbers = _items(array, f"f{width}") + 0  # −0 + 0 is 0
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(f"u{width}")
@@ -355,7 +359,9 @@ def _interval(text_bytes: Callable[[str], bytes]) -> Plan:
 
 
 def _durations(array: Array, *, per_second: int) -> ValueColumn:
-    """Write the 11 bytes of INTERVAL DAY TO SECOND; each part has the sign (values-and-lobs §9)."""
+    """Write the 11 bytes of INTERVAL DAY TO SECOND; each part has its own sign (values-and-lobs
+    §9).
+    """
     ticks = _items(array, "i8")
     size = np.abs(ticks)
     sign = np.where(ticks < 0, np.int64(-1), np.int64(1))
@@ -388,8 +394,8 @@ _VECTOR_BITS: Final = {VectorFormat.INT8: "i1", VectorFormat.BINARY: "u1"}
 
 
 def _parsed_vector(text: str | None) -> bytes | None:
-    """Parse ``[1,2]``, sparse ``[9,[0,3],[1,2]]`` with places from 0, either with its format before
-    it, else FLOAT64.
+    """Parse ``[1,2]`` or sparse ``[9,[0,3],[1,2]]`` (indexes from 0), with an optional format
+    before it; the default is FLOAT64.
     """
     if text is None:
         return None
@@ -410,7 +416,7 @@ def _vector_bytes(
     """Write the image of a vector.
 
     Args:
-        sparse: the dimensions, and the places of the elements.
+        sparse: the number of dimensions, and the indexes of the elements.
     """
     if elements is None:
         return None

@@ -1,7 +1,7 @@
-"""Numbers and dates of Arrow arrays in Oracle's internal form (values-and-lobs §3, §5–§7).
+"""Converts numbers and dates of Arrow arrays to Oracle's internal form (values-and-lobs §3, §5–§7).
 
-A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
-``(-1, 0)``; the outcomes are those of `datatypes.outcomes`.
+A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or ``(-1,
+0)`` if it has converted all. The outcomes are those of `datatypes.outcomes`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 NUMBER_BYTES: Final = 22
-"""Room for one NUMBER: exponent, 20 digits, terminator."""
+"""Maximum bytes of a NUMBER: exponent, 20 digits, terminator."""
 
 DIGITS_MAX: Final = 40
-"""Decimal digits that a NUMBER holds at most (20 of base 100)."""
+"""Maximum decimal digits of a NUMBER (20 of base 100)."""
 
 NO_ZONE: Final = 0
 TO_UTC: Final = 1
@@ -54,7 +54,7 @@ _BLANK: Final = ord(" ")
 _REGION: Final = 10_000
 _UTC_HIGH: Final = 0x80 | 28 >> 6
 _UTC_LOW: Final = (28 & 0x3F) << 2
-"""Etc/UTC: which region a value is of does not show (values-and-lobs §7.2, appendix A)."""
+"""Etc/UTC; the region is not visible in the result (values-and-lobs §7.2, appendix A)."""
 _YEAR_MIN: Final = -4712
 _YEAR_MAX: Final = 9999
 _DAY: Final = 86_400
@@ -64,7 +64,7 @@ _DAY: Final = 86_400
 def number_kernel(
     data: U8, offset: I64, length: I64, digits: U8, out: U8, out_length: I64
 ) -> tuple[int, int]:
-    """Decimal text → NUMBER; value i begins at ``22 · i`` of `out`.
+    """Convert decimal text to NUMBER; value i begins at ``22 · i`` of `out`.
 
     Args:
         digits: scratch, `DIGITS_MAX` + 2 bytes.
@@ -114,7 +114,7 @@ def number_kernel(
 
 @kernel
 def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length: I64) -> None:
-    """Convert integers · 10^−scale → NUMBER; value i begins at ``22 · i`` of `out`.
+    """Convert integers · 10^−scale to NUMBER; value i begins at ``22 · i`` of `out`.
 
     Args:
         null: 1 where the value is NULL.
@@ -161,8 +161,8 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
 
 @inlined
 def _is_infinite(data: U8, at: int, end: int) -> bool:
-    """Tell whether this is ``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it;
-    nothing behind it.
+    """Tell whether the text is ``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it,
+    and nothing follows.
     """
     size = end - at
     if size == 1:
@@ -177,7 +177,7 @@ def _is_infinite(data: U8, at: int, end: int) -> bool:
 
 @inlined
 def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
-    """Read the power of ten that ``E…`` gives, and the place behind it."""
+    """Read the power of ten after ``E``; return it and the position after it."""
     if at + 1 >= end or (data[at] & 0xDF) != _UPPER_E:
         return 0, at
     at += 1
@@ -196,7 +196,7 @@ def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
 def _put_number(
     digits: U8, count: int, power: int, negative: bool, out: U8, base: int, size: I64, row: int
 ) -> int:
-    """Put ± the integer of `count` digits · 10^power; the outcome."""
+    """Write ± the integer of `count` digits · 10^power; return the outcome."""
     while count and digits[count - 1] == 0:
         count -= 1
         power += 1
@@ -233,7 +233,9 @@ def _put_number(
 def _put_label(
     year: int, month: int, day: int, second: int, nanosecond: int, width: int, out: U8, at: int
 ) -> bool:
-    """Write the 7, 11 or 13 bytes of a date and a second of the day; False out of range."""
+    """Write the 7, 11 or 13 bytes of a date and a second of the day; return False if out of
+    range.
+    """
     if year < _YEAR_MIN or year > _YEAR_MAX:
         return False
     sign = -1 if year < 0 else 1
@@ -257,7 +259,9 @@ def _put_label(
 
 @inlined
 def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: int) -> bool:
-    """Write a day since 1970 (proleptic Gregorian) and a second of it; False out of range."""
+    """Write a day since 1970 (proleptic Gregorian) and a second of it; return False if out of
+    range.
+    """
     year, month, day = civil_date(days - DAYS_1970_TO_2000)
     if year <= 0:
         year -= 1
@@ -266,7 +270,7 @@ def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: 
 
 @kernel
 def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> tuple[int, int]:
-    """Ticks since 1970 → DATE, TIMESTAMP or, in UTC, TIMESTAMP WITH TIME ZONE.
+    """Convert ticks since 1970 to DATE, TIMESTAMP or, in UTC, TIMESTAMP WITH TIME ZONE.
 
     Args:
         null: 1 where the value is NULL.
@@ -289,7 +293,7 @@ def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> 
 
 @inlined
 def _digits(data: U8, at: int, end: int, count: int) -> int:
-    """Read the number of `count` digits at `at`; −1 where there are not so many."""
+    """Return the number of `count` digits at `at`; −1 if there are fewer digits."""
     if at + count > end:
         return -1
     value = 0
@@ -303,7 +307,7 @@ def _digits(data: U8, at: int, end: int, count: int) -> int:
 
 @inlined
 def _marked(data: U8, at: int) -> bool:
-    """Tell whether the marks between the digits of a date and time are right."""
+    """Tell whether the separators between the digits of a date and time are right."""
     date = data[at + 4] == _MINUS and data[at + 7] == _MINUS
     clock = data[at + 13] == _COLON and data[at + 16] == _COLON
     blank = data[at + 10] == _BLANK or data[at + 10] == _UPPER_T
@@ -312,7 +316,9 @@ def _marked(data: U8, at: int) -> bool:
 
 @inlined
 def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
-    """Nanoseconds of ``.fff``, −1 for more than nine digits, and the place behind it."""
+    """Return the nanoseconds of ``.fff`` (−1 for more than nine digits) and the position after
+    it.
+    """
     if at >= end or data[at] != _POINT:
         return 0, at
     at += 1
@@ -328,7 +334,7 @@ def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
-    """Read ``Z``, ``±HH:MM``, or ``Z`` with the zone that the value is written in behind it.
+    """Read ``Z``, ``±HH:MM``, or ``Z`` followed by the zone in which the value is written.
 
     Returns:
         (shift, zone, place): minutes that the label is ahead of UTC; minutes of the zone, `_REGION`
@@ -355,10 +361,10 @@ def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
 def time_text_kernel(
     data: U8, offset: I64, length: I64, zone: int, width: int, out: U8
 ) -> tuple[int, int]:
-    """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` → the same forms as `ticks_kernel`.
+    """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` to the same forms as `ticks_kernel`.
 
     Args:
-        zone: `NO_ZONE` refuses one, `TO_UTC` needs one and takes it off.
+        zone: `NO_ZONE` refuses a zone, `TO_UTC` requires one and converts to UTC.
         width: 7, 11 or 13 bytes per value; 13 keep the zone.
     """
     for row in range(len(length)):

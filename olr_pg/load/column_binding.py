@@ -1,4 +1,4 @@
-"""Binding: how the columns of a record batch become columns of the target table."""
+"""Maps the columns of a record batch to the columns of the target table."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column, Table
 
 _NO_TEXT = frozenset({OracleType.JSON, OracleType.ROWID, OracleType.UROWID})
-"""Types that replication does not bring into bytea as text, as table data may have them."""
+"""Types that replication does not write as text to bytea, but table data can contain as text."""
 
 ROWID: str = "ROWID"
-"""The column of the table data that names rows in messages, where there is one."""
+"""The optional column of the table data that identifies rows in messages."""
 
 
 class LoadColumn(NamedTuple):
-    """Describes one column on its way from Oracle into the target.
+    """A column of the table data with its target and conversions.
 
     Attributes:
-        place: in the record batch.
-        field: the target column's place.
+        place: index in the record batch.
+        field: index of the target column.
         arrow: Arrow → Oracle's internal form.
         encoder: Oracle's internal form → PostgreSQL's binary form.
-        form: a kernel's way to do the same with most values, if there is one.
+        form: a kernel form that converts most values, if there is one.
     """
 
     place: int
@@ -56,9 +56,9 @@ class EncodedBatch(NamedTuple):
     """A record batch in PostgreSQL's binary form.
 
     Attributes:
-        rows: how many.
+        rows: number of rows.
         columns: one per `LoadColumn`.
-        losses: what policies changed, per column.
+        losses: counts of values that policies changed, per column.
     """
 
     rows: int
@@ -72,8 +72,8 @@ def bind_columns(
     """Find every delivered column in the table data and in the target.
 
     Raises:
-        OlrPgError: 5006 the target has no such column, 5007 it has another type, 5101 the table
-            data has, 5103 the table data does not have the column.
+        OlrPgError: 5006 the target has no such column, 5007 its type is incompatible, 5101 the type
+            in the table data is incompatible, 5103 the table data lacks the column.
     """
     bound = []
     for column in table.delivered:
@@ -132,7 +132,9 @@ def _encoder(
 
 
 def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]:
-    """Labels in UTC as the text of what Oracle stores: labels in DBTIMEZONE (`local_isoformat`)."""
+    """Convert local times in UTC to the text of what Oracle stores: local times in DBTIMEZONE
+    (`local_isoformat`).
+    """
     minutes = offset_minutes(zone)
 
     def text(raw: bytes) -> bytes:
@@ -147,7 +149,7 @@ def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]
 def encode_batch(
     columns: tuple[LoadColumn, ...], batch: pa.RecordBatch, first_row: int = 0
 ) -> EncodedBatch:
-    """Convert every value of a batch.
+    """Convert every value of a batch to PostgreSQL's binary form of the target column's type.
 
     Args:
         first_row: the batch's first row in its partition, for messages.
@@ -166,10 +168,10 @@ def encode_batch(
 
 
 def converted(column: LoadColumn, batch: pa.RecordBatch, first_row: int) -> ValueColumn:
-    """Convert the values of a column into Oracle's internal form.
+    """Convert the values of a column to Oracle's internal form.
 
     Raises:
-        OlrPgError: as `encode_batch`.
+        OlrPgError: as for `encode_batch`.
     """
     try:
         return column.arrow.convert(batch.column(column.place))
@@ -180,13 +182,13 @@ def converted(column: LoadColumn, batch: pa.RecordBatch, first_row: int) -> Valu
 def encoded_values(
     column: LoadColumn, values: ValueColumn, batch: pa.RecordBatch, first_row: int
 ) -> tuple[ValueColumn, Counters]:
-    """Convert the values of a column from Oracle's internal form into PostgreSQL's.
+    """Convert the values of a column from Oracle's internal form to PostgreSQL's.
 
     Returns:
-        (the values, what policies changed).
+        (the values, counts of values that policies changed).
 
     Raises:
-        OlrPgError: as `encode_batch`.
+        OlrPgError: as for `encode_batch`.
     """
     try:
         encoded, lost = column.encoder(values)
@@ -199,7 +201,7 @@ def encoded_values(
 def check_sizes(
     column: LoadColumn, values: ValueColumn, batch: pa.RecordBatch, first_row: int
 ) -> None:
-    """Refuse a value that no row may have.
+    """Refuse a value that is too large for any row.
 
     Raises:
         OlrPgError: 5018, it is too large.
@@ -211,7 +213,7 @@ def check_sizes(
 
 
 def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
-    """Return `error` with the row's number in the partition, and its ROWID where that is known."""
+    """Return `error` with the row's number in the partition, and its ROWID if known."""
     where = {**error.where, "column": column}
     row = where.get("row")
     if row is not None:
@@ -225,12 +227,14 @@ def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int
 def add_losses(
     sums: dict[str, Counters], columns: tuple[LoadColumn, ...], losses: tuple[Counters, ...]
 ) -> None:
-    """Add a batch's losses to the sums by column name; columns without any stay out."""
+    """Add a batch's counts of changed values to the sums by column name; columns without any are
+    left out.
+    """
     for column, lost in zip(columns, losses, strict=True):
         add_loss(sums, column.encoder.column_name, lost)
 
 
 def add_loss(sums: dict[str, Counters], column: str, lost: Counters) -> None:
-    """Add one column's losses to the sums, if there are any."""
+    """Add one column's counts of changed values to the sums, if there are any."""
     if lost != NOTHING:
         sums[column] = sums.get(column, NOTHING) + lost

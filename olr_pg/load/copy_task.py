@@ -78,7 +78,7 @@ class PartTask(NamedTuple):
 
 
 class PartDone(NamedTuple):
-    """The result of a task.
+    """The result of a task that copies a part of a table.
 
     Attributes:
         claimed: False if the partition was already loaded.

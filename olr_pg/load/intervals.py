@@ -1,4 +1,4 @@
-"""Intervals from text: ISO 8601 durations, and the form that Oracle's TO_CHAR gives."""
+"""Parses intervals: ISO 8601 durations, and the format of Oracle's TO_CHAR."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DAY_SECOND: Final = re.compile(r"([+-]?)(\d+) (\d+):(\d+):(\d+)(?:\.(\d{1,9}))?
 
 
 def year_month_bytes(text: str) -> bytes:
-    """INTERVAL YEAR TO MONTH from ``P-3Y-7M`` or ``-03-07``.
+    """Convert ``P-3Y-7M`` or ``-03-07`` to INTERVAL YEAR TO MONTH.
 
     Raises:
         OlrPgError: 5102, another text.
@@ -33,7 +33,7 @@ def year_month_bytes(text: str) -> bytes:
 
 
 def day_second_bytes(text: str) -> bytes:
-    """INTERVAL DAY TO SECOND from ``P-1DT-2H-3M-4.5S`` or ``-01 02:03:04.5``.
+    """Convert ``P-1DT-2H-3M-4.5S`` or ``-01 02:03:04.5`` to INTERVAL DAY TO SECOND.
 
     Raises:
         OlrPgError: 5102, another text.

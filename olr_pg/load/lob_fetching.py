@@ -88,7 +88,7 @@ _log = structlog.get_logger(__name__)
 
 
 class FetchedTable(NamedTuple):
-    """The result for a table.
+    """The result of fetching the LOB values of a table.
 
     Attributes:
         fetched: number of fetched values.

@@ -1,8 +1,8 @@
-"""Record batches straight into the tuples of a binary COPY: one kernel writes row after row.
+"""Converts record batches directly to the tuples of a binary COPY: one kernel writes row after row.
 
-What the kernel does not convert – types and values that only their encoders know – its encoder
-converts for the whole batch, and the kernel takes these bytes as they are. So the tuples are those
-of `column_binding.encode_batch`, without a column of bytes in between.
+Types and values that only their encoders can convert are converted by them for the whole batch, and
+the kernel copies these bytes. So the tuples are the same as from `column_binding.encode_batch`,
+without intermediate columns of bytes.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 _AS_LONG: Final = (PlainForm.UTF8, PlainForm.ASCII, PlainForm.BYTES, ENCODED)
-"""Forms that take as many bytes as a value has."""
+"""Forms whose result has as many bytes as the value."""
 
 
 class PlainTuples(NamedTuple):
     """The tuples of a batch.
 
     Attributes:
-        data: the tuples, one behind the other.
-        losses: what policies changed, per column.
+        data: the tuples, one after the other.
+        losses: counts of values that policies changed, per column.
     """
 
     data: memoryview
@@ -48,7 +48,7 @@ class PlainTuples(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """The values of all columns.
+    """The values of all columns of a batch.
 
     Attributes:
         data: the bytes of all of them.
@@ -67,10 +67,12 @@ def tuples_kernel(values: _Values, out: U8, shorts: U16) -> tuple[int, int]:
     """Write all rows as tuples.
 
     Args:
-        out, shorts: the same memory; room for all tuples and, behind them, `PLAIN_BYTES_MAX` twice.
+        out, shorts: two views of one buffer for all tuples and, after them, `PLAIN_BYTES_MAX`
+            twice.
 
     Returns:
-        (−1, where they end), or (the column of a value that is left to its encoder, its row).
+        (−1, the end of the tuples), or (the column and the row of a value that its encoder must
+        convert).
     """
     width, rows = values.offset.shape
     at = 0
@@ -89,13 +91,13 @@ def tuples_kernel(values: _Values, out: U8, shorts: U16) -> tuple[int, int]:
 def plain_tuples(
     columns: Sequence[LoadColumn], batch: pa.RecordBatch, first_row: int = 0
 ) -> PlainTuples:
-    """Convert a batch.
+    """Convert a batch to tuples in PostgreSQL's binary form.
 
     Args:
         first_row: the batch's first row in its partition, for messages.
 
     Raises:
-        OlrPgError: as `encode_batch`.
+        OlrPgError: as for `encode_batch`.
     """
     given = [converted(column, batch, first_row) for column in columns]
     form = np.array([column.form for column in columns], np.uint8)
@@ -131,7 +133,7 @@ def _room(values: Sequence[ValueColumn], form: U8) -> int:
 
 
 def _joined(values: Sequence[ValueColumn], form: U8) -> _Values:
-    """Put the columns' bytes into one buffer: a kernel takes no list of them."""
+    """Copy the columns' bytes into one buffer, because a kernel accepts no list of buffers."""
     shift = np.cumsum([0, *(column.data.size for column in values)])
     return _Values(
         np.concatenate([column.data for column in values]),

@@ -1,7 +1,7 @@
-"""Rows as composite values, built from columns by the kernel of the applier, and their hashes.
+"""Builds rows as composite values from columns, by the applier's kernel, and computes their hashes.
 
-The form is that of PostgreSQL's ``record_send``. The hash is Bob Jenkins' lookup3 as PostgreSQL's
-``hashtextextended`` computes it with seed 0, which hash partitioning keeps from version to version.
+The format is that of PostgreSQL's ``record_send``. The hash is Bob Jenkins' lookup3 as in
+PostgreSQL's ``hashtextextended`` with seed 0, which hash partitioning keeps stable across versions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _START: Final = np.uint64(0x9E3779B9 + 3_923_095)
 
 
 class RowImages(NamedTuple):
-    """Images of n rows, one behind the other.
+    """Images of n rows, one after the other.
 
     Attributes:
         data: the bytes.
@@ -47,17 +47,17 @@ class RowImages(NamedTuple):
 
 
 def copy_head(fields: int) -> bytes:
-    """Make the bytes that a tuple of a binary COPY begins with."""
+    """Return the first bytes of a tuple of a binary COPY."""
     return fields.to_bytes(2, "big")
 
 
 def composite_head(fields: int) -> bytes:
-    """Make the bytes that a composite value begins with."""
+    """Return the first bytes of a composite value."""
     return fields.to_bytes(4, "big")
 
 
 def composites(columns: Sequence[ValueColumn], rows: int, types: Sequence[int]) -> RowImages:
-    """Encode the rows as composite values; `types` has the OID of each field."""
+    """Encode rows as composite values; `types` contains the OID of each field."""
     head = np.array([len(columns)], ">u4").view(np.uint8)
     size = np.full(rows, len(head) + 8 * len(columns), np.int64)
     for column in columns:
@@ -84,7 +84,9 @@ def hashes(images: RowImages) -> npt.NDArray[np.int64]:
 
 
 def _hex_pairs() -> npt.NDArray[np.uint64]:
-    """Make a table of the two hex digits of each byte, the low 16 bits of a little-endian word."""
+    """Return a table with the two hex digits of each byte, as the low 16 bits of a little-endian
+    word.
+    """
     digits = [f"{byte:02x}".encode() for byte in range(256)]
     return np.array([pair[0] | pair[1] << 8 for pair in digits], np.uint64)
 
@@ -100,7 +102,7 @@ def _rotated(value: Any, bits: int) -> Any:
 
 @kernel
 def hash_kernel(data: U8, start: I64, pairs: U64, out: U64) -> None:
-    """Hash the hex digits of each image: a 32-bit word is two bytes of it."""
+    """Hash the hex digits of each image; a 32-bit word contains the digits of two bytes."""
     half = np.uint64(16)
     for row in range(len(out)):
         at, end = start[row], start[row + 1]

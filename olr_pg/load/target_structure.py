@@ -64,7 +64,7 @@ WHERE c.conrelid = %s AND c.contype = 'f' GROUP BY c.oid, c.confrelid
 
 
 class StructurePart(NamedTuple):
-    """The result for one object of the structure.
+    """The result of creating one object of the structure.
 
     Attributes:
         kind: ``unique key``, ``index``, ``foreign key``, ``sequence``, or the kind in `LeftOut`.

@@ -1,4 +1,4 @@
-"""Describes what ``olr-pg doctor`` finds: one value per thing that is wrong, with what mends it."""
+"""Findings of ``olr-pg doctor``: each describes a problem and how to fix it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(IntEnum):
-    """Says how bad a finding is."""
+    """The severity of a finding."""
 
     WARNING = 1
     ERROR = 2
@@ -21,12 +21,12 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Describes one thing that is wrong.
+    """A problem that a check has found.
 
     Attributes:
-        check: of which check, a short stable name such as ``oracle.archivelog``.
-        what: what is wrong, one sentence without a final full stop.
-        mend: what to do, line by line: SQL as it is to be run, or words.
+        check: the name of the check, short and stable, such as ``oracle.archivelog``.
+        what: the problem, one sentence without a final full stop.
+        mend: what to do, line by line: SQL to run, or text.
     """
 
     severity: Severity
@@ -35,7 +35,7 @@ class Finding:
     mend: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding for ``--json``."""
+        """Return the finding in the form of ``--json``."""
         return {
             "severity": self.severity.name.lower(),
             "check": self.check,
@@ -55,7 +55,7 @@ def warning(check: str, what: str, *mend: str) -> Finding:
 
 
 def coded(check: str, problem: OlrPgError, *, severe: bool = True) -> Finding:
-    """Make a finding of an error of the catalogue; a warning where it is not `severe`."""
+    """Return a finding for an error of the catalogue; a warning unless it is `severe`."""
     report = error if severe else warning
     place = format_place(problem.where)
     what = f"{problem.label} {problem.title}: {problem.detail}" + (f" [{place}]" if place else "")

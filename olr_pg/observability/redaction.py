@@ -1,4 +1,4 @@
-"""Keeping secrets out of what is printed."""
+"""Removes secrets from texts before they are printed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ class Redactor:
     """Replaces secrets in texts and in structured values.
 
     Args:
-        secrets: texts that must never be printed. Those shorter than 4 characters are left to the
-            rules on keys and on connection strings: masking them would shred ordinary text.
+        secrets: texts that must never be printed. Texts shorter than 4 characters are only removed
+            by the rules on keys and connection strings, because masking them everywhere would
+            damage ordinary text.
     """
 
     def __init__(self, secrets: Iterable[str | SecretStr] = ()) -> None:
@@ -66,7 +67,7 @@ class Redactor:
                 return self.text(str(value))
 
     def entry(self, key: str, value: object) -> object:
-        """Return `value` as it may be printed under `key`."""
+        """Return `value` in the form that can be printed under `key`."""
         if _SECRET_KEY.search(key) and value is not None and not isinstance(value, bool):
             return MASK
         return self.value(value)
@@ -76,16 +77,16 @@ _known = Redactor()
 
 
 def register_secrets(secrets: Iterable[str | SecretStr]) -> None:
-    """Register the secrets that `mask` must never let through."""
+    """Register secrets, so that `mask` removes them."""
     global _known
     _known = Redactor(secrets)
 
 
 def known_redactor() -> Redactor:
-    """Return what replaces everything that this process knows to be secret."""
+    """Return the redactor of all secrets that this process knows."""
     return _known
 
 
 def mask(text: str) -> str:
-    """Hide what must not be printed in a text that is not ours, such as a driver's message."""
+    """Remove secrets from a text from outside, such as a driver's message."""
     return _known.text(text)

@@ -1,4 +1,4 @@
-"""Words for numbers, as people read them."""
+"""Formats numbers as text for people."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _NAMED: Final = 3
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Say a number of things: "1 log", "1,200 logs".
+    """Return a number with its noun: "1 log", "1,200 logs".
 
     Args:
-        one: the word for one of them.
-        many: that for several, if an s does not make it.
+        one: the singular.
+        many: the plural, if it is not formed by an s.
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def some(names: Sequence[str]) -> str:
-    """Name the first few things of many: "A, B, C and 279 more"."""
+    """Return the first few of many names: "A, B, C and 279 more"."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
 def span(seconds: float | None) -> str:
-    """Say a time span in words that belong on one line; "never" for none."""
+    """Return a time span as short text; "never" for none."""
     if seconds is None:
         return "never"
     if seconds < 60:

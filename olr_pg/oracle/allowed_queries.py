@@ -34,7 +34,7 @@ def rows_if_allowed(connection: Connection, query: Any) -> Sequence[Any] | None:
 
 
 def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> frozenset[str]:
-    """Return those of the named tables and views that the account cannot read.
+    """Return which of the named tables and views the account cannot read.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a query fails for another reason.
@@ -45,7 +45,7 @@ def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> froz
 
 
 def unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
-    """Return those of the views that the account cannot read, in their order.
+    """Return the views that the account cannot read, in the order given.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a query fails for another reason.

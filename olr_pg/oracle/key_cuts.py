@@ -17,7 +17,7 @@ Bind = int | Decimal | str | bytes
 
 
 class KeyValue(NamedTuple):
-    """A value of a column of the key.
+    """The value of one key column, at a place where the rows of a table are divided.
 
     Attributes:
         value: what the driver binds.

@@ -352,7 +352,7 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
 def _logs(
     source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
-    """Check that the archived logs exist, from the oldest that is needed."""
+    """Check that the archived logs exist from the oldest one that is needed on."""
     try:
         listed = oracle.read(
             "listing the archived logs",

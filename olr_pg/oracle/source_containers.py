@@ -89,7 +89,7 @@ class ContainerDatabases:
         return names_in_containers(known, query, is_abandoned)
 
     def own(self, names: Sequence[tuple[str, str]], container: str) -> list[tuple[str, str]]:
-        """Return those of `names` that belong to a container, without the container's name."""
+        """Return the names in `names` that belong to a container, without the container's name."""
         if not self.names:
             return list(names)
         prefix = f"{container}."

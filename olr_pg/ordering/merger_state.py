@@ -111,6 +111,8 @@ class OpenState(NamedTuple):
 
     @property
     def batches(self) -> list[Kept]:
-        """Return all events: first those of each transaction, then those without a transaction."""
+        """Return all events: first the events of each transaction, then the events without a
+        transaction.
+        """
         waiting = [*(one.chunks for one in self.transactions), self.unowned]
         return Batches(*(one.batches for one in waiting)).kept

@@ -43,7 +43,7 @@ class Incarnations:
                 self._merger.limit(log.end_scn)
 
     def readable(self, logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
-        """Return those of the next logs that belong to the oldest incarnation, in order.
+        """Return the next logs that belong to the oldest incarnation, in order.
 
         The result is empty if a thread was not read to the end of the previous incarnation.
         """

@@ -1,7 +1,7 @@
-"""What PostgreSQL says of an error, with and without the values of rows.
+"""Texts of PostgreSQL's errors, with and without the values of rows.
 
-Values belong into the error table in the target, where the rows are as well, and nowhere else: a
-log, a status page and a report are read by others than those who may read the rows.
+Row values may only be written to the error table in the target, where the rows are as well. Logs,
+status pages and reports have other readers than the rows.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _DATA_EXCEPTION: Final = "22"
 _ENCODINGS: Final = ("22021", "22P05")
 _RAISED: Final = "P0"
 _IN_THE_WAY: Final = ("2B", "0A")
-"""Classes whose details name what depends on a table or column, and no value."""
+"""Classes whose details name objects that depend on a table or column, and no values."""
 _FUNCTION: Final = re.compile(r"PL/pgSQL function \w+(?:\.\w+)?\([\w ,.\[\]]*\) line \d+")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*"?')
 
 
 def full_text(error: psycopg.Error) -> str:
-    """Return message and detail, values included."""
+    """Return message and detail, including values."""
     primary = error.diag.message_primary or str(error).strip()
     detail = error.diag.message_detail
     return f"{primary}: {detail}" if detail else primary
 
 
 def text_without_values(error: psycopg.Error) -> str:
-    """Return the message without its detail, and without what it quotes of a value.
+    """Return the message without its detail and without quoted values.
 
-    Of a violated constraint that is all but the key's values. Errors of data (class 22) quote
-    values as others quote names; what a function raises may say anything.
+    A violated constraint's message contains no values outside the detail. Errors of data (class 22)
+    quote values in the same way as names. A function can raise any text.
     """
     if (error.sqlstate or "").startswith(_RAISED):
         named = _FUNCTION.match(error.diag.context or "")

@@ -1,4 +1,4 @@
-"""Constraints that are validated later, where this version of PostgreSQL can make them so."""
+"""Creates constraints as NOT VALID, if this version of PostgreSQL supports it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ NOT_VALID: Final = " NOT VALID"
 
 
 def run_statement(connection: Connection[Any], statement: str) -> str:
-    """Run a statement; return what was run.
+    """Run a statement; return the statement that was actually run.
 
-    Before PostgreSQL 18 a foreign key of a partitioned table cannot be ``NOT VALID``: it is added
-    without that, and PostgreSQL looks at the rows at once.
+    Before PostgreSQL 18 a foreign key of a partitioned table cannot be ``NOT VALID``. It is then
+    added without NOT VALID, and PostgreSQL checks the rows at once.
 
     Args:
-        connection: in autocommit, or in the transaction that it is to be part of.
+        connection: in autocommit mode, or in the caller's transaction.
 
     Raises:
-        psycopg.Error: PostgreSQL refuses it either way.
+        psycopg.Error: PostgreSQL refuses both forms.
     """
     try:
         with connection.transaction():

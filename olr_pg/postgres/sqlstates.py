@@ -1,9 +1,9 @@
-"""What each error of PostgreSQL means for us, by its SQLSTATE: the only place that decides it.
+"""Decides how to handle each error of PostgreSQL, by its SQLSTATE; no other module decides this.
 
-The driver's classes do not say it: to psycopg a value that is too long for an index, a full disk
-and a server that shuts down are all an ``OperationalError``. The table below has an entry for every
-class of SQLSTATE, and one for every code that means something else than its class. A meaning says
-whose error it is; what follows depends on who asks:
+The driver's exception classes are too coarse: for psycopg, a value that is too long for an index, a
+full disk and a server that shuts down are all an ``OperationalError``. The table below has an entry
+for every class of SQLSTATE, and one for every code that means something else than its class. A
+meaning says what caused the error; the reaction depends on the caller:
 
 ========= ============================ =========================== ==============================
 meaning   the applier                  a list of statements        a command
@@ -39,7 +39,7 @@ from olr_pg.postgres.error_text import text_without_values
 
 
 class Meaning(Enum):
-    """Whose error it is."""
+    """The cause of an error."""
 
     AWAY = "the server as a whole cannot be reached, or takes nothing from anybody"
     PASSES = "another session or the moment is the cause: the same may succeed later"
@@ -49,11 +49,11 @@ class Meaning(Enum):
 
 
 class Meant(NamedTuple):
-    """Says what an SQLSTATE means.
+    """The meaning of an SQLSTATE.
 
     Attributes:
-        code: of the catalogue, where a command ends with it.
-        action: where the catalogue's does not fit.
+        code: of the catalogue, if a command ends with it.
+        action: replaces the catalogue's action.
     """
 
     meaning: Meaning
@@ -132,7 +132,7 @@ CLASSES: Final[dict[str, Meant]] = {
     "P0": _REFUSED,  # raised by functions and triggers
     "XX": Meant(Meaning.PASSES, Code.TARGET_FAULT),  # PostgreSQL's own checks
 }
-"""By class, the first two letters."""
+"""By class: the first two characters."""
 
 _REJECTED: Final = Meant(
     Meaning.AWAY,
@@ -182,7 +182,7 @@ CODES: Final[dict[str, Meant]] = {
     "XX001": _FAULT,
     "XX002": _FAULT,
 }
-"""By SQLSTATE, where it means something else than its class."""
+"""By SQLSTATE, if its meaning differs from its class."""
 
 PROTOCOL_VIOLATION: Final = "08P01"
 _CONFLICTS: Final = frozenset({"23505", "23P01"})
@@ -222,7 +222,7 @@ _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("53100", "No space left on device"),
     )
 )
-"""Words of a server that refuses or ends a connection, for which libpq gives no SQLSTATE."""
+"""Texts of a server that refuses or ends a connection, for which libpq returns no SQLSTATE."""
 _TLS_WORDS: Final = re.compile(
     "server does not support SSL|certificate verify failed|SSL error|root certificate file"
     "|server certificate for|could not load .*(?:certificate|key)|sslmode"
@@ -234,7 +234,7 @@ _CONNECTING: Final = (
     "connection timeout",
 )
 _SEVERITY: Final = re.compile(r" failed: [^:\n]{1,40}:  \S")
-"""What libpq makes of a server's message: its severity, in any language, and two spaces."""
+"""Matches a server's message as libpq formats it: a severity in any language, then two spaces."""
 _FATAL: Final = frozenset({"FATAL", "PANIC"})
 _ASIDES: Final = (
     "connection failed: ",
@@ -245,14 +245,14 @@ _ASIDES: Final = (
     " Is the server running locally and accepting connections on that socket?",
     " This probably means the server terminated abnormally before or while processing the request.",
 )
-"""What the driver and libpq say around the words that tell what is the matter."""
+"""Texts that the driver and libpq add around the reason."""
 
 
 def state_of(error: psycopg.Error) -> str | None:
-    """Return the SQLSTATE; where the error has none, that of its words.
+    """Return the SQLSTATE; for an error without one, the one that matches its text.
 
     Returns:
-        None where the driver refuses something by itself, before PostgreSQL sees it.
+        None if the driver itself raises the error, without the server.
     """
     if error.sqlstate is not None:
         return error.sqlstate
@@ -268,12 +268,12 @@ def state_of(error: psycopg.Error) -> str | None:
 
 
 def is_answer(error: psycopg.Error) -> bool:
-    """Tell whether the server said so itself, in whatever language, also of a login."""
+    """Tell whether the server sent the error, in any language, including login errors."""
     return error.sqlstate is not None or _SEVERITY.search(str(error)) is not None
 
 
 def meant(error: psycopg.Error) -> Meant:
-    """Return what an error means."""
+    """Return the meaning of an error."""
     state = state_of(error)
     if state is None:
         # A value that the driver cannot send (text with U+0000) is the row's; the rest is ours.
@@ -287,38 +287,42 @@ def meant(error: psycopg.Error) -> Meant:
 
 
 def meant_by(state: str) -> Meant:
-    """Return what an SQLSTATE means; of a class that nobody knows, it is the statement's."""
+    """Return the meaning of an SQLSTATE; an unknown class counts as the statement's error."""
     return CODES.get(state) or CLASSES.get(state[:2], _REFUSED)
 
 
 def is_transient(error: psycopg.Error) -> bool:
-    """Tell whether trying again may help: lost connection, deadlock, cancelled, read-only now…"""
+    """Tell whether a retry can help: lost connection, deadlock, cancelled, temporarily
+    read-only, …
+    """
     return meant(error).meaning in {Meaning.AWAY, Meaning.PASSES}
 
 
 def is_out_of_reach(error: psycopg.Error) -> bool:
-    """Tell whether the server as a whole is away, or takes nothing: all tables wait with it."""
+    """Tell whether the whole server is unreachable or cannot write, so that all tables wait."""
     return meant(error).meaning is Meaning.AWAY
 
 
 def may_last(error: psycopg.Error) -> bool:
-    """Tell whether an error that may pass may also be the statement's own: memory, locks, XX000."""
+    """Tell whether an error that is usually transient can also be the statement's own: memory,
+    locks, XX000.
+    """
     found = meant(error)
     return found.meaning is Meaning.PASSES and found.code in {Code.TARGET_LIMIT, Code.TARGET_FAULT}
 
 
 def is_conflict(error: psycopg.Error) -> bool:
-    """Tell whether rows that are in the table already keep another one out."""
+    """Tell whether existing rows of the table conflict with a new one."""
     return error.sqlstate in _CONFLICTS
 
 
 def is_duplicate(error: psycopg.Error) -> bool:
-    """Tell whether an object was not made because there is one of its name."""
+    """Tell whether an object was not created because its name exists."""
     return error.sqlstate in _DUPLICATES
 
 
 def is_malformed(error: psycopg.Error) -> bool:
-    """Tell whether a statement's form, names or types are wrong, whatever the rows are."""
+    """Tell whether a statement's syntax, names or types are wrong, regardless of the rows."""
     return (error.sqlstate or "").startswith("42")
 
 
@@ -328,7 +332,7 @@ def is_missing(error: psycopg.Error) -> bool:
 
 
 def is_locked(error: psycopg.Error) -> bool:
-    """Tell whether a lock of another session was waited for as long as it was to be."""
+    """Tell whether the lock timeout expired because of another session's lock."""
     return error.sqlstate == _LOCKED
 
 
@@ -338,7 +342,7 @@ def is_cancelled(error: psycopg.Error) -> bool:
 
 
 def is_out_of_memory(error: psycopg.Error) -> bool:
-    """Tell whether the server has no memory, or no room for locks, for a statement."""
+    """Tell whether the server lacks memory, or space in the lock table, for a statement."""
     return error.sqlstate == _OUT_OF_MEMORY
 
 
@@ -348,29 +352,30 @@ def is_forbidden(error: psycopg.Error) -> bool:
 
 
 def is_in_use(error: psycopg.Error) -> bool:
-    """Tell whether another session uses what can be used by one only, such as a slot."""
+    """Tell whether another session uses an object, such as a slot, that only one can use."""
     return error.sqlstate == _IN_USE
 
 
 def is_unusable(error: psycopg.Error) -> bool:
-    """Tell whether an object is not in the state that is needed: of a slot, that WAL is gone."""
+    """Tell whether an object is in an unusable state, such as a slot whose WAL is gone."""
     return error.sqlstate == _UNUSABLE
 
 
 def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:
-    """Tell whether the next statement over the same connection may succeed all the same."""
+    """Tell whether the next statement over the same connection can still succeed."""
     return not connection.closed and not is_out_of_reach(error)
 
 
 _DETAILED: Final = frozenset(("0A", "2B", "42"))
-"""Classes of errors whose details hold no values of rows."""
+"""Classes of errors whose details contain no values of rows."""
 
 
 def plain_words(error: psycopg.Error) -> str:
-    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers.
+    """Return the message of PostgreSQL or libpq on one line, without parts that are meant for
+    programmers.
 
-    The detail is part of it where it names objects and types only: which types of a foreign key do
-    not fit, or which column a partitioned table's key lacks.
+    The detail is included if it names only objects and types: for example, which types of a foreign
+    key are incompatible, or which column a partitioned table's key lacks.
     """
     text = " ".join((error.diag.message_primary or str(error)).split())
     detail = " ".join((error.diag.message_detail or "").split()).rstrip(".")
@@ -389,13 +394,13 @@ def target_error(
     is_ddl: bool = False,
     **where: Place | None,
 ) -> OlrPgError:
-    """Return the coded error for an error of PostgreSQL, without values of rows.
+    """Return the catalogue's error for an error of PostgreSQL, without values of rows.
 
     Args:
-        doing: what could not be done, before PostgreSQL's reason.
-        code: for what is the statement's own; what the server, a right or a limit is the cause
-            of keeps the code of the table.
-        is_ddl: the statement holds no values of rows, so that what a function raises is said.
+        doing: the failed operation, printed before PostgreSQL's reason.
+        code: for errors of the statement itself; errors caused by the server, a privilege or a
+            limit keep the table's code.
+        is_ddl: the statement contains no values of rows, so a function's message can be included.
         where: the place.
     """
     found = meant(error)
@@ -414,7 +419,7 @@ def target_error(
 
 
 def _hint(error: psycopg.Error) -> str:
-    """Return PostgreSQL's hint for what an operator has to change; others may quote values."""
+    """Return PostgreSQL's hint if it is for an operator; other hints can quote values."""
     if meant(error).code not in {Code.TARGET_LIMIT, Code.TARGET_CONNECTIONS}:
         return ""
     return (error.diag.message_hint or "").strip().rstrip(".")

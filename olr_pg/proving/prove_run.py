@@ -273,7 +273,7 @@ class _Trial:
         return ScenarioResult(scenario.name, scenario.purpose, verdicts, time.monotonic() - began)
 
     def _verdicts(self, scenario: Scenario) -> dict[Judge, Verdict]:
-        """Run a scenario, and ask the judges."""
+        """Run a scenario and return the verdict of each judge."""
         users = (self._scratch.source, self._source)
         run_steps(self._scratch.source, scenario.steps[: scenario.start])
         names = sorted(one.name for one in self._scratch.objects() if one.kind == "TABLE")

@@ -220,7 +220,7 @@ class WholeWay:
         scn: int,
         stops: Collection[tuple[str, str]],
     ) -> Verdict:
-        """Replicate what has changed since the load, and compare.
+        """Replicate the changes since the load, then compare source and target.
 
         Args:
             left: those of `tables` that exist at the end.

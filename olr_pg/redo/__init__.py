@@ -1,1 +1,1 @@
-"""Redo bytes to change vectors to row-change pieces. No I/O."""
+"""Decodes redo bytes: to change vectors, and from these to pieces of row changes. No I/O."""

@@ -1,11 +1,11 @@
-"""Blocks to records: checks, header stripping, LWN groups, record headers.
+"""Reads blocks into records: checks, removal of block headers, LWN groups, record headers.
 
 A *window* is a run of whole LWN groups of one log. Its blocks' payloads (block size − 16 bytes
-each) are copied one behind the other, so that every record is contiguous: payload position p is
+each) are copied one after the other, so that every record is contiguous. Payload position p is
 block ``first + p // (block size − 16)``, offset ``16 + p % (block size − 16)``.
 
-A split owns the LWN groups that begin in its blocks, so any split of a log gives the same groups.
-Facts: redo-format §1.3, §2; checked on real logs of 19c and 23ai.
+A split owns the LWN groups that begin in its blocks, so any division of a log into splits gives the
+same groups. Facts: redo-format §1.3, §2; checked on real logs of 19c and 23ai.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from olr_pg.redo.integers import scn8, u16, u32
 
 
 class BlockStatus(IntEnum):
-    """The outcomes of a block kernel; a position comes with everything but OK."""
+    """The results of a block kernel; all except OK come with a position."""
 
     OK = 0
     EMPTY = 1
@@ -78,7 +78,7 @@ class LwnColumns(NamedTuple):
 
     Attributes:
         block: first block.
-        group: running number of the LWN group in the window.
+        group: number of the LWN group in the window.
         scn: LWN SCN.
         time: redo time of every record of the chunk.
     """
@@ -90,7 +90,7 @@ class LwnColumns(NamedTuple):
 
 
 class RecordColumns(NamedTuple):
-    """The redo records of a window, void ones too, a row each.
+    """The redo records of a window, including void ones, one per row.
 
     Attributes:
         position: of the record header, in the window's payload.
@@ -153,9 +153,9 @@ def find_group(
     big: bool,
     verify: bool,
 ) -> tuple[int, int]:
-    """Find (status, block): the first block at or after `first` in which an LWN group begins.
+    """Return (status, block): the first block at or after `first` in which an LWN group begins.
 
-    `nab` is answered where none does.
+    The block is `nab` if there is none.
 
     Args:
         raw: the log, shape (bytes).
@@ -163,9 +163,9 @@ def find_group(
         block_size: bytes.
         first: block to start at.
         nab: blocks in use.
-        sequence: log sequence number that every block must bear.
+        sequence: log sequence number that every block must have.
         big: byte order of the file.
-        verify: whether block checksums are checked.
+        verify: whether to check block checksums.
     """
     for block in range(first, nab):
         status = _check_block(raw, words, block_size, block, sequence, big, verify)
@@ -183,7 +183,7 @@ def find_group(
 
 @inlined
 def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tuple[int, int, int]:
-    """Find (status, block, chunks): where the LWN group that begins at block `first` ends."""
+    """Return (status, block, chunks): the end of the LWN group that begins at block `first`."""
     block = first
     number = 0
     expected = 1
@@ -209,11 +209,11 @@ def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tup
 def window_end(
     raw: Any, block_size: int, first: int, split_end: int, nab: int, most: int, big: bool
 ) -> tuple[int, int, int, int]:
-    """Find (status, block, chunks, blocks of the largest group): a window that begins at group
+    """Return (status, block, chunks, blocks of the largest group) for a window that begins at group
     `first`.
 
-    It takes whole groups until it has `most` blocks, or the next group begins at or after
-    `split_end`; at least one group.
+    The window consists of whole groups, at least one. It ends when it has `most` blocks, or when
+    the next group begins at or after `split_end`.
     """
     block = first
     chunks = 0
@@ -241,7 +241,7 @@ def unpack_blocks(
     origin: int,
     payload: Any,
 ) -> tuple[int, int]:
-    """Check blocks [first, end) and copy their payloads; (status, block).
+    """Check blocks [first, end) and copy their payloads; return (status, block).
 
     `payload` begins with the payload of block `origin`.
     """
@@ -280,7 +280,7 @@ def scan_group(
         lwns, records: filled; CAPACITY asks for longer `records`.
 
     Returns:
-        (status, position, row of `lwns`, row of `records`) behind the group, or of the fault.
+        (status, position, row of `lwns`, row of `records`) after the group, or of the fault.
     """
     chunk, count, group = at
     begins = True
@@ -338,7 +338,7 @@ def scan_records(
     lwns: LwnColumns,
     records: RecordColumns,
 ) -> tuple[int, int, int, int]:
-    """Find the records of a window; (status, payload position, LWN chunks, records).
+    """Find the records of a window; return (status, payload position, LWN chunks, records).
 
     `lwns` and `records` are filled; CAPACITY asks for longer `records`.
     """

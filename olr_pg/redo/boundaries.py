@@ -1,4 +1,4 @@
-"""Vectors about transactions as such: begin and end, the session, DDL.
+"""Decodes vectors that concern transactions as such: begin and end, the session, DDL.
 
 Facts: redo-format §4, §8.1; checked on real logs of 19c and 23ai and real records.
 """
@@ -70,10 +70,10 @@ _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 _OVERLONG = int(ChangeStatus.OVERLONG)
 
 _MOST = 128
-"""The most bytes that the field list and the fields of a 5.2 or 5.4 take; real ones take 84.
+"""Maximum bytes of the field list and the fields of a 5.2 or 5.4; real ones have 84.
 
-With more it has taken in the vectors behind it, of whatever tables: an undo record with its row
-vector has 140 at least.
+A longer one has absorbed the following vectors: an undo record with its row vector has at least
+140.
 """
 
 
@@ -112,12 +112,11 @@ def boundary(walk: Walk, at: int, op: int) -> int:
 
 @inlined
 def _has_marker(walk: Walk, kind: int) -> bool:
-    """Tell whether the 24.4 of a 5.4's record, if there is one, names the same end of the same
-    transaction.
+    """Tell whether the 24.4 in a 5.4's record, if any, has the same end of the same transaction.
 
-    So it does in all real records (redo-format §8.3), in the same container unless undo is shared.
-    A commit that was taken for another one's, or for a rollback, would lose all that its
-    transaction changed.
+    In all real records it does (redo-format §8.3), in the same container unless undo is shared. If
+    a commit were read as another transaction's, or as a rollback, all changes of its transaction
+    would be lost.
     """
     payload, big = walk.payload, walk.big
     for vector in range(walk.current[VECTORS]):
@@ -142,9 +141,10 @@ def _has_marker(walk: Walk, kind: int) -> bool:
 
 @inlined
 def _marked_container(walk: Walk) -> int:
-    """Return the container that the 24.4 of a 5.4's record tells, else that of the 5.4.
+    """Return the container that the 24.4 in the record of a 5.4 names, or otherwise the container
+    of the 5.4 itself.
 
-    They differ with shared undo, where a 5.4 has the root's (redo-format §3.1).
+    With shared undo they differ, because a 5.4 then has the root's (redo-format §3.1).
     """
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == OP_MARKER:
@@ -155,9 +155,10 @@ def _marked_container(walk: Walk) -> int:
 
 @part
 def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> int:
-    """Take the commit SCN of parallel DML: the parent's, which its children's 5.4 have in a field.
+    """Process the commit SCN of parallel DML: the parent's, which its children's 5.4 contain in a
+    field.
 
-    A child is known by srt and by its flag. Where one of them was misread, it is one all the same.
+    A child is recognised by srt or by its flag, so that a misread of one of them does not matter.
 
     Facts: redo-format §4.4.
     """
@@ -184,7 +185,7 @@ def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> int:
 
 @inlined
 def state_changes(walk: Walk, at: int) -> None:
-    """Push the PARALLEL event of a 5.12, which may be the end of parallel DML."""
+    """Push the PARALLEL event of a 5.12, which can be the end of parallel DML."""
     if undo_segment_of(walk.payload, at, walk.big) < 0:
         return
     f1, size = field_of(walk, at, 1)
@@ -194,7 +195,7 @@ def state_changes(walk: Walk, at: int) -> None:
 
 @inlined
 def push_parallel(walk: Walk, at: int, slot: int, begins: int) -> None:
-    """Push the PARALLEL event of a slot of the undo segment whose header a vector is on."""
+    """Push the PARALLEL event for a slot of the undo segment whose header a vector changes."""
     payload, big = walk.payload, walk.big
     con_id = container_of(payload, at, walk.header, big)
     event = push_event(walk, _PARALLEL, con_id, xid_of(undo_segment_of(payload, at, big), slot, 0))
@@ -227,9 +228,9 @@ def _push_text(walk: Walk, at: int, field: int, number: int) -> None:
 
 @inlined
 def ddl(walk: Walk, at: int) -> int:
-    """Push the DDL event of a 24.1, whatever its object is; the values of its piece are texts.
+    """Push the DDL event of a 24.1, for any object; the values of its piece are texts.
 
-    Facts: redo-format §8.1, by published field sizes; no real record of it was at hand.
+    Facts: redo-format §8.1, by published field sizes; no real record was available.
     """
     payload, big = walk.payload, walk.big
     f1, size = field_of(walk, at, 1)

@@ -1,4 +1,4 @@
-"""Tables of columns – named tuples of arrays, or structured arrays: cutting them."""
+"""Tables of columns (named tuples of arrays, or structured arrays), and functions that cut them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ A = TypeVar("A", bound="np.ndarray[Any, Any]")
 class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
     """A structured array; a column is a field of it, and an attribute.
 
-    As NumPy's own record arrays, whose columns take three times as long to come by: a split asks
-    for some hundred.
+    It is like NumPy's record arrays, but access to a column is three times faster; a split accesses
+    about a hundred.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -30,7 +30,7 @@ class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
         return self.view(np.ndarray)[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set all of a column, or what is no column."""
+        """Set all values of a column, or another attribute."""
         if name in (self.dtype.names or ()):
             self[name] = value
         else:
@@ -38,10 +38,10 @@ class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
 
 
 def row_type(fields: Iterable[tuple[str, Any]]) -> np.dtype[np.void]:
-    """Build the type of a table's rows, aligned as C does it.
+    """Return the type of a table's rows, aligned as in C.
 
-    Its rows are NumPy's records, whose fields are attributes: kernels use them so, also those that
-    are not compiled.
+    Its rows are NumPy's records, whose fields are attributes, as compiled and interpreted kernels
+    need them.
     """
     return np.dtype((np.record, np.dtype(list(fields), align=True)))
 
@@ -63,7 +63,7 @@ def take(columns: C, rows: Any) -> C:
 
 
 def cut(rows: A, bounds: Sequence[int]) -> list[A]:
-    """Cut out the rows between neighbouring bounds, as views."""
+    """Return views of the rows between consecutive bounds."""
     return [cast("A", rows[start:end]) for start, end in pairwise(bounds)]
 
 
@@ -71,10 +71,10 @@ def joined_rows(
     tables: Sequence[ColumnTable],
     allocate: Callable[[int], np.ndarray[Any, np.dtype[np.uint8]]] | None = None,
 ) -> ColumnTable:
-    """Join the rows of tables of one type, one table behind the other; one table is required.
+    """Concatenate tables of one type; at least one table is required.
 
     Args:
-        allocate: gives the room, as many bytes as it is asked for; None takes memory.
+        allocate: returns a buffer of the given size; None for memory.
     """
     dtype = tables[0].dtype
     rows = [_whole_rows(table) for table in tables]
@@ -85,14 +85,14 @@ def joined_rows(
 
 
 def grown(table: ColumnTable, count: int, capacity: int) -> ColumnTable:
-    """Room for `capacity` rows, of which the first `count` are those of `table`."""
+    """Return a table for `capacity` rows with a copy of the first `count` rows of `table`."""
     room = np.empty(capacity, table.dtype).view(ColumnTable)
     _whole_rows(room)[:count] = _whole_rows(table)[:count]
     return room
 
 
 def _whole_rows(table: ColumnTable) -> np.ndarray[Any, np.dtype[np.void]]:
-    """View the rows without their fields.
+    """Return a view of the rows without fields.
 
     NumPy copies a structured array field by field, ten times slower than as bytes.
     """
@@ -109,7 +109,9 @@ def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> ColumnTable:
 
 
 def as_table(**columns: np.ndarray[Any, Any]) -> ColumnTable:
-    """Return the columns, all of one length, as a structured array: one argument for a kernel."""
+    """Return the columns, all of one length, as a structured array, which is a single argument of a
+    kernel.
+    """
     dtype = row_type((name, column.dtype) for name, column in columns.items())
     table = np.empty(next(iter(columns.values())).size, dtype)
     for name, column in columns.items():

@@ -1,7 +1,8 @@
-"""The order of commits: where their records are, and parallel DML, which commits before its record.
+"""The order of commits: by the positions of their records, with parallel DML, which commits before
+its record.
 
-Transactions of one commit SCN are in the order of their commit records. The children of parallel
-DML commit at their coordinator's SCN, which has passed when their 5.4 is written
+Transactions with the same commit SCN are in the order of their commit records. The children of
+parallel DML commit at their coordinator's SCN, which is in the past when their 5.4 is written
 (`redo.boundaries`, `ordering.parallel_commits`).
 
 Facts: redo-format §4.4, §4.7; from the text of a dump of 19c.
@@ -16,16 +17,16 @@ from olr_pg.redo.column_tables import take
 
 _USN: Final = 48
 _SLOT: Final = 32
-"""Where both begin in a packed XID."""
+"""Bit offset of the slot in a packed XID."""
 
 
 class CommitPosition(NamedTuple):
-    """The position of a commit record in the redo; orders transactions of one commit SCN.
+    """The position of a commit record in the redo; orders transactions with the same commit SCN.
 
     Attributes:
-        delay: by how many SCNs the record is behind the commit SCN: 0, except for the children of
-            parallel DML (redo-format §4.4). They come after their coordinator, whichever redo
-            threads both are in, because they may have changed rows that it changed before.
+        delay: by how many SCNs the record is later than the commit SCN: 0, except for the children
+            of parallel DML (redo-format §4.4). They come after their coordinator, in any redo
+            thread, because they can have changed rows that it changed before.
         thread, sequence, block, offset: of the record.
     """
 
@@ -36,18 +37,18 @@ class CommitPosition(NamedTuple):
     offset: int
 
     def place(self) -> dict[str, Any]:
-        """Return the place of the record, as errors name it."""
+        """Return the position of the record for errors."""
         return {name: value for name, value in self._asdict().items() if name != "delay"}
 
 
 class ParallelCommit(NamedTuple):
-    """A parallel commit that begins, or that may be over.
+    """A parallel commit that begins, or that may have ended.
 
     Attributes:
         segment: container and undo segment of the coordinator.
         slot: its slot there.
-        scn: the commit SCN; of one that may be over that of the record.
-        begins: whether its children have yet to commit.
+        scn: the commit SCN; for one that may have ended, the SCN of the record.
+        begins: whether its children have not committed yet.
     """
 
     segment: tuple[int, int]
@@ -57,7 +58,7 @@ class ParallelCommit(NamedTuple):
 
 
 def take_parallel(batch: ChangeBatch) -> tuple[ChangeBatch, tuple[ParallelCommit, ...]]:
-    """Take the PARALLEL events out of a batch; they have no pieces."""
+    """Remove the PARALLEL events from a batch; they have no pieces."""
     events = batch.events
     chosen = events.kind == EventKind.PARALLEL
     found = tuple(

@@ -1,7 +1,7 @@
-"""Direct-path inserts: whole formatted table blocks (19.1) to row pieces.
+"""Decodes direct-path inserts: whole formatted table blocks (19.1) into row pieces.
 
-The block's rows come as one piece each, as those of a multi-row insert do. Facts: redo-format
-§6.2; the block layout checked on a real vector of 23ai.
+Each row of the block becomes one piece, as in a multi-row insert. Facts: redo-format §6.2; the
+block layout checked on a real vector of 23ai.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def block_object(payload: Any, at: int, size: int, big: bool) -> int:
 
 @inlined
 def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
-    """Find the data header; −1 where it does not fit or the block is compressed."""
+    """Return the position of the data header; −1 if it is invalid or the block is compressed."""
     header = at + BLOCK_ITL + BLOCK_ITL_ENTRY * (u16(payload, at + BLOCK_ITC, big) & 0xFF)
     if payload[at + BLOCK_FLG] & BLOCK_ASSM:
         header += BLOCK_ASSM_BYTES
@@ -73,9 +73,10 @@ def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
 
 @inlined
 def _row_end(payload: Any, row: int, end: int, skip: int, big: bool) -> int:
-    """Find where a row's columns end that begin `skip` bytes behind its count; −1: they do not fit.
+    """Return the end of a row whose columns begin `skip` bytes after its count; −1 if they do not
+    fit.
 
-    The lengths are those of `row_vectors.push_row`.
+    The lengths are encoded as in `row_vectors.push_row`.
     """
     at = row + ROW_SIZE + skip
     for _ in range(int(payload[row + ROW_CC])):
@@ -98,10 +99,11 @@ def _row_end(payload: Any, row: int, end: int, skip: int, big: bool) -> int:
 
 @inlined
 def _next_row(payload: Any, header: int, rows: int, place: int, end: int, big: bool) -> int:
-    """Find where the row behind the one at `place` begins in the block; the end if it is the last.
+    """Return where the row after the one at `place` begins in the block; the block's end for the
+    last row.
 
     Args:
-        rows: of the block.
+        rows: number of the block's rows.
         place: offset from the data header.
     """
     following = end - header
@@ -114,11 +116,13 @@ def _next_row(payload: Any, header: int, rows: int, place: int, end: int, big: b
 
 @part
 def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int, big: bool) -> int:
-    """Tell how many bytes stand between the count of a row's columns and these; −1 for none fits.
+    """Return the number of bytes between the count of a row's columns and the columns; −1 if none
+    is possible.
 
-    A row of a ROWDEPENDENCIES table has its SCN there, and no vector of a direct load says so.
-    Where the dictionary does not either, the rows do: their columns end where the next row begins,
-    either behind an SCN or without one. A block in which all end so both ways is refused.
+    A row of a ROWDEPENDENCIES table has its SCN there, but vectors of a direct load do not show
+    this. If the dictionary does not show it either, the rows decide: their columns must end where
+    the next row begins, either with or without an SCN. A block that is consistent with both is
+    refused.
     """
     fits, fits_behind_scn = True, True
     ends, ends_behind_scn = True, True
@@ -161,7 +165,7 @@ def block_rows(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push one piece per row of the block image at `at`; a `ChangeStatus`.
+    """Push one piece per row of the block image at `at`; return a `ChangeStatus`.
 
     Args:
         row_scn: bytes of a row's SCN in tables with ROWDEPENDENCIES.

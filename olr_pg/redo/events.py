@@ -1,4 +1,4 @@
-"""Rows of `EventColumns`, written from records, and the subscribed tables, found by object number.
+"""Writes rows of `EventColumns` from records, and finds subscribed tables by object number.
 
 Facts: redo-format §4, §5; checked on real logs of 19c and 23ai and real records.
 """
@@ -27,7 +27,7 @@ from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
 
 @inlined
 def find(objects: ColumnTable, con_id: int, number: int, scn: int) -> int:
-    """Find the table that an object is at an SCN, −1 where it is none."""
+    """Return the table of an object at an SCN, −1 if there is none."""
     wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     key = objects.key
     low = 0
@@ -45,15 +45,15 @@ def find(objects: ColumnTable, con_id: int, number: int, scn: int) -> int:
 
 @inlined
 def find_table(walk: Walk, con_id: int, obj: int) -> int:
-    """Find the table that an OBJ# is at the record at hand, −1 where it is none."""
+    """Return the table of an OBJ# at the current record, −1 if there is none."""
     return find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
 
 
 @inlined
 def find_named(walk: Walk, at: int) -> int:
-    """Find the table whose segment the header of a vector names, −1 where it is none.
+    """Return the table whose segment the header of a vector names, −1 if there is none.
 
-    Nothing of it depends on the fields, which may be encrypted or misread.
+    It does not depend on the fields, which may be encrypted or misread.
     """
     payload = walk.payload
     if payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
@@ -65,13 +65,13 @@ def find_named(walk: Walk, at: int) -> int:
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
 def xid_of(usn: int, slot: int, sequence: int) -> int:
-    """Pack the transaction's id as `EventColumns` has it."""
+    """Pack a transaction's id as in `EventColumns`."""
     return usn << 48 | slot << 32 | sequence
 
 
 @inlined
 def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
-    """Return (payload offset, length) of one field of a vector, length −1 where it has no such
+    """Return (payload offset, length) of a field of a vector; the length is −1 if there is no such
     field.
     """
     return field_at(walk.payload, at, walk.header, number, walk.big)
@@ -79,7 +79,7 @@ def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
 
 @inlined
 def direct_load_xid(walk: Walk) -> int:
-    """Return the transaction that the 24.6 of the same record names, 0 where there is none."""
+    """Return the transaction in the 24.6 of the same record, 0 if there is none."""
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == OP_DIRECT_LOAD:
             f1, size = field_of(walk, walk.vectors.position[vector], 1)
@@ -90,7 +90,7 @@ def direct_load_xid(walk: Walk) -> int:
 
 @inlined
 def direct_load_container(walk: Walk) -> int:
-    """Return the container of the 24.6 of the same record, −1 where there is none."""
+    """Return the container in the 24.6 of the same record, −1 if there is none."""
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == OP_DIRECT_LOAD:
             at = walk.vectors.position[vector]
@@ -100,7 +100,7 @@ def direct_load_container(walk: Walk) -> int:
 
 @inlined
 def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
-    """Push an event of the record at hand; its row: other columns are 0, its table −1."""
+    """Push an event of the current record and return its row; other columns are 0, its table −1."""
     at = walk.state[EVENTS]
     record = walk.current[RECORD_AT_HAND]
     event = walk.events[np.uint64(at)]
@@ -133,9 +133,9 @@ def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
 
 @inlined
 def link_undo(walk: Walk, undo_at: int, ktub: int, event: int) -> None:
-    """Note which undo record an event has: that of a vector, with its ktub at a payload position.
+    """Set the undo record of an event to the one of a vector whose ktub is at a payload position.
 
-    The vector is on an undo block or header, whose container tells the transaction's slot.
+    The vector changes an undo block or header, whose container identifies the transaction's slot.
     """
     payload, big, events = walk.payload, walk.big, walk.events
     events.undo_con_id[event] = container_of(payload, undo_at, walk.header, big)

@@ -1,4 +1,4 @@
-"""Blocks 0 and 1 of a redo log: geometry and identity.
+"""Parses blocks 0 and 1 of a redo log: geometry and identity.
 
 Facts: redo-format §1.1–§1.5, checked on real logs of 19c and 23ai.
 """
@@ -32,7 +32,7 @@ from olr_pg.redo.format.layout import (
 from olr_pg.scalars import SCN_NONE
 
 PROBE_BYTES: Final = FILE_HEADER.size
-"""How many bytes of the file `probe_geometry` needs."""
+"""Number of bytes of the file that `probe_geometry` needs."""
 
 _MAGIC_LITTLE: Final = b"\x7d\x7c\x7b\x7a"
 _MAGIC_BIG: Final = b"\x7a\x7b\x7c\x7d"
@@ -46,14 +46,14 @@ class LogHeader:
     Attributes:
         block_size: 512, 1024 or 4096 bytes.
         big_endian: byte order of the platform that wrote it.
-        compat_version: the COMPATIBLE setting, as the file has it (0x13000000 = 19.0.0.0).
+        compat_version: the COMPATIBLE setting, as stored (0x13000000 = 19.0.0.0).
         dbid, db_name: of the database (the CDB, not the PDB).
         activation: activation id.
-        resetlogs_id: a redo time that names the incarnation.
+        resetlogs_id: a redo time that identifies the incarnation.
         next_scn: exclusive end of the log's SCNs; None while the log is being written.
         first_time, next_time: redo times.
-        nab: blocks in use, blocks 0 and 1 included; None while the log is being written.
-        file_blocks: blocks after block 0, as block 0 has it.
+        nab: number of used blocks, including blocks 0 and 1; None while the log is being written.
+        file_blocks: number of blocks after block 0, as stored in block 0.
     """
 
     block_size: int
@@ -75,7 +75,7 @@ class LogHeader:
 
     @property
     def layout(self) -> RedoLayout:
-        """The way the vectors of this log are laid out."""
+        """The layout of this log's vectors."""
         return layout_of(self.compat_version, big_endian=self.big_endian)
 
     @property
@@ -85,7 +85,7 @@ class LogHeader:
 
 
 def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
-    """Return (block size, big endian) told by the first `PROBE_BYTES` bytes of a file.
+    """Return (block size, big endian) from the first `PROBE_BYTES` bytes of a file.
 
     Raises:
         OlrPgError: 2003, the bytes do not begin a redo log; 2004, fewer bytes than a header.
@@ -114,15 +114,15 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
 
 
 def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
-    """Parse and check the header of a log from its first two blocks.
+    """Parse and validate the header of a log from its first two blocks.
 
     Args:
         block0, block1: exactly one block each.
-        path: named in errors.
+        path: for errors.
 
     Raises:
-        OlrPgError: 2003 not a redo log, 2004 too short, 2005 checksum or block header wrong,
-            2007 unknown version, 2008 the header was never written.
+        OlrPgError: 2003 not a redo log, 2004 too short, 2005 checksum or block header wrong, 2007
+            unknown version, 2008 the header was never written.
     """
     block_size, big_endian = probe_geometry(block0, path=path)
     for number, block in enumerate((block0, block1)):
@@ -183,12 +183,12 @@ def _log_header(block0: bytes, block1: bytes, block_size: int, *, big: bool) -> 
 
 
 def block_checksum(block: bytes) -> int:
-    """XOR of the 16-bit words of a block; 0 for a sound one (redo-format §1.3)."""
+    """Return the XOR of the 16-bit words of a block; 0 for an undamaged one (redo-format §1.3)."""
     return int(np.bitwise_xor.reduce(np.frombuffer(block, np.uint16)))
 
 
 def read_scn(data: bytes, offset: int, *, big_endian: bool) -> int:
-    """Read an SCN slot of 8 bytes, either form; `SCN_NONE` for none (redo-format §0.3)."""
+    """Read an 8-byte SCN in either form; `SCN_NONE` for none (redo-format §0.3)."""
     base, wrap, extra = struct.unpack_from((">" if big_endian else "<") + "IHH", data, offset)
     if base == 0xFFFFFFFF and wrap == 0xFFFF:
         return SCN_NONE

@@ -1,10 +1,11 @@
-"""Records of private redo: where the undo records do not stand before what they undo.
+"""Reorders records of private redo, in which undo records are not before the changes that they
+undo.
 
-Without supplemental logging Oracle may keep the undo of a small transaction in memory and write all
-of it as one record, in which the row vectors come first. Undo record and row vector name each other
-by the UBA then. Facts: redo-format §4.8, §5.1; checked on a real record of 11.2.
+Without supplemental logging Oracle can keep the undo of a small transaction in memory and write
+everything as one record, in which the row vectors come first. Undo record and row vector then refer
+to each other by the UBA. Facts: redo-format §4.8, §5.1; checked on a real record of 11.2.
 
-A transaction's end may stand before its last change in a record, too: it is moved behind it.
+A transaction's end can also precede its last change within a record; it is moved after that change.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ from olr_pg.redo.walk import Walk
 
 @inlined
 def _has_undo(op: int) -> bool:
-    """Tell whether vectors of an opcode stand behind their undo record otherwise."""
+    """Tell whether vectors of an opcode normally follow their undo record."""
     return op >> 8 == LAYER_ROW or op >> 8 == LAYER_INDEX or op == OP_LOB_REDO
 
 
 @inlined
 def _uba_in(walk: Walk, at: int) -> int:
-    """Read the undo record's UBA in a block change (KTB redo F and C), −1 where there is none."""
+    """Return the undo record's UBA from a block change (KTB redo F and C), −1 without one."""
     ktb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     if size < KTB_LEAST:
         return -1
@@ -90,7 +91,7 @@ def _is_undo_at(walk: Walk, vector: int, uba: int) -> bool:
 
 @inlined
 def _move(vectors: Any, at: int, to: int) -> None:
-    """Put a vector in another place; those between move up by one."""
+    """Move a vector to another position; vectors in between move up by one."""
     position, end, opcode = vectors.position[at], vectors.end[at], vectors.opcode[at]
     step = 1 if to > at else -1
     while at != to:
@@ -103,7 +104,9 @@ def _move(vectors: Any, at: int, to: int) -> None:
 
 @inlined
 def _is_alone(walk: Walk, vector: int, count: int) -> bool:
-    """Tell whether a vector that has undo stands neither behind it nor before its application."""
+    """Tell whether a vector with undo is neither after its undo record nor before its
+    application.
+    """
     opcode = walk.vectors.opcode
     if not _has_undo(opcode[vector]) or (vector > 0 and opcode[vector - 1] == OP_UNDO):
         return False
@@ -112,7 +115,7 @@ def _is_alone(walk: Walk, vector: int, count: int) -> bool:
 
 @inlined
 def _is_before(walk: Walk, undo: int, vector: int) -> bool:
-    """Tell whether an undo record stands right before a vector that names it."""
+    """Tell whether an undo record is directly before a vector that refers to it."""
     if undo < 0 or undo + 1 != vector or not _has_undo(walk.vectors.opcode[vector]):
         return False
     uba = _uba_in(walk, walk.vectors.position[vector])
@@ -121,9 +124,9 @@ def _is_before(walk: Walk, undo: int, vector: int) -> bool:
 
 @inlined
 def _undo_apart(walk: Walk, vector: int, count: int) -> int:
-    """Find the undo record that a vector names and that stands apart, −1 where there is none.
+    """Return the undo record that a vector refers to and that is elsewhere, −1 if there is none.
 
-    One that stands before another vector that names it is that one's.
+    An undo record directly before another vector that refers to it belongs to that vector.
     """
     if not _has_undo(walk.vectors.opcode[vector]) or _is_before(walk, vector - 1, vector):
         return -1
@@ -139,7 +142,7 @@ def _undo_apart(walk: Walk, vector: int, count: int) -> int:
 
 @inlined
 def _is_private(walk: Walk, count: int) -> bool:
-    """Tell whether a change of a record stands apart from its undo record."""
+    """Tell whether a record has a change that is not after its undo record."""
     for vector in range(count):
         if _is_alone(walk, vector, count) and _undo_apart(walk, vector, count) >= 0:
             return True
@@ -148,9 +151,10 @@ def _is_private(walk: Walk, count: int) -> bool:
 
 @inlined
 def order_private_redo(walk: Walk, count: int) -> None:
-    """Put the first `count` vectors in the order in which records have them otherwise.
+    """Reorder the first `count` vectors as in other records.
 
-    That is: the transaction's begin, each undo record before the change that it undoes, its end.
+    The order is: the transaction's begin, each undo record before the change that it undoes, the
+    transaction's end.
     """
     if not _is_private(walk, count):
         return
@@ -174,7 +178,7 @@ def order_private_redo(walk: Walk, count: int) -> None:
 
 @inlined
 def _xid_in_undo(walk: Walk, vector: int) -> int:
-    """Read the transaction of a 5.1, −1 where it is not to be read."""
+    """Return the transaction of a 5.1, −1 if it cannot be read."""
     at = walk.vectors.position[vector]
     f1, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     if size < KTUDB_SIZE or is_encrypted(walk.payload, at):
@@ -184,9 +188,9 @@ def _xid_in_undo(walk: Walk, vector: int) -> int:
 
 @inlined
 def _is_of(walk: Walk, vector: int, xid: int) -> bool:
-    """Tell whether a vector is an undo record of a transaction, or says that one was applied.
+    """Tell whether a vector is an undo record of a transaction, or records the application of one.
 
-    A 5.6 or 5.11 names the slot alone.
+    A 5.6 or 5.11 contains only the slot.
     """
     if walk.vectors.opcode[vector] == OP_UNDO:
         return bool(_xid_in_undo(walk, vector) == xid)
@@ -204,7 +208,7 @@ def _is_of(walk: Walk, vector: int, xid: int) -> bool:
 
 @inlined
 def move_end_behind_changes(walk: Walk, count: int) -> None:
-    """Put a 5.4 behind the changes of its transaction, and those taken back, that follow it."""
+    """Move a 5.4 after those changes and undone changes of its transaction that follow it."""
     vectors = walk.vectors
     for end in range(count - 1):
         if vectors.opcode[end] != OP_END:

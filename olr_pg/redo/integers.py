@@ -1,6 +1,6 @@
-"""The integers of redo, as kernels read them.
+"""Reads the integers of redo in kernels.
 
-All readers take the byte order of the file; the caller has checked the bounds.
+All readers get the byte order of the file; the caller must check the bounds.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def u32(data: Any, at: int, big: bool) -> int:
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def read_xid(data: Any, at: int, big: bool) -> int:
-    """Read the transaction's id at `at`, packed as `batch.EVENT` has it."""
+    """Read the transaction's id at `at`, packed as in `batch.EVENT`."""
     slot, sequence = u16(data, at + XID_SLOT, big), u32(data, at + XID_SQN, big)
     return u16(data, at, big) << 48 | slot << 32 | sequence
 
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def scn8(data: Any, at: int, big: bool) -> int:
-    """Read the SCN slot of 8 bytes at `at`, either form (redo-format §0.3); −1 for none."""
+    """Read the 8-byte SCN at `at`, in either form (redo-format §0.3); −1 for none."""
     base = u32(data, at, big)
     wrap = u16(data, at + 4, big)
     if base == 0xFFFFFFFF and wrap == 0xFFFF:

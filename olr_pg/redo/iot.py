@@ -1,12 +1,11 @@
-"""Leaf changes of index-organised tables to row pieces.
+"""Decodes leaf changes of index-organised tables into row pieces.
 
-The row of such a table lives in its primary key's index: key columns in the key, the others behind
-it. Columns are numbered key first, then the others, as the supplemental data number them. There is
-no physical ROWID. 10.18 puts new data behind a key that is there, which is an update, or an insert
-where the key was left behind by a delete: the supplemental header tells. Rows with an overflow
-piece and array operations are refused. Facts: redo-format §6.1; 10.30 and 10.35 checked on real
-records of 19c, 10.2, 10.4 and 10.18 by the document alone (of plain indexes real 10.18 bring a
-deleted entry back).
+A row of such a table is in its primary key's index: key columns in the key, the others after it.
+Columns are numbered as in the supplemental data: first the key, then the others. There is no
+physical ROWID. 10.18 writes new data after an existing key. This is an update, or an insert if a
+delete had left the key; the supplemental header shows which. Rows with an overflow piece, and array
+operations, are refused. Facts: redo-format §6.1; 10.30 and 10.35 checked on real records of 19c,
+10.2, 10.4 and 10.18 only from the document (in plain indexes real 10.18 restore a deleted entry).
 """
 
 from __future__ import annotations
@@ -67,7 +66,9 @@ from olr_pg.redo.row_vectors import (
 )
 
 NO_ROWID: Final = 0x80
-"""Set in `PieceColumns.sup_flags` of a piece without supplemental header: the row has no ROWID."""
+"""Set in `PieceColumns.sup_flags` of a piece without a supplemental header: the row has no
+ROWID.
+"""
 
 _ROW_UNDO: Final = (
     KDILK_PURGE,
@@ -77,10 +78,12 @@ _ROW_UNDO: Final = (
     KDILK_ROW,
     KDILK_COLUMNS,
 )
-"""What undo records of rows do: beside them no vector changes the structure alone."""
+"""The operations of undo records of rows; a vector with such an undo record never changes only the
+structure.
+"""
 
 _MALFORMED = 0
-"""Instead of an operation: the values do not fit the fields."""
+"""Returned instead of an operation: the values do not match the fields."""
 
 _OK = int(ChangeStatus.OK)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -94,7 +97,9 @@ _OVERFLOW = int(ChangeStatus.OVERFLOW)
 def _push_key(
     payload: Any, at: int, end: int, big: bool, role: int, entries: EntryColumns, state: Any
 ) -> int:
-    """Push the key's length-prefixed columns as columns 1, 2, …; how many, −1 if none fit."""
+    """Push the key's columns, each after its length, as columns 1, 2, …; return their number, −1 if
+    they do not fit.
+    """
     count = 0
     while at < end:
         after = push_row(payload, at, end, 1, big, role, count + 1, entries, state)
@@ -118,7 +123,9 @@ def _push_others(
     entries: EntryColumns,
     state: Any,
 ) -> bool:
-    """Push the columns behind the key (flags, lock, count, values); NULL up to `least` of them."""
+    """Push the columns after the key (flags, lock, count, values); add NULLs up to `least`
+    columns.
+    """
     count = 0
     if size > 0:
         if size < ROW_SIZE:
@@ -167,7 +174,7 @@ def _push_listed(
 
 
 class Pair(NamedTuple):
-    """An undo record and its leaf vector: the payload, their fields, and where values go."""
+    """An undo record and its leaf vector: the payload, their fields, and the table for values."""
 
     payload: U8
     big: bool
@@ -192,7 +199,7 @@ def _undo_key(pair: Pair, role: int) -> int:
 
 @inlined
 def _insert(pair: Pair) -> bool:
-    """Interpret 10.2: key and the others from the redo."""
+    """Decode 10.2: key and other columns from the redo."""
     if pair.redo_fields < 3:
         return False
     at = pair.redo_offset[3]
@@ -208,7 +215,7 @@ def _insert(pair: Pair) -> bool:
 
 @inlined
 def _delete(pair: Pair) -> bool:
-    """Interpret 10.4: key and the others from the undo."""
+    """Decode 10.4: key and other columns from the undo."""
     key = _undo_key(pair, 1)
     size = pair.undo_length[6] if pair.undo_fields >= 6 else 0
     row = pair.undo_offset[6] if pair.undo_fields >= 6 else 0
@@ -219,7 +226,9 @@ def _delete(pair: Pair) -> bool:
 
 @inlined
 def _update_all(pair: Pair) -> bool:
-    """Interpret 10.18, 10.30: all columns behind the key, old from the undo, new from the redo."""
+    """Decode 10.18 or 10.30: all columns after the key, old values from the undo, new ones from the
+    redo.
+    """
     if pair.undo_fields < 6 or pair.redo_fields < 3:
         return False
     payload = pair.payload
@@ -236,7 +245,7 @@ def _update_all(pair: Pair) -> bool:
 
 @inlined
 def _reinsert(pair: Pair) -> bool:
-    """Interpret 10.18 behind a key that a delete left: key from the undo, others from the redo."""
+    """Decode 10.18 after a key that a delete has left: key from the undo, others from the redo."""
     if pair.redo_fields < 3:
         return False
     at, size = pair.redo_offset[3], pair.redo_length[3]
@@ -248,7 +257,9 @@ def _reinsert(pair: Pair) -> bool:
 
 @inlined
 def _update_listed(pair: Pair) -> int:
-    """Interpret 10.35: some columns behind the key; the undo field behind the old values, or −1."""
+    """Decode 10.35: some columns after the key; return the undo field after the old values, or
+    −1.
+    """
     if pair.undo_length[4] < KDILK_COLUMNS_LEAST or pair.undo_fields < 6 or pair.redo_fields < 3:
         return -1
     key = _undo_key(pair, 4)
@@ -276,9 +287,10 @@ def _update_listed(pair: Pair) -> int:
 
 @inlined
 def _row_change(pair: Pair, code: int) -> tuple[int, int]:
-    """Return (IRP, DRP or URP, the undo field to look for supplemental data from).
+    """Return (IRP, DRP or URP, the undo field from which to search supplemental data).
 
-    Instead of the operation NO_ROW, _MALFORMED, or the `ChangeStatus` of what is not supported.
+    Instead of the operation it can return NO_ROW, _MALFORMED, or the `ChangeStatus` of an
+    unsupported change.
     """
     what = pair.payload[pair.undo_offset[4]]
     if code == LEAF_INSERT and what in (KDILK_PURGE, KDILK_PURGE_TOO):
@@ -304,7 +316,7 @@ def _row_change(pair: Pair, code: int) -> tuple[int, int]:
 
 @inlined
 def _header(pair: Pair, field: int) -> int:
-    """Find the supplemental header, at or after an undo field; 0 where there is none."""
+    """Return the supplemental header at or after an undo field; 0 if there is none."""
     if not pair.payload[pair.undo_offset[4] + KDILK_FLAGS] & KDILK_SUPPLEMENTAL:
         return 0
     return supplemental_header(pair.undo_length, field, pair.undo_fields)
@@ -327,7 +339,7 @@ def _continues(pair: Pair, code: int) -> bool:
 
 @inlined
 def _supplemental(pair: Pair, field: int, op: int) -> int:
-    """Push the supplemental values of an undo record; a `ChangeStatus`, or NO_ROW."""
+    """Push the supplemental values of an undo record; return a `ChangeStatus`, or NO_ROW."""
     header = _header(pair, field)
     if header == 0:
         return _OK
@@ -344,7 +356,7 @@ def _supplemental(pair: Pair, field: int, op: int) -> int:
 
 @inlined
 def index_piece(pair: Pair, code: int) -> int:
-    """Push one row piece from an index pair; a `ChangeStatus`, or NO_ROW."""
+    """Push one row piece from an index pair; return a `ChangeStatus`, or NO_ROW."""
     if pair.undo_fields < 5 or pair.undo_length[4] < KDILK_SIZE:
         return _SHORT_FIELD
     if pair.redo_fields < 2 or pair.redo_length[2] < LEAF_LEAST:

@@ -1,4 +1,4 @@
-"""Segments and indexes of subscribed LOB columns, by their object numbers."""
+"""The segments and indexes of subscribed LOB columns, by their object numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LobObjects(NamedTuple):
 
 
 def lob_objects(rows: Iterable[tuple[int, bool, int]]) -> LobObjects:
-    """Build the table of (key, is an index, table); of equal keys the first counts."""
+    """Build the table from (key, is an index, table); of equal keys the first is used."""
     found: dict[int, tuple[bool, int]] = {}
     for key, is_index, table in rows:
         found.setdefault(key, (is_index, table))

@@ -1,9 +1,10 @@
-"""Fields of LOB storage to pieces: pages, block lists, the LOB index, logical LOB operations.
+"""Decodes fields of LOB storage into pieces: pages, block lists, the LOB index, logical LOB
+operations.
 
-An event of kind LOB has one piece per thing logged: `LobOp` in `op`, the block in `bdba`, and two
-entries, the LOB id (length −1 where the vector names none) and the bytes. Numbers that a piece has
-besides stand in `head_bdba` and `slot`, as `LobOp` says. Numbers inside the bytes keep the
-platform's order (`row_flags`).
+An event of kind LOB has one piece per logged item: `LobOp` in `op`, the block in `bdba`, and two
+entries: the LOB id (length −1 if the vector has none) and the bytes. Further numbers of a piece are
+in `head_bdba` and `slot`; see `LobOp`. Numbers inside the bytes keep the platform's byte order
+(`row_flags`).
 
 Facts: values-and-lobs §18, §19, §23, redo-format §6; the layout of 26.6 is that of 230 real
 vectors, that of 11.17 of real records of both byte orders, the rest is published knowledge.
@@ -111,7 +112,7 @@ class LobOp(IntEnum):
 
 
 class ListForm(IntFlag):
-    """Bits of `row_flags`: how the entries of a list are written."""
+    """Bits of `row_flags`: the format of the entries of a list."""
 
     BIG_ENDIAN = 1
     WIDE = 2
@@ -129,11 +130,11 @@ _BIG_ENDIAN = int(ListForm.BIG_ENDIAN)
 _WIDE = int(ListForm.WIDE)
 
 MALFORMED: Final = -2
-"""Instead of how many pieces were pushed: the vector's fields do not fit."""
+"""Returned instead of the number of pushed pieces: the vector's fields are invalid."""
 
 
 class LobSink(NamedTuple):
-    """The place where pieces and entries go; `state` as in `row_vectors`."""
+    """The tables for pieces and entries; `state` as in `row_vectors`."""
 
     pieces: PieceColumns
     entries: EntryColumns

@@ -1,4 +1,4 @@
-"""Vectors of LOB storage: which LOB each is of, and its pieces (`redo.lob_pieces`).
+"""Decodes vectors of LOB storage: which LOB each belongs to, and its pieces (`redo.lob_pieces`).
 
 Facts: values-and-lobs §18, §19, §23, redo-format §6.
 """
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class LobFields(NamedTuple):
-    """A vector of the window and its fields, read by `vectors.read_fields`.
+    """A vector of the window and its fields, from `vectors.read_fields`.
 
     Attributes:
         dba: block address of the vector header.
@@ -70,7 +70,7 @@ class LobFields(NamedTuple):
 
 @inlined
 def find_lob(objects: ColumnTable, con_id: int, number: int, wanted: int) -> int:
-    """Find the table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
+    """Return the table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
     if at < objects.key.size and objects.key[at] == key and objects.is_index[at] == wanted:
@@ -95,7 +95,7 @@ def table_of_lob(objects: ColumnTable, con_id: int, number: int) -> int:
 
 @inlined
 def find_lob_table(objects: ObjectTables, con_id: int, number: int) -> int:
-    """Find the table with LOB columns that an OBJ# belongs to, −1 = none."""
+    """Return the table with LOB columns that an OBJ# belongs to, −1 for none."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.tables.key, key)
     if at < objects.tables.key.size and objects.tables.key[at] == key:
@@ -108,9 +108,9 @@ def find_lob_table(objects: ObjectTables, con_id: int, number: int) -> int:
 def lob_alone(
     op: int, vector: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int, int]:
-    """Push an 11.17, 19.1 or 26.6; (pieces or MALFORMED, XID or 0, table).
+    """Push an 11.17, 19.1 or 26.6; return (pieces or MALFORMED, XID or 0, table).
 
-    A page of 19.1 names no transaction: whoever maps its LOB id owns it.
+    A page of 19.1 contains no transaction: it belongs to the transaction that maps its LOB id.
     """
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
     count = vector.fields
@@ -166,7 +166,7 @@ def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, i
 def lob_pair(
     op: int, vector: LobFields, undo: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int]:
-    """Push a 26.2, 10.2, 10.8 or 10.18 behind its undo; (pieces or MALFORMED, table)."""
+    """Push a 26.2, 10.2, 10.8 or 10.18 after its undo; return (pieces or MALFORMED, table)."""
     if undo.fields < 2 or undo.length[2] < KTUB_SIZE:
         return MALFORMED, -1
     ktub = undo.offset[2]

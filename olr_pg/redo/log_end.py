@@ -1,8 +1,8 @@
-"""The end of a log that is still being written: how far its LWN groups are complete.
+"""Finds the end of a log that is still being written: how far its LWN groups are complete.
 
-An online log is a file of fixed size that is written again and again. What lies behind its end is
-of the log that was in the file before, or empty, or half of what is being written just now. None of
-that is an error: it is not there yet. Facts: redo-format §1.5, §1.6, §2.1.
+An online log is a file of fixed size that is reused. After its end there are blocks of the log that
+was in the file before, empty blocks, or blocks that are just being written. None of these is an
+error; the redo is just not there yet. Facts: redo-format §1.5, §1.6, §2.1.
 """
 
 from __future__ import annotations
@@ -33,26 +33,28 @@ if TYPE_CHECKING:
 
 
 class Behind(Enum):
-    """What stands behind the last complete LWN group."""
+    """What follows the last complete LWN group."""
 
     NOTHING_YET = "nothing yet"
-    """Stale or empty blocks, a torn one, or the beginning of a group: it will come."""
+    """Old or empty blocks, a partly written one, or the beginning of a group: the rest will
+    follow.
+    """
 
     ANOTHER_LOG = "another log"
-    """A sound block of a higher sequence: the file was used again."""
+    """A valid block with a higher sequence: the file was reused."""
 
     NO_GROUP = "no group"
-    """A sound block of this log in which no LWN group begins, or whose records do not fit."""
+    """A valid block of this log in which no LWN group begins, or whose records are invalid."""
 
 
 class LogEnd(NamedTuple):
-    """How far a log that is being written is complete.
+    """Up to where a log that is being written is complete.
 
     Attributes:
-        block: the block behind the last complete LWN group.
-        scn: every record from there on has this SCN or a higher one; 0 where no group is complete.
-        sound: the block behind the sound ones, of a group that is not complete.
-        behind: what stands there.
+        block: the block after the last complete LWN group.
+        scn: every record from there on has this SCN or a higher one; 0 if no group is complete.
+        sound: the block after the valid blocks of an incomplete group.
+        behind: what follows.
     """
 
     block: int
@@ -62,16 +64,16 @@ class LogEnd(NamedTuple):
 
 
 def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: int) -> LogEnd:
-    """Find the end of the complete LWN groups that begin at block `first`.
+    """Return the end of the complete LWN groups that begin at block `first`.
 
-    The SCN behind them is that of the last record, and one more where the LWN header says that the
-    next LWN has a higher one: so it is in each of 526 LWNs of real logs (23ai).
+    The SCN after them is that of the last record, plus one if the LWN header shows that the next
+    LWN has a higher SCN; this holds for all of 526 LWNs in real logs (23ai).
 
     Args:
         data: shape (bytes), whole blocks from block `first` on.
         first: the block at which an LWN group begins.
-        scn: what records from `first` on have at least. A group with a lower LWN SCN is of another
-            incarnation, in which the log had the same sequence.
+        scn: the lowest possible SCN of records from `first` on. A group with a lower LWN SCN is of
+            another incarnation, in which the log had the same sequence.
     """
     size = header.block_size
     sound, reused = _sound_blocks(data, first, header)
@@ -97,7 +99,9 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
 
 
 def _sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> tuple[int, bool]:
-    """Find (block, reused): the first block that is not a sound one of this log; of a later one?"""
+    """Return (block, reused): the first block that is not a valid one of this log, and whether it
+    belongs to a later log.
+    """
     size = header.block_size
     rows = data[: data.size // size * size].reshape(-1, size)
     order = ">u4" if header.big_endian else "<u4"
@@ -124,7 +128,9 @@ def _sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) ->
 def _group_end(
     data: npt.NDArray[np.uint8], first: int, block: int, sound: int, header: LogHeader, scn: int
 ) -> int | None:
-    """Find where the group at `block` ends; `block` if it is not complete, None if it is none."""
+    """Return the end of the group at `block`; `block` if it is incomplete, None if it is not a
+    group.
+    """
     size, big = header.block_size, header.big_endian
     at, number, expected = block, 0, 1
     while number < expected:
@@ -150,7 +156,7 @@ def _group_end(
 
 
 def _highest_scn(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> int | None:
-    """Return the highest SCN of the records of a group; None where they do not fit its blocks."""
+    """Return the highest SCN of the records of a group; None if they do not fit its blocks."""
     size = header.block_size
     payload = np.ascontiguousarray(data.reshape(-1, size)[:, BLOCK_HEADER:]).reshape(-1)
     blocks, most = data.size // size, payload.size // RECORD_HEADER + 1

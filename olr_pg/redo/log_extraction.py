@@ -1,8 +1,8 @@
-"""Logs to change batches, window by window: the one pass that decoding makes over the bytes.
+"""Extracts change batches from logs, window by window: the only pass of decoding over the bytes.
 
-A kernel takes LWN group after LWN group through every step – blocks checked and unpacked, records
-and vectors found, changes extracted – while the group is in the processor's cache; only events,
-pieces and values outlive it. A window's groups share one payload, which the values point into.
+A kernel processes each LWN group in all steps (blocks checked and unpacked, records and vectors
+found, changes extracted) while the group is in the processor's cache. Only events, pieces and
+values are kept. The groups of a window share one payload, to which the values refer.
 """
 
 from __future__ import annotations
@@ -65,20 +65,21 @@ _COMMIT = int(EventKind.COMMIT)
 _LOB = int(EventKind.LOB)
 
 _ENDS_BY: Final = {ChangeStatus.ENCRYPTED: Code.UNDO_ENCRYPTED}
-"""The errors of what ends the decoding, by what is wrong with a transaction's begin or end."""
+"""Errors that end decoding, by the fault in a transaction's begin or end."""
 
 _VECTOR_LEAST: Final = 28
-"""Bytes of the shortest change vector, header and empty field list."""
+"""Minimum bytes of a change vector: header and empty field list."""
 
 
 _EVENT_BYTES: Final = 48
 _VALUE_BYTES: Final = 6
-"""Bytes of redo that an event, and a value, mostly take at least; room that is not needed is not
-touched either, so it costs no memory."""
+"""Usual minimum bytes of redo per event and per value. Space that is not needed is never touched,
+so it uses no memory.
+"""
 
 
 class Extract(NamedTuple):
-    """The content of the blocks [first, end) of a log that is of the subscription."""
+    """The changes of the subscription in the blocks [first, end) of a log."""
 
     first: int
     end: int
@@ -89,11 +90,11 @@ class Extract(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The memory that the kernel needs beside the walk.
+    """Further memory of the kernel, in addition to the walk.
 
     Attributes:
-        order, scratch: shape (records of a group); its records in the order to process them.
-        tally: shape as `Walk.tally`; the counts as they were before the group at hand.
+        order, scratch: shape (records of a group); its records in processing order.
+        tally: shape as `Walk.tally`; the counts before the current group.
     """
 
     order: npt.NDArray[np.int64]
@@ -103,7 +104,7 @@ class Room(NamedTuple):
 
 @inlined
 def _is_before(records: ColumnTable, one: int, other: int) -> bool:
-    """Tell whether record `one` comes before `other` of the same group (redo-format §2.5)."""
+    """Tell whether record `one` precedes `other` of the same group (redo-format §2.5)."""
     if records.scn[one] != records.scn[other]:
         return bool(records.scn[one] < records.scn[other])
     if records.subscn[one] != records.subscn[other]:
@@ -138,10 +139,10 @@ def _merge_runs(
 
 @inlined
 def _order_group(records: ColumnTable, count: int, room: Room) -> int:
-    """Put the valid ones of the first `count` records in order; how many they are.
+    """Sort the valid ones of the first `count` records; return their number.
 
-    A strand's records are in order, and so is a group of one strand; the strands of a group are
-    merged, two neighbouring runs at a time.
+    The records of a strand are in order, and so is a group with one strand. The strands of a group
+    are merged, two adjacent runs at a time.
     """
     valid = 0
     for record in range(count):
@@ -162,7 +163,7 @@ def _order_group(records: ColumnTable, count: int, room: Room) -> int:
 
 @inlined
 def _is_behind(events: ColumnTable, one: int, other: int) -> bool:
-    """Tell whether the place of one event is behind that of another one, of the same log."""
+    """Return whether an event is after another one in the same log."""
     if events.block[one] != events.block[other]:
         return bool(events.block[one] > events.block[other])
     return bool(events.offset[one] > events.offset[other])
@@ -170,7 +171,7 @@ def _is_behind(events: ColumnTable, one: int, other: int) -> bool:
 
 @inlined
 def _record_scn(events: ColumnTable, event: int) -> int:
-    """Return the SCN of an event's record, which a child of parallel DML has committed before."""
+    """Return the SCN of an event's record; a child of parallel DML has committed before it."""
     return int(events.scn[event]) + (
         int(events.session[event]) if events.kind[event] == _COMMIT else 0
     )
@@ -178,10 +179,12 @@ def _record_scn(events: ColumnTable, event: int) -> int:
 
 @inlined
 def _order_places(events: ColumnTable, first: int, end: int) -> None:
-    """Exchange the places of commits that share an SCN, so that these ascend as the commits do.
+    """Exchange the positions of commits with the same SCN, so that positions ascend like the
+    commits.
 
-    Transactions leave by commit SCN and place. The strands of a group stand one behind the other,
-    so places alone would not say which of two committed first (redo-format §2.5).
+    Transactions are released by commit SCN and position. The strands of a group are stored one
+    after the other, so the positions alone do not show which of two transactions committed first
+    (redo-format §2.5).
     """
     for event in range(first + 1, end):
         if events.kind[event] != _COMMIT:
@@ -204,9 +207,11 @@ def _order_places(events: ColumnTable, first: int, end: int) -> None:
 
 @inlined
 def _place_pages(events: ColumnTable, first: int, end: int) -> None:
-    """Let the places of LOB pages that name no transaction say which commits they stand behind.
+    """Adjust the positions of LOB pages without a transaction, so that they show which commits
+    precede them.
 
-    Whose they are depends on it (`transactions.lobs.page_claims`). Called behind `_order_places`.
+    The position decides which transaction owns them (`transactions.lobs.page_claims`). Call it
+    after `_order_places`.
     """
     for event in range(first, end):
         if events.kind[event] != _LOB or events.xid[event] != 0:
@@ -232,7 +237,9 @@ def _place_pages(events: ColumnTable, first: int, end: int) -> None:
 
 @inlined
 def _group(walk: Walk, position: int, total: int, room: Room) -> tuple[int, int, int]:
-    """Walk the records of the unpacked group at `position`; (stage, status, payload position)."""
+    """Walk the records of the unpacked group at `position`; return (stage, status, payload
+    position).
+    """
     first = walk.state[EVENTS]
     status, at, chunks, count = scan_group(
         walk.payload, position, total, walk.width, walk.first_block, walk.big, (0, 0, 0),
@@ -258,11 +265,11 @@ def extract_groups(
     """Fill the events, pieces and entries of `walk` from the groups in blocks [block, end).
 
     Args:
-        walk: what the kernels share.
+        walk: the shared state of the kernels.
         raw, words: the log as bytes and as 64-bit words.
-        block, end: first blocks of the first group and of the one behind the last.
-        sequence: log sequence number that every block must bear.
-        verify: whether block checksums are checked.
+        block, end: the first block of the first group, and of the group after the last.
+        sequence: log sequence number that every block must have.
+        verify: whether to check block checksums.
         room: scratch.
 
     Returns:
@@ -313,14 +320,14 @@ def read_changes(
     """Extract the events and row changes of the LWN groups in blocks [first_block, end_block).
 
     Args:
-        first_block, end_block: the split; any split of a log gives the same changes.
-        first_group: as of `group_runs`.
-        verify: whether block checksums are checked.
-        window_bytes: about how many bytes of redo one batch takes.
+        first_block, end_block: the split; any division of a log into splits gives the same changes.
+        first_group: as for `group_runs`.
+        verify: whether to check block checksums.
+        window_bytes: approximate bytes of redo per batch.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 the log, 2018 the undo tablespace is encrypted, with the
-            place. What stands before the LWN group of the fault was yielded.
+        OlrPgError: 2004, 2005, 2006, 2008 errors of the log, 2018 the undo tablespace is encrypted,
+            with the position. Everything before the LWN group of the fault was yielded.
     """
     runs = group_runs(
         log,
@@ -396,14 +403,14 @@ def open_walk(
     vectors: int,
     capacity: tuple[int, int],
 ) -> Walk:
-    """Open a walk that has found nothing yet.
+    """Return a walk that has found nothing yet.
 
     Args:
-        log: the log, whose header tells the layout.
+        log: the log, whose header determines the layout.
         payload, first_block: a window, and its first block.
-        lwns, records: those of the window, or room for a group's.
-        vectors: room for the vectors of a record.
-        capacity: room for events and pieces, and for values.
+        lwns, records: those of the window, or space for a group's.
+        vectors: space for the vectors of a record.
+        capacity: space for events and pieces, and for values.
     """
     layout = log.header.layout
     return Walk(
@@ -450,7 +457,7 @@ def _since(since: npt.NDArray[np.int64], key: npt.NDArray[np.uint64]) -> npt.NDA
 
 
 def _grown(walk: Walk) -> Walk:
-    """Return the walk with twice the room, and what was filled of it."""
+    """Return the walk with twice the space, and its contents."""
     return walk._replace(
         events=grown(walk.events, int(walk.state[EVENTS]), 2 * walk.events.size),
         pieces=grown(walk.pieces, int(walk.state[PIECES]), 2 * walk.pieces.size),

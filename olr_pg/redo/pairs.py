@@ -1,4 +1,6 @@
-"""An undo record and its row or leaf vector to row pieces, by operation (redo-format §5, §6.1)."""
+"""Decodes an undo record and its row or leaf vector into row pieces, by operation (redo-format §5,
+§6.1).
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,10 @@ _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 @inlined
 def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int) -> int:
-    """Push the row pieces of a pair; a `ChangeStatus`, or NO_ROW.
+    """Push the row pieces of a pair; return a `ChangeStatus`, or NO_ROW.
 
     Args:
-        pair: the fields of both vectors, and where pieces and values go.
+        pair: the fields of both vectors, and the tables for pieces and values.
         layer, code: opcode of the row or leaf vector.
         row_scn: bytes of the row SCN inside multi-row vectors.
         clustered: CLUCOLS of the table.
@@ -84,7 +86,7 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
 
 @inlined
 def _is_structure(pair: Pair, code: int) -> bool:
-    """Tell whether both vectors of a pair are of an operation that changes no row."""
+    """Tell whether both vectors of a pair have an operation that changes no row."""
     if pair.redo_fields < 2 or pair.redo_length[2] < KDO_SIZE:
         return False
     if pair.undo_fields < 4 or pair.undo_length[4] < KDO_SIZE:
@@ -95,7 +97,7 @@ def _is_structure(pair: Pair, code: int) -> bool:
 
 @inlined
 def _same_rows(pair: Pair) -> bool:
-    """Tell whether both vectors of a QMI or QMD name the same rows."""
+    """Tell whether both vectors of a QMI or QMD contain the same rows."""
     if pair.redo_fields < 2 or pair.redo_length[2] < KDO_MULTI_SLOTS:
         return False
     if pair.undo_fields < 4 or pair.undo_length[4] < KDO_MULTI_SLOTS:

@@ -1,4 +1,4 @@
-"""Vector pairs to row pieces with their column values.
+"""Decodes vector pairs into row pieces with their column values.
 
 Facts: redo-format §4.3, §5; checked on real records of 11.2, 19c and 23ai.
 """
@@ -82,7 +82,7 @@ from olr_pg.redo.row_vectors import (
 
 
 class ChangeStatus(IntEnum):
-    """The outcomes of the extraction."""
+    """The results of the extraction of a vector's changes."""
 
     OK = 0
     CAPACITY = 1
@@ -138,12 +138,12 @@ _CODES: Final = {
 
 
 def error_code(status: ChangeStatus) -> int:
-    """Return the catalogue's number for the status of an UNDECODED event."""
+    """Return the catalogue's error number for the status of an UNDECODED event."""
     return _CODES.get(status, Code.CHANGE_UNDECODABLE)
 
 
 NO_ROW: Final = -1
-"""Beside a `ChangeStatus`: the vector carries no row."""
+"""Returned instead of a `ChangeStatus`: the vector contains no row."""
 
 _OK = int(ChangeStatus.OK)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -160,7 +160,7 @@ _NEW_PACKED = int(Packed.NEW)
 
 @inlined
 def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
-    """Open a piece of operation `op` with everything else zero."""
+    """Initialise a piece with operation `op` and all other columns zero."""
     piece = pieces[np.uint64(at)]
     piece.op = op
     piece.supplemental = 0
@@ -192,7 +192,7 @@ def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
 
 @inlined
 def row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
-    """Return (row flags, slot) of a KDO field, −1 as slot where it is too short or unknown."""
+    """Return (row flags, slot) of a KDO field; the slot is −1 if it is too short or unknown."""
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op in (IRP, ORP) and size >= KDO_PIECE_NULLS:
         return int(payload[at + KDO_PIECE_FB]), u16(payload, at + KDO_PIECE_SLOT, big)
@@ -209,7 +209,7 @@ def row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int
 
 @inlined
 def row_slot(payload: Any, at: int, size: int, big: bool) -> int:
-    """Return the slot of the row of a KDO field, the first of several; −1 where it names none."""
+    """Return the slot of the row of a KDO field, the first of several; −1 if it has none."""
     if size < KDO_SIZE:
         return -1
     op = payload[at + KDO_OP] & KDO_OPERATION
@@ -223,7 +223,7 @@ def row_slot(payload: Any, at: int, size: int, big: bool) -> int:
 
 @inlined
 def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, int]:
-    """Return (columns, nrid's block, nrid's slot) of a KDO field; 0 where it tells none."""
+    """Return (columns, nrid's block, nrid's slot) of a KDO field; 0 for missing ones."""
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op == URP and size >= KDO_UPDATE_NULLS:
         return int(payload[at + KDO_UPDATE_NCOL]), 0, 0
@@ -242,7 +242,9 @@ def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, 
 @inlined
 def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bool,
            pieces: PieceColumns, piece: int) -> None:  # fmt: skip
-    """Note how the piece hangs together with the others of its row, before and after the change."""
+    """Record how the piece is linked to the other pieces of its row, before and after the
+    change.
+    """
     columns, bdba, slot = _next_piece(payload, kdo, size, big)
     pieces.width[piece] = columns
     pieces.next_bdba[piece] = bdba
@@ -265,7 +267,7 @@ def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bo
 def _describe(
     payload: Any, at: int, size: int, big: bool, pieces: PieceColumns, piece: int
 ) -> tuple[int, int]:
-    """Take over what a supplemental header says of the change; its first columns.
+    """Record the contents of a supplemental header; return its first columns.
 
     Facts: redo-format §5.7.
     """
@@ -281,7 +283,7 @@ def _describe(
 @inlined
 def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field: int, big: bool,
                      pieces: PieceColumns, piece: int) -> None:  # fmt: skip
-    """Note the bitmap of the columns really changed, if the supplemental header announces one."""
+    """Record the bitmap of the really changed columns, if the supplemental header announces one."""
     opt = payload[header + SUPPLEMENTAL_OPT]
     both = u16(payload, header + SUPPLEMENTAL_OPT_HIGH, big)
     if not opt & SUPPLEMENTAL_CHANGED and not both & SUPPLEMENTAL_CHANGED << 8:
@@ -293,9 +295,9 @@ def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field:
 
 @inlined
 def undoes(undo: int, redo: int, op: int) -> bool:
-    """Tell whether the KDO operations of an undo record and its row vector go with its opcode.
+    """Tell whether the KDO operations of an undo record and its row vector match the opcode.
 
-    True in all real pairs (redo-format §5.2).
+    They do in all real pairs (redo-format §5.2).
     """
     undone, done = undo & KDO_OPERATION, redo & KDO_OPERATION
     if op == IRP:
@@ -307,13 +309,17 @@ def undoes(undo: int, redo: int, op: int) -> bool:
 
 @inlined
 def is_same_block(payload: Any, undo_kdo: int, kdo: int, big: bool) -> bool:
-    """Tell whether both KDO of a pair name one block, as all real ones do (redo-format §4.8)."""
+    """Tell whether both KDO of a pair refer to the same block, as in all real pairs (redo-format
+    §4.8).
+    """
     return bool(u32(payload, undo_kdo + KDO_BDBA, big) == u32(payload, kdo + KDO_BDBA, big))
 
 
 @inlined
 def is_by(op: int, kind: int) -> bool:
-    """Tell whether a change of one record is by a statement of a supplemental header's type."""
+    """Tell whether a row vector's code can occur in a record for a statement type of a supplemental
+    header.
+    """
     if op == IRP:
         return bool(kind == SUPPLEMENTAL_INSERT)
     if op == DRP:
@@ -325,9 +331,9 @@ def is_by(op: int, kind: int) -> bool:
 
 @inlined
 def fits_operation(payload: Any, header: int, op: int) -> bool:
-    """Tell whether the statement that a supplemental header names can be of a row vector's code.
+    """Tell whether the statement in a supplemental header is possible for a row vector's code.
 
-    True in all real records; a change of one record is what its operation is (redo-format §4.3).
+    It is in all real records (redo-format §4.3).
     """
     kind, flags = payload[header], payload[header + SUPPLEMENTAL_FB]
     if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or flags & SUPPLEMENTAL_MOVES:
@@ -341,7 +347,8 @@ def fits_operation(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def ends(length: Any, field: int, fields: int, op: int) -> bool:
-    """Tell whether nothing follows a row vector's columns: else it has more than it says.
+    """Tell whether nothing follows a row vector's columns; otherwise it has more data than it
+    declares.
 
     Operations without columns have a copy of the supplemental header there (redo-format §4.3).
     """
@@ -350,16 +357,16 @@ def ends(length: Any, field: int, fields: int, op: int) -> bool:
 
 @inlined
 def ends_or_describes(length: Any, field: int, fields: int) -> bool:
-    """Tell whether nothing follows an undo record's columns, or a supplemental header does."""
+    """Tell whether an undo record's columns are followed by nothing or by a supplemental header."""
     field = next_value(length, field, fields)
     return bool(field > fields or length[field] in SUPPLEMENTAL_SIZES)
 
 
 @inlined
 def says_no_row(payload: Any, header: int, op: int) -> bool:
-    """Tell whether a supplemental header says that SQL changed no row here.
+    """Tell whether a supplemental header shows that SQL changed no row here.
 
-    A row that moves (K) is a whole one deleted here and inserted there.
+    A row that moves (K) is deleted here and inserted there as a whole.
     """
     if payload[header] in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK):
         return True
@@ -369,9 +376,9 @@ def says_no_row(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def is_of_no_row(op: int, kind: int, clustered: int, values: int) -> bool:
-    """Tell whether a row vector changes no row, as its supplemental header says.
+    """Tell whether a row vector changes no row, according to its supplemental header.
 
-    A lock and a cluster's key carry no values, nor do the others of a row that moves.
+    A lock and a cluster's key have no values; nor have the other vectors of a row that moves.
     """
     if kind == SUPPLEMENTAL_INTERNAL:
         return clustered > 0
@@ -394,7 +401,7 @@ def single_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push one row piece from a pair; a `ChangeStatus`, or NO_ROW."""
+    """Push one row piece from a pair; return a `ChangeStatus`, or NO_ROW."""
     piece = state[PIECES]
     open_piece(pieces, piece, op)
     if redo_fields < 2 or redo_length[2] < KDO_SIZE or undo_fields < 4 or undo_length[4] < KDO_SIZE:
@@ -484,7 +491,7 @@ def multi_row_pieces(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push one piece per row of a QMI field group (KDO is field `kdo`); a `ChangeStatus`."""
+    """Push one piece per row of a QMI field group (KDO is field `kdo`); return a `ChangeStatus`."""
     if fields < kdo or length[kdo] < KDO_MULTI_SLOTS:
         return _SHORT_FIELD
     at = offset[kdo]

@@ -1,6 +1,6 @@
-"""Single records and vectors as Python values, for reading them one by one: dump and incidents.
+"""Single records and vectors as Python values, for dump and incidents.
 
-Decoding never goes through here; it reads windows by kernels.
+Decoding does not use them; it reads windows by kernels.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a vector; numbers count from 1.
+    """The fields of a vector, numbered from 1.
 
     Attributes:
         data: bytes of the record.
@@ -110,15 +110,15 @@ class Fields:
 
     @property
     def count(self) -> int:
-        """Count the fields."""
+        """Return the number of fields."""
         return len(self.length)
 
     def size(self, number: int) -> int:
-        """Bytes of a field; 0 where the vector has no such field."""
+        """Return the size of a field in bytes, or 0 if the vector lacks it."""
         return self.length[number - 1] if 1 <= number <= len(self.length) else 0
 
     def bytes(self, number: int) -> bytes:
-        """Return a field; empty where the vector has no such field."""
+        """Return a field; empty if the vector lacks it."""
         size = self.size(number)
         if size == 0:
             return b""
@@ -126,7 +126,7 @@ class Fields:
         return self.data[start : start + size]
 
     def number(self, field: int, at: int, width: int) -> int:
-        """Read an unsigned integer of `width` bytes at `at` of a field; 0 where it does not fit."""
+        """Return the unsigned integer of `width` bytes at `at` of a field; 0 if it does not fit."""
         data = self.bytes(field)[at : at + width]
         if len(data) < width:
             return 0
@@ -141,7 +141,7 @@ class Vector(NamedTuple):
     """A change vector (redo-format §3.1).
 
     Attributes:
-        start, end: where it stands in the record.
+        start, end: its position in the record.
         opcode: ``layer << 8 | code``.
         scn: of the block before the change, `SCN_NONE` for none.
         con_id: 0 before 12.1.
@@ -176,11 +176,11 @@ class Record(NamedTuple):
     """A redo record with its vectors.
 
     Attributes:
-        block, offset: where it begins in its log.
+        block, offset: its position in its log.
         scn, subscn, vld: of its header.
         time: redo time of its LWN.
         data: the bytes of the record, header included.
-        vectors: none for void records and malformed ones.
+        vectors: empty for void and malformed records.
         fault: why its vectors cannot be read.
     """
 
@@ -196,19 +196,21 @@ class Record(NamedTuple):
 
 
 def undo_of(fields: Fields) -> int:
-    """Tell what an undo record is for: `UndoOf`, or another opcode; 0 where it is too short."""
+    """Return what an undo record undoes: `UndoOf`, or another opcode; 0 if it is too short."""
     opc = fields.bytes(2)[KTUB_OPC : KTUB.end("opc")]
     return opc[0] << 8 | opc[1] if len(opc) == 2 else 0
 
 
 def u16_list(data: bytes, *, big: bool) -> list[int]:
-    """Bytes as unsigned 16-bit integers; an odd last byte is left out."""
+    """Return bytes as unsigned 16-bit integers; an odd last byte is ignored."""
     order: Literal["big", "little"] = "big" if big else "little"
     return [int.from_bytes(data[k : k + 2], order) for k in range(0, len(data) - 1, 2)]
 
 
 def records_of(window: Window) -> Iterator[Record]:
-    """Every record of a window, void ones too, by LWN group, SCN, SUBSCN and position."""
+    """Yield every record of a window, including void ones, by LWN group, SCN, SUBSCN and
+    position.
+    """
     columns = window.records
     group = window.lwns.group[columns.lwn]
     order = np.lexsort((columns.position, columns.subscn, columns.scn, group))
@@ -227,7 +229,7 @@ def records_of(window: Window) -> Iterator[Record]:
 
 
 def _spans(vectors: VectorColumns) -> dict[int, tuple[int, int]]:
-    """Find where each record's vectors stand: a record's vectors follow each other."""
+    """Return the range of each record's vectors, which are consecutive."""
     record = vectors.record
     if record.size == 0:
         return {}
@@ -279,7 +281,9 @@ def _record(window: Window, row: int, vectors: VectorColumns, low: int, high: in
 
 
 def read_vector(data: bytes, start: int, end: int, header: int, *, big: bool) -> Vector:
-    """Read the vector at [start, end) of a record; `vectors_of` has checked its list of fields."""
+    """Read the vector at [start, end) of a record; `vectors_of` has validated its list of
+    fields.
+    """
 
     def number(at: int, width: int) -> int:
         return int.from_bytes(data[start + at : start + at + width], "big" if big else "little")
@@ -318,17 +322,19 @@ _XID_AT: Final = {
     Opcode.DIRECT_LOAD: (1, DIRECT_XID_AT),
     Opcode.XML: (3, XML_XID.at("xid")),
 }
-"""(field, offset) of the XID in vectors that bear it whole (redo-format §4.2, §4.7, §8)."""
+"""(field, offset) of the XID in vectors that contain it completely (redo-format §4.2, §4.7, §8)."""
 
 _HAS_KTB: Final = (LAYER_INDEX, LAYER_ROW)
 
 
 _LOB_XID_AT: Final = {KDLI_SUPLOG: KDLI_SUPLOG_XID, KDLI_FPLOAD: KDLI_FPLOAD_XID}
-"""Where items of LOB redo bear it."""
+"""Where items of LOB redo contain it."""
 
 
 def vector_xids(vector: Vector) -> set[int]:
-    """List the transactions a vector names; sequence 0 where only the slot is told (5.6/5.11)."""
+    """Return the transactions in a vector; the sequence is 0 if only the slot is known
+    (5.6/5.11).
+    """
     fields, opcode = vector.fields, vector.opcode
     if opcode in _XID_AT:
         return _xid_at(fields, *_XID_AT[Opcode(opcode)])
@@ -354,7 +360,7 @@ def vector_xids(vector: Vector) -> set[int]:
 
 
 def vector_objects(vector: Vector) -> set[int]:
-    """Object numbers and data object ids that a vector names."""
+    """Return the object numbers and data object ids in a vector."""
     found = set()
     if vector.typ & VECTOR_KIND != VECTOR_NO_BLOCK and vector.obj != NO_OBJECT:
         found.add(vector.obj)
@@ -372,7 +378,9 @@ def vector_objects(vector: Vector) -> set[int]:
 
 
 def same_transaction(one: int, other: int) -> bool:
-    """Tell whether two XIDs may be one: sequence and high byte of the slot are not always told."""
+    """Tell whether two XIDs can be the same; sequence and high byte of the slot are not always
+    known.
+    """
     if one & 0xFFFFFFFF and other & 0xFFFFFFFF:
         return one == other
     return one >> 48 == other >> 48 and (one ^ other) >> 32 & 0xFF == 0
@@ -400,5 +408,5 @@ def _lob_xids(fields: Fields) -> set[int]:
 
 
 def scn_text(scn: int) -> str:
-    """Write an SCN in hexadecimal, ``none`` where there is none."""
+    """Return an SCN in hexadecimal, ``none`` without one."""
     return "none" if scn == SCN_NONE else f"0x{scn:016x}"

@@ -1,8 +1,8 @@
-"""Row vectors and undo records to column values.
+"""Decodes row vectors and undo records into column values.
 
 A row vector has KTB redo, KDO, then columns; an undo record (5.1) has ktudb, ktub, then the same.
-All kernels append to `EntryColumns` at ``state[ENTRIES]`` and set ``state[FULL]`` where there is no
-room. Facts: redo-format §4.3, §5; checked on real records of 11.2, 19c and 23ai.
+All kernels append to `EntryColumns` at ``state[ENTRIES]``, and set ``state[FULL]`` if there is no
+space. Facts: redo-format §4.3, §5; checked on real records of 11.2, 19c and 23ai.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _FROM_PREVIOUS = int(CutFlag.FROM_PREVIOUS)
 def push(
     entries: EntryColumns, state: Any, role: int, part: int, segcol: int, offset: int, length: int
 ) -> None:
-    """Append one value; no room only sets ``state[FULL]``."""
+    """Append one value; if there is no space, only set ``state[FULL]``."""
     at = state[ENTRIES]
     if at == entries.size:
         state[FULL] = 1
@@ -87,7 +87,7 @@ def push(
 
 @inlined
 def next_value(length: Any, field: int, fields: int) -> int:
-    """Find the next field with a value: NULL columns may have an empty one or none."""
+    """Return the next field with a value; NULL columns can have an empty field or none."""
     while field <= fields and length[field] == 0:
         field += 1
     return field
@@ -105,7 +105,8 @@ def push_whole_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the values of an IRP or ORP; the next field, or −1 if the piece does not fit its fields.
+    """Push the values of an IRP or ORP; return the next field, or −1 if the piece does not match
+    its fields.
 
     Column i of the piece is pushed as segment column i, to be shifted by the caller.
     """
@@ -153,10 +154,10 @@ def push_updated_columns(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the values of a URP; the next field, or −1 if they do not fit.
+    """Push the values of a URP; return the next field, or −1 if they do not fit.
 
-    Listed column n is pushed as segment column n − (first listed); ``state[SHIFT]`` gets the first
-    listed column's number.
+    Listed column n is pushed as segment column n − (first listed); ``state[SHIFT]`` is set to the
+    first listed column's number.
     """
     at = offset[kdo]
     state[SHIFT] = 0
@@ -246,8 +247,8 @@ def push_row(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push `count` length-prefixed values from `at`, as columns from `segcol`; where they end, or
-    −1.
+    """Push `count` values, each after its length, from `at`, as columns from `segcol`; return their
+    end, or −1.
     """
     first = state[ENTRIES]
     has_room = first + count <= entries.size
@@ -293,7 +294,9 @@ def push_undo_columns(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Before values of an undo record (KDO is field 4); the field after them, or −1."""
+    """Push the before values of an undo record (KDO is field 4); return the field after them, or
+    −1.
+    """
     if fields < 4 or length[4] < _KDO_LEAST:
         return -1
     op = payload[offset[4] + KDO_OP] & KDO_OPERATION
@@ -323,7 +326,9 @@ def push_redo_columns(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """After values of a row vector (KDO is field 2); the field after them, or −1."""
+    """Push the after values of a row vector (KDO is field 2); return the field after them, or
+    −1.
+    """
     state[SHIFT] = 0
     if op in (IRP, ORP):
         return push_whole_piece(payload, offset, length, fields, 2, big, _AFTER, entries, state)
@@ -334,7 +339,7 @@ def push_redo_columns(
 
 @inlined
 def supplemental_header(length: Any, field: int, fields: int) -> int:
-    """Find the field of the supplemental header, at or after `field`; 0 where there is none."""
+    """Return the field of the supplemental header at or after `field`; 0 if there is none."""
     field = next_value(length, field, fields)
     if field <= fields and length[field] in SUPPLEMENTAL_SIZES:
         return field
@@ -343,7 +348,7 @@ def supplemental_header(length: Any, field: int, fields: int) -> int:
 
 @inlined
 def supplemental_role(op: int) -> int:
-    """Tell what supplemental values mean beside a row vector of code `op` (redo-format §7.6)."""
+    """Return what supplemental values mean for a row vector of code `op` (redo-format §7.6)."""
     if op in (IRP, LKR):
         return _AFTER_SUPPLEMENTAL
     if op in (DRP, CFA):
@@ -363,7 +368,7 @@ def push_supplemental(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Supplemental values behind the header field; the field after them, or −1."""
+    """Push the supplemental values after the header field; return the field after them, or −1."""
     at = offset[header]
     count = u16(payload, at + SUPPLEMENTAL_CC, big)
     if count == 0:

@@ -1,8 +1,8 @@
 """The attributes of the database sessions that made changes, from 5.19 vectors.
 
-A 5.19 comes with the first transaction of a session in a log; later transactions bear only the
-session and serial number (5.20), by which they find it. It holds no module or action: these are not
-in the redo. Facts: redo-format §4.6.
+The first transaction of a session in a log has a 5.19. Later transactions have only the session and
+serial number (5.20), which refer to it. A 5.19 contains no module or action; these are not in the
+redo. Facts: redo-format §4.6.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME_FIELD: Final = {
 
 
 class SessionKey(NamedTuple):
-    """The identity of a session: it lives in one instance, which writes one redo thread."""
+    """The identity of a session, which belongs to one instance and so to one redo thread."""
 
     thread: int
     session: int
@@ -50,7 +50,7 @@ class SessionKey(NamedTuple):
 
 
 class SessionAttributes(NamedTuple):
-    """A session's attributes; empty = not set. Characters that are not UTF-8 are escaped."""
+    """A session's attributes; empty if not set. Bytes that are not valid UTF-8 are escaped."""
 
     current_user: str = ""
     login_user: str = ""
@@ -72,7 +72,7 @@ _FIELDS: Final = tuple(
 def sessions_of(
     header: LogHeader, first_block: int, batch: ChangeBatch
 ) -> dict[SessionKey, SessionAttributes]:
-    """List the sessions that a batch announces; its data are the payload from `first_block` on."""
+    """Return the sessions described in a batch, whose data is the payload from `first_block` on."""
     events = batch.events
     rows = np.flatnonzero((events.kind == EventKind.SESSION) & (events.slot_head != 0))
     sessions, serials = events.session[rows].tolist(), events.serial[rows].tolist()
@@ -86,12 +86,12 @@ def sessions_of(
 
 
 def names_of(header: LogHeader, first_block: int, batch: ChangeBatch) -> dict[int, str]:
-    """Collect the names of transactions (SET TRANSACTION … NAME) by packed XID, if they have one.
+    """Return the names of transactions (SET TRANSACTION … NAME) by packed XID.
 
-    Looks at every transaction's vector by itself: for those who ask for names.
+    It reads every transaction's vector separately, so it is only called if names are needed.
 
     Args:
-        header, first_block, batch: as of `sessions_of`.
+        header, first_block, batch: as for `sessions_of`.
     """
     events = batch.events
     found = {}
@@ -115,10 +115,11 @@ def _texts(
     opcode: Opcode,
     numbers: Sequence[int],
 ) -> list[list[str]]:
-    """Read fields of the vectors of SESSION events, each event's from its record; "" for no field.
+    """Read fields of the vectors of SESSION events from each event's record; "" for a missing
+    field.
 
     Args:
-        header, first_block, batch: as of `sessions_of`.
+        header, first_block, batch: as for `sessions_of`.
         opcode: of their vectors: 5.19 or 5.20.
     """
     blocks = batch.events.block[rows].astype(np.int64) - first_block
@@ -152,11 +153,11 @@ def session_fields(
     offset: Any,
     length: Any,
 ) -> None:
-    """Find fields of the first vector of an opcode in each record.
+    """Find fields of the first vector with an opcode in each record.
 
     Args:
         data: a payload, whose records have been walked.
-        starts: where the records begin.
+        starts: the positions of the records.
         layout: bytes of a vector header, and the byte order.
         opcode: ``layer << 8 | code``.
         numbers: the fields, from 1.
@@ -176,7 +177,7 @@ def session_fields(
 
 
 class SessionDirectory:
-    """The sessions that were announced so far."""
+    """The sessions found in the redo so far."""
 
     def __init__(self) -> None:
         self._known: dict[SessionKey, SessionAttributes] = {}
@@ -184,31 +185,31 @@ class SessionDirectory:
         self._threads: dict[int, int] = {}
 
     def add(self, sessions: Mapping[SessionKey, SessionAttributes]) -> None:
-        """Take announcements in; a later one of the same session wins."""
+        """Add sessions; a later description of the same session replaces an earlier one."""
         self._known.update(sessions)
 
     def add_names(self, names: Mapping[int, str]) -> None:
-        """Take the names of transactions in, by packed XID."""
+        """Add names of transactions, by packed XID."""
         self._names.update(names)
 
     def name_of(self, xid: int) -> str:
-        """Return the name of a transaction; empty where it has none, or nobody asked for names."""
+        """Return the name of a transaction; empty if it has none, or if names are not collected."""
         return self._names.get(xid, "")
 
     def delivering(self, xids: Iterable[int], threads: Iterable[int]) -> None:
-        """Look at transactions that these redo threads committed from now on, one thread each."""
+        """Set the current transactions, each with the redo thread that committed it."""
         self._threads = dict(zip(xids, threads, strict=True))
 
     def thread_of(self, xid: int) -> int | None:
-        """Return the redo thread of a transaction that is looked at now; None of any other."""
+        """Return the redo thread of a current transaction; None for any other."""
         return self._threads.get(xid)
 
     def find(self, key: SessionKey) -> SessionAttributes | None:
-        """Find the attributes of a session; None where its 5.19 was not read."""
+        """Return the attributes of a session; None if its 5.19 was not read."""
         return self._known.get(key)
 
     def of_batches(self, batches: Iterable[ChangeBatch]) -> dict[SessionKey, SessionAttributes]:
-        """Find the sessions that the SESSION events of batches name, as far as they are known."""
+        """Return the known sessions of the SESSION events in batches."""
         named = set[tuple[int, int]]()
         for batch in batches:
             events = batch.events[batch.events.kind == EventKind.SESSION]
@@ -220,7 +221,7 @@ class SessionDirectory:
         }
 
     def find_in_any_thread(self, session: int, serial: int) -> SessionAttributes | None:
-        """Find a session where the redo thread is not known: of the thread announced last."""
+        """Find a session if the redo thread is unknown: the most recently described one."""
         for key in reversed(self._known):
             if (key.session, key.serial) == (session, serial):
                 return self._known[key]

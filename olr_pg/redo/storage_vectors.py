@@ -1,7 +1,8 @@
-"""Vectors of LOB storage, and table blocks that a direct load writes whole, to events.
+"""Decodes vectors of LOB storage, and whole table blocks of direct loads, into events.
 
-What of them cannot be read is UNDECODED where their header names the segment of a subscribed table
-or of its LOBs, as with rows (`vector_changes`). Facts: redo-format §6; values-and-lobs §18, §19.
+If a vector cannot be decoded and its header names the segment of a subscribed table or of its LOBs,
+it becomes an UNDECODED event, as for rows (`vector_changes`). Facts: redo-format §6;
+values-and-lobs §18, §19.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) 
 
 @inlined
 def _lob_named(walk: Walk, at: int) -> int:
-    """Find the table whose LOB segment or index the header of a vector names, −1 = none."""
+    """Return the table whose LOB segment or index the header of a vector names, −1 for none."""
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     dataobj = object_of(walk.payload, at, walk.big)
     if is_lob_object(walk.objects.lob_data, con_id, dataobj):
@@ -105,7 +106,9 @@ def _lob_named(walk: Walk, at: int) -> int:
 
 @inlined
 def _lob_unknown(walk: Walk, vector: int, at: int, status: int, table: int, xid: int) -> int:
-    """Push the event of a vector of LOB storage that cannot be read; −1 where it is nobody's."""
+    """Push the event of a vector of LOB storage that cannot be decoded; return −1 if no subscribed
+    table is concerned.
+    """
     if table < 0:
         table = _lob_named(walk, at)
     if table < 0:
@@ -122,7 +125,7 @@ def _lob_unknown(walk: Walk, vector: int, at: int, status: int, table: int, xid:
 
 @inlined
 def _lob_alone(walk: Walk, vector: int, at: int, op: int) -> int:
-    """Push the LOB event of an 11.17, 19.1 or 26.6 if subscribed; −1 for a table's block."""
+    """Push the LOB event of an 11.17, 19.1 or 26.6 if subscribed; return −1 for a table's block."""
     is_block = op != OP_LOB_OPERATION
     if is_block and is_encrypted(walk.payload, at):
         status = _lob_unknown(walk, vector, at, _ENCRYPTED, -1, direct_load_xid(walk))
@@ -143,7 +146,7 @@ def _lob_alone(walk: Walk, vector: int, at: int, op: int) -> int:
 
 @inlined
 def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
-    """Push the LOB event of a vector of LOB storage if subscribed; −1 if it is no such vector."""
+    """Push the LOB event of a vector of LOB storage if subscribed; return −1 for other vectors."""
     if op in (OP_LOB_WRITE, OP_BLOCK_IMAGE, OP_LOB_OPERATION):
         return _lob_alone(walk, vector, at, op)
     is_pair = op in (OP_LOB_REDO, OP_LEAF_INSERT, OP_LEAF_INITIALIZE, OP_LEAF_DATA)

@@ -1,10 +1,10 @@
-"""Changes of subscribed tables that are known to be there, but not what they are: UNDECODED events.
+"""UNDECODED events: changes that certainly belong to subscribed tables, but cannot be decoded.
 
-Such a change stops its table with its place and the reason (`transactions.row_faults`); nothing is
-left out without a word. Its transaction is the one that the redo tells. Where nothing can be
-trusted to tell it (the undo record is encrypted, missing, or contradicts the row vector), the
-change is a transaction of its own that commits where it stands: what it belongs to may commit
-later, or never, but nobody can know.
+Such a change stops its table, with its position and the reason (`transactions.row_faults`), so that
+nothing is left out silently. It belongs to the transaction that the redo names. If nothing reliable
+names the transaction (the undo record is encrypted, missing, or contradicts the row vector), the
+change becomes its own transaction, which commits at the change's position. The real transaction may
+commit later, or never, which cannot be known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from olr_pg.redo.row_vectors import EVENTS, FULL
 from olr_pg.redo.walk import RECORD_AT_HAND, Walk
 
 NO_TRANSACTION_USN: Final = 0x7FFF
-"""The undo segment of XIDs that stand for no transaction: no block class can name it."""
+"""The undo segment in XIDs that do not identify a transaction; no block class can contain it."""
 
 _BEGIN = int(EventKind.BEGIN)
 _COMMIT = int(EventKind.COMMIT)
@@ -27,20 +27,22 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 @inlined
 def _own_xid(walk: Walk, vector: int) -> int:
-    """Make up the XID of a change that names no transaction: no other at its SCN has the same."""
+    """Return an artificial XID for a change without a known transaction; it is unique at its
+    SCN.
+    """
     position = walk.records.position[walk.current[RECORD_AT_HAND]]
     place = (walk.first_block * walk.width + position) >> 2 & 0xFFFFFFFF
     return xid_of(NO_TRANSACTION_USN, (walk.place[0] & 0xFF) << 8 | vector & 0xFF, place)
 
 
 def names_no_transaction(xid: int) -> bool:
-    """Tell whether a packed XID stands for a change that names no transaction."""
+    """Tell whether a packed XID is an artificial one, for a change without a known transaction."""
     return xid >> 48 == NO_TRANSACTION_USN
 
 
 @inlined
 def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
-    """Push the event of a change of a known transaction; its row."""
+    """Push the event of a change of a known transaction; return its row."""
     event = push_event(walk, _UNDECODED, con_id, xid)
     walk.events.table[event] = table
     walk.events.session[event] = status
@@ -51,13 +53,13 @@ def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -
 def push_unknown(
     walk: Walk, vector: int, status: int, con_id: int, xid: int, table: int, dataobj: int
 ) -> int:
-    """Push the event of a change of a table; its row.
+    """Push the event of a change of a table; return its row.
 
     Args:
-        vector: the change's vector in the record at hand.
-        status: `pieces.ChangeStatus` that tells why.
+        vector: the change's vector in the current record.
+        status: the `pieces.ChangeStatus` with the reason.
         con_id: container of the changed segment.
-        xid: the transaction; 0 where nothing can be trusted to tell it.
+        xid: the transaction; 0 if nothing reliable names it.
         dataobj: data object of the changed segment.
     """
     alone = xid == 0
@@ -73,7 +75,7 @@ def push_unknown(
 
 @inlined
 def has_room(walk: Walk) -> bool:
-    """Tell whether there is room for all events that one vector can give; else note it."""
+    """Tell whether there is space for all events of one vector; if not, record that."""
     found = walk.state[EVENTS] + 8 <= walk.events.kind.size
     if not found:
         walk.state[FULL] = 1

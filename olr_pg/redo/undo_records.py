@@ -1,4 +1,4 @@
-"""Undo records (5.1): what they tell of their transaction, and what is said by one that is alone.
+"""Reads undo records (5.1): their transaction, and changes whose row vector is missing.
 
 Facts: redo-format §3.1, §4.2; checked on real logs of 19c and 23ai and real records.
 """
@@ -36,10 +36,10 @@ _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 @inlined
 def begin_by_undo(walk: Walk) -> None:
-    """Begin the transaction whose first undo record is at hand, unless its 5.2 did.
+    """Begin the transaction whose first undo record is the current vector, unless its 5.2 did.
 
-    All real records have the 5.2 before it. One that was misread must not make everything that
-    the transaction changes that of one whose begin was not read.
+    In all real records the 5.2 precedes it. If a 5.2 was misread, the transaction must not look
+    like one whose begin was not read.
     """
     begun = walk.current[BEGUN]
     if (
@@ -52,9 +52,9 @@ def begin_by_undo(walk: Walk) -> None:
 
 @inlined
 def find_anywhere(walk: Walk, con_id: int, obj: int) -> int:
-    """Find the table that an OBJ# is where only the undo's container is known, −1 = none.
+    """Return the table of an OBJ# if only the undo's container is known, −1 for none.
 
-    With shared undo that is the root, whatever container changes (redo-format §3.1).
+    With shared undo that container is the root, for changes of any container (redo-format §3.1).
     """
     table = find_table(walk, con_id, obj)
     if table >= 0 or con_id != ROOT:
@@ -64,7 +64,7 @@ def find_anywhere(walk: Walk, con_id: int, obj: int) -> int:
 
 @inlined
 def find_in_containers(walk: Walk, obj: int) -> tuple[int, int]:
-    """Return (the table that an OBJ# is in the first subscribed container that has it or −1, that
+    """Return (the table of an OBJ# in the first subscribed container that has it or −1, that
     container).
     """
     key = walk.objects.tables.key
@@ -80,7 +80,8 @@ def find_in_containers(walk: Walk, obj: int) -> tuple[int, int]:
 
 @inlined
 def stray_table(walk: Walk, at: int, obj: int) -> int:
-    """Find the subscribed table whose numbers a vector of another container has, −1 = none.
+    """Return the subscribed table with the same numbers as a vector of another container, −1 for
+    none.
 
     Args:
         at: the vector, whose container has no subscribed table of this number.
@@ -99,16 +100,19 @@ def stray_table(walk: Walk, at: int, obj: int) -> int:
 
 @inlined
 def _is_of_pdb(walk: Walk) -> bool:
-    """Tell whether CON_UID of the record at hand is neither the root's nor that of no container."""
+    """Tell whether CON_UID of the current record belongs to a PDB, neither to the root nor to no
+    container.
+    """
     position = walk.records.position[walk.current[RECORD_AT_HAND]]
     return bool(u32(walk.payload, position + RECORD_CON_UID, walk.big) > ROOT)
 
 
 @inlined
 def agrees(walk: Walk, at: int) -> bool:
-    """Tell whether a 5.1 tells its transaction: in ktudb, ktub and the vector's class alike.
+    """Tell whether all parts of a 5.1 name the same transaction: ktudb, ktub and the vector's
+    class.
 
-    True in all real records (redo-format §4.2).
+    They do in all real records (redo-format §4.2).
     """
     payload, big = walk.payload, walk.big
     f1, size1 = field_of(walk, at, 1)
@@ -126,10 +130,10 @@ def agrees(walk: Walk, at: int) -> bool:
 
 @inlined
 def ktub_of(walk: Walk, at: int) -> tuple[int, int]:
-    """Find the ktub of a 5.1, and its size: behind ktudb, also where the size of that is misread.
+    """Return the ktub of a 5.1, and its size: after ktudb, even if ktudb's size is misread.
 
-    If it is read as more, the fields behind it seem to be elsewhere, and its row vector may seem to
-    be a part of it: only ktub tells the table then.
+    If ktudb's size is misread as larger, the following fields seem to be elsewhere, and its row
+    vector can seem to be a part of it. Then only ktub identifies the table.
     """
     ktudb, before = field_of(walk, at, 1)
     ktub, size = field_of(walk, at, 2)
@@ -138,7 +142,7 @@ def ktub_of(walk: Walk, at: int) -> tuple[int, int]:
 
 @inlined
 def undo_alone(walk: Walk, vector: int, at: int) -> None:
-    """Push the change of a 5.1 of a subscribed table behind which its row vector is missing."""
+    """Push the change of a 5.1 of a subscribed table whose row vector is missing."""
     payload, big = walk.payload, walk.big
     ktub, size = ktub_of(walk, at)
     if is_encrypted(payload, at) or size < KTUB_SIZE:

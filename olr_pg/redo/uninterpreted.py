@@ -1,7 +1,8 @@
-"""Vectors that nothing interprets: counted by operation code, and those noted that may matter.
+"""Counts vectors that are not interpreted, by operation code, and records those that may matter.
 
-One that names a subscribed object and is not known to change no row (`format.opcodes.HARMLESS`) may
-be a change that is missed: its place is noted, the first of its code and table.
+A vector that names a subscribed object and is not known to change no row
+(`format.opcodes.HARMLESS`) may be a missed change. So its position is recorded, for the first one
+of each code and table.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ NOTE: Final = row_type(
         ("offset", "u2"),
     ]
 )
-"""A vector that may matter; its XID is 0 where its record names none."""
+"""A vector that may matter; its XID is 0 if its record contains none."""
 
 NOTES: Final = 16
-"""Room for notes at first."""
+"""Initial space for notes."""
 
 
 class PassedVector(NamedTuple):
-    """A vector of a subscribed object that nothing interprets.
+    """An uninterpreted vector of a subscribed object.
 
     Attributes:
         opcode: ``layer << 8 | code``.
         table: index into the row plan.
         dataobj: the object that it names.
-        xid: packed, 0 = none.
+        xid: packed, 0 for none.
         position: thread, sequence, block and offset of its record.
     """
 
@@ -73,10 +74,10 @@ class PassedVector(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """The vectors of a stretch of redo that nothing interprets.
+    """The uninterpreted vectors of a section of redo.
 
     Attributes:
-        counts: how many vectors, by operation code.
+        counts: numbers of vectors, by operation code.
         noted: those that may matter; the first of each code and table of a window.
     """
 
@@ -84,7 +85,7 @@ class Passed(NamedTuple):
     noted: tuple[PassedVector, ...] = ()
 
     def plus(self, other: Passed) -> Passed:
-        """Both, each code and table noted once."""
+        """Return both together, with one note per code and table."""
         counts = dict(self.counts)
         for opcode, count in other.counts.items():
             counts[opcode] = counts.get(opcode, 0) + count
@@ -96,7 +97,7 @@ class Passed(NamedTuple):
 
 @inlined
 def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
-    """Note a vector, unless one of its code and table is noted."""
+    """Record a vector, unless one of its code and table is recorded."""
     notes, count = walk.notes, walk.state[NOTED]
     for known in range(count):
         if notes.opcode[known] == op and notes.table[known] == table:
@@ -118,7 +119,7 @@ def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
 
 @inlined
 def _table_named(walk: Walk, at: int, dataobj: int) -> int:
-    """Find the subscribed table that a data object is of, −1 for other objects."""
+    """Return the subscribed table of a data object, −1 for other objects."""
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
     table = find(walk.objects.data, con_id, dataobj, scn)
@@ -129,7 +130,7 @@ def _table_named(walk: Walk, at: int, dataobj: int) -> int:
 
 @part
 def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
-    """Note a vector if it names a subscribed object."""
+    """Record a vector if it names a subscribed object."""
     if walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
         return
     following = walk.vectors.opcode[vector + 1] if vector + 1 < walk.current[VECTORS] else 0
@@ -143,7 +144,7 @@ def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
 
 @inlined
 def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
-    """Count a vector that nothing interprets; note it if it may matter."""
+    """Count a vector that is not interpreted; record it if it may matter."""
     walk.passed[walk.state[PASSED]] = op
     walk.state[PASSED] += 1
     if not _IS_HARMLESS[op]:
@@ -153,7 +154,7 @@ def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
 def passed_of(
     opcodes: npt.NDArray[np.uint16], notes: ColumnTable, place: tuple[int, int]
 ) -> Passed:
-    """Read from a walk what it passed uninterpreted.
+    """Return the uninterpreted vectors of a walk.
 
     Args:
         opcodes: of the vectors.

@@ -1,9 +1,9 @@
-"""Ranges of blocks that were written without redo: 19.2, and 19.4 where it is logged again.
+"""Ranges of blocks that were written without redo: 19.2, and 19.4 if logging is enabled again.
 
-What the blocks hold is nowhere in the redo, so such a vector of a subscribed object is a change
-that cannot be decoded. Its header names the first block and the data object, as every vector's
-does. Where the number of blocks lies is not known from real bytes: the header's class and file, and
-the fields, are kept as they are.
+The contents of the blocks are not in the redo. So such a vector of a subscribed object is a change
+that cannot be decoded. Its header contains the first block and the data object, like every
+vector's. The position of the number of blocks is not known from real bytes, so the header's class
+and file, and the fields, are kept unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _RELATIVE_BLOCK: Final = 0x3FFFFF
 _SHOWN: Final = 64
-"""Bytes of a vector's fields that a message has."""
+"""Number of bytes of a vector's fields in a message."""
 
 _UNLOGGED = int(ChangeStatus.UNLOGGED)
 _UNLOGGED_LOB = int(ChangeStatus.UNLOGGED_LOB)
@@ -56,12 +56,13 @@ def _push_range(walk: Walk, at: int) -> None:
 
 @part
 def unlogged_range(walk: Walk, vector: int, at: int) -> int:
-    """Push the UNDECODED event of a 19.2 or 19.4 if its object is subscribed; a `ChangeStatus`.
+    """Push the UNDECODED event of a 19.2 or 19.4 if its object is subscribed; return a
+    `ChangeStatus`.
 
-    It belongs to the transaction that a 24.6 of its record names, as a 19.1 does. Without one it is
-    a transaction of its own, which commits where it stands: what loaded the blocks may commit
-    later, or never, but nobody can tell. So are ranges of LOB segments, whose pages name no
-    transaction either.
+    Like a 19.1, it belongs to the transaction in its record's 24.6. Without a 24.6 it becomes its
+    own transaction, which commits at its position; the loading transaction may commit later, or
+    never, which cannot be known. The same applies to ranges of LOB segments, whose pages do not
+    contain a transaction either.
     """
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     dataobj = object_of(walk.payload, at, walk.big)
@@ -82,7 +83,7 @@ def unlogged_range(walk: Walk, vector: int, at: int) -> int:
 
 
 def range_texts(batch: ChangeBatch, events: npt.NDArray[np.int64]) -> dict[int, str]:
-    """Describe in words what is known of the ranges among some events, by event.
+    """Describe what is known of the ranges among some events, by event.
 
     Args:
         events: rows of it.

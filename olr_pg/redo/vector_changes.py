@@ -1,12 +1,12 @@
-"""Change vectors to transaction events and row pieces, for the subscribed objects.
+"""Decodes change vectors into transaction events and row pieces, for the subscribed objects.
 
-Walks the vectors in order and pairs them as redo-format §4.8 says: an undo record (5.1) with the
-row vector behind it is one change; a row vector with 5.6/5.11 behind it is one change undone.
+It reads the vectors in order and pairs them (redo-format §4.8): an undo record (5.1) followed by a
+row vector is a change; a row vector followed by 5.6/5.11 is an undone change.
 
-A change of a subscribed table must not disappear, whatever is wrong with its vectors. So each row
-vector is known by two things that do not depend on each other: the object that its undo record
-names, and the segment in its own header. Where only one of them is subscribed, or where the undo
-record contradicts its own vector, the change is UNDECODED (`undecoded`) and its table stops.
+A change of a subscribed table must not disappear, even if its vectors are damaged. So each row
+vector is identified by two independent properties: the object in its undo record, and the segment
+in its own header. If only one of them is subscribed, or if the undo record contradicts its own
+vector, the change is UNDECODED (`undecoded`) and its table stops.
 
 Facts: redo-format §3.1, §4, §5, §6; checked on real logs of 19c and 23ai and real records.
 """
@@ -131,9 +131,9 @@ _NO_UNDO = int(ChangeStatus.NO_UNDO)
 
 @inlined
 def _undo_record(walk: Walk, vector: int, at: int) -> int:
-    """Hold a 5.1 for its row vector; it names the record's transaction.
+    """Keep a 5.1 until its row vector follows; it determines the record's transaction.
 
-    One that is a part of a larger undo record (redo-format §4.2) is an event of its own.
+    A 5.1 that is a part of a larger undo record (redo-format §4.2) is a separate event.
     """
     payload, big = walk.payload, walk.big
     walk.current[PENDING] = vector
@@ -163,7 +163,7 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
 
 @inlined
 def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
-    """Push the row pieces of a pair; a `ChangeStatus`, or NO_ROW."""
+    """Push the row pieces of a pair; return a `ChangeStatus`, or NO_ROW."""
     payload, big, scratch = walk.payload, walk.big, walk.scratch
     undo_fields = read_fields(payload, undo_at, walk.header, big, scratch[0], scratch[1])
     redo_fields = read_fields(payload, at, walk.header, big, scratch[2], scratch[3])
@@ -179,7 +179,7 @@ def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table
 
 @inlined
 def _push_raw(walk: Walk, vector: int, first: int) -> None:
-    """Push the fields of a vector from field `first` on, as they are."""
+    """Push the fields of a vector from field `first` on, unchanged."""
     offset, length = walk.scratch[0], walk.scratch[1]
     fields = read_fields(walk.payload, vector, walk.header, walk.big, offset, length)
     for field in range(first, fields + 1):
@@ -190,7 +190,7 @@ def _push_raw(walk: Walk, vector: int, first: int) -> None:
 def _split_event(walk: Walk, kind: int, undo_at: int, table: int, changed_at: int) -> int:
     """Push an event of raw fields: a part of the undo of one change (`transactions.split_undo`).
 
-    The vector at `changed_at` tells the container.
+    The vector at `changed_at` determines the container.
     """
     payload, big = walk.payload, walk.big
     ktub, _ = field_of(walk, undo_at, 2)
@@ -211,7 +211,7 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int, changed_at: in
 
 @inlined
 def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
-    """Push the pair that completes an undo of several vectors; a `ChangeStatus`."""
+    """Push the pair that completes an undo of several vectors; return a `ChangeStatus`."""
     piece = walk.state[PIECES]
     if piece + 2 > walk.pieces.op.size:
         walk.state[FULL] = 1
@@ -232,7 +232,7 @@ def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, tabl
 
 @inlined
 def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple[int, int]:
-    """Find the subscribed table that a row or leaf vector behind its undo changes, −1 = none.
+    """Return the subscribed table that a row or leaf vector after its undo changes, −1 for none.
 
     Returns:
         (table, `ChangeStatus` of what keeps it from being decoded).
@@ -265,8 +265,10 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
 
 @inlined
 def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
-    """Push the event of a vector of a container that is not subscribed, if all else of it is of a
-    subscribed table: with undo in the root only its transaction can tell whose it is
+    """Push the event of a vector whose container is not subscribed, but whose other numbers are
+    those of a subscribed table.
+
+    If its undo is in the root container, only its transaction shows which container it belongs to
     (`transactions.shared_undo`).
     """
     table = stray_table(walk, at, u32(walk.payload, ktub + KTUB_OBJN, walk.big))
@@ -280,7 +282,9 @@ def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
 
 @inlined
 def _note_row(walk: Walk, at: int, event: int) -> None:
-    """Note the block and slot of the row that a row vector changes; of none the block is 0."""
+    """Record the block and slot of the row that a row vector changes; without a row the block is
+    0.
+    """
     if is_encrypted(walk.payload, at):
         return
     kdo, size = field_of(walk, at, 2)
@@ -292,7 +296,7 @@ def _note_row(walk: Walk, at: int, event: int) -> None:
 
 @inlined
 def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
-    """Push the event of a row or leaf vector behind its undo, if it is subscribed."""
+    """Push the event of a row or leaf vector after its undo, if it is subscribed."""
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[PENDING]]
     named = find_named(walk, at)
@@ -354,7 +358,7 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
 def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
     """Push the UNDONE event of a 5.6 or 5.11 if the object is subscribed.
 
-    The vector before it, which takes the change back, tells the container.
+    The vector before it, which undoes the change, determines the container.
     """
     payload, big = walk.payload, walk.big
     con_id = container_of(payload, at, walk.header, big)
@@ -411,16 +415,17 @@ def _row_vector_alone(walk: Walk) -> int:
 
 @inlined
 def _named_alone(walk: Walk) -> int:
-    """Tell whether the pending row vector counts as one whose header names a subscribed table."""
+    """Return 1 if the pending row vector's header names a subscribed table."""
     table = walk.current[NAMED]
     return int(table >= 0 and walk.objects.cluster_columns[table] == 0)
 
 
 @inlined
 def _pass_alone(walk: Walk) -> None:
-    """Count the pending vector, if there is one: a row vector without undo, or undo without it.
+    """Count the pending vector, if there is one: a row vector without undo, or undo without a row
+    vector.
 
-    Of a subscribed table it is a change that nobody can tell the transaction of.
+    For a subscribed table it is a change of an unknown transaction.
     """
     pending = walk.current[PENDING]
     if pending < 0:
@@ -442,7 +447,9 @@ def _pass_alone(walk: Walk) -> None:
 
 @inlined
 def _begun_elsewhere(walk: Walk, at: int) -> None:
-    """Note the container of a transaction whose undo is in the root's: that of its first change."""
+    """Record the container of a transaction whose undo is in the root. Its first change shows the
+    container.
+    """
     begun = walk.current[BEGUN]
     if begun < 0 or walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
         return
@@ -452,7 +459,7 @@ def _begun_elsewhere(walk: Walk, at: int) -> None:
 
 @inlined
 def _step_alone(walk: Walk, vector: int, at: int, op: int) -> int:
-    """Walk over a vector that does not go with the one before it; a `ChangeStatus`."""
+    """Process a vector that does not belong to the previous one; return a `ChangeStatus`."""
     if op == OP_UNDO:
         return _undo_record(walk, vector, at)
     if op in (OP_BEGIN, OP_END):
@@ -474,7 +481,7 @@ def _step_alone(walk: Walk, vector: int, at: int, op: int) -> int:
 
 @inlined
 def _step(walk: Walk, vector: int) -> int:
-    """Walk over one vector, given the pending one before it; a `ChangeStatus`."""
+    """Process one vector, given the pending one before it; return a `ChangeStatus`."""
     at = walk.vectors.position[vector]
     op = int(walk.vectors.opcode[vector])
     pending = walk.current[PENDING]
@@ -510,7 +517,7 @@ def _step(walk: Walk, vector: int) -> int:
 
 @inlined
 def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
-    """Walk over the vectors of one record; (stage, status, payload position).
+    """Process the vectors of one record; return (stage, status, payload position).
 
     Stage 1 is the list of vectors, with a `VectorStatus`; stage 2 a vector, with a `ChangeStatus`.
     """

@@ -1,4 +1,4 @@
-"""Records to change vectors: headers and field lists.
+"""Reads records into change vectors: headers and field lists.
 
 Facts: redo-format §3; checked on real logs of 19c and 23ai and real records of 11.2.
 """
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from olr_pg.redo.window import Window
 
 MAX_FIELDS: Final = 32_767
-"""The most fields that a vector's 16-bit list length can name."""
+"""Maximum number of fields that a vector's 16-bit list length allows."""
 
 
 class VectorStatus(IntEnum):
-    """The outcomes of a vector kernel."""
+    """The results of a vector kernel."""
 
     OK = 0
     HEADER = 1
@@ -61,7 +61,7 @@ class VectorColumns(NamedTuple):
 
     Attributes:
         position: of the vector header, in the window's payload.
-        end: where the next vector begins.
+        end: the position of the next vector.
         record: row of `RecordColumns`.
         opcode: ``layer << 8 | code``.
     """
@@ -80,7 +80,7 @@ VECTOR: Final = row_type(
 
 @inlined
 def vector_end(payload: Any, at: int, header: int, big: bool) -> int:
-    """Find where the vector at `at` ends, whose field list is whole: behind its last field."""
+    """Return the end of the vector at `at`, whose field list is complete: after its last field."""
     listed = u16(payload, at + header, big)
     end = at + header + ((listed + 2) & ~3)
     for field in range(at + header + 2, at + header + listed, 2):
@@ -93,7 +93,7 @@ def scan_record(
     payload: Any, records: RecordColumns | ColumnTable, record: int, layout: tuple[int, bool],
     count: int, vectors: VectorColumns | ColumnTable,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Find the vectors of one record; (status, payload position, vectors).
+    """Find the vectors of one record; return (status, payload position, vectors).
 
     Args:
         record: the row of `records`.
@@ -134,7 +134,7 @@ def scan_vectors(
     big: bool,
     vectors: VectorColumns,
 ) -> tuple[int, int, int]:
-    """Find the vectors of the records in `order`; (status, payload position, vectors).
+    """Find the vectors of the records in `order`; return (status, payload position, vectors).
 
     `vectors` is filled; CAPACITY asks for longer columns.
     """
@@ -150,7 +150,7 @@ def scan_vectors(
 def read_fields(
     payload: Any, position: int, header: int, big: bool, offset: Any, length: Any
 ) -> int:
-    """Fill field k's payload `offset[k]` and `length[k]`, k from 1; answer the field count."""
+    """Set field k's payload `offset[k]` and `length[k]`, k from 1; return the number of fields."""
     listed = u16(payload, position + header, big)
     data = position + header + ((listed + 2) & ~3)
     fields = (listed - 2) >> 1
@@ -164,7 +164,7 @@ def read_fields(
 
 @inlined
 def object_of(payload: Any, position: int, big: bool) -> int:
-    """OBJ of a vector header: the data object id of the changed segment."""
+    """Return OBJ of a vector header: the data object id of the changed segment."""
     return u16(payload, position + VECTOR_OBJ_HIGH, big) << 16 | u16(
         payload, position + VECTOR_OBJ_LOW, big
     )
@@ -172,13 +172,15 @@ def object_of(payload: Any, position: int, big: bool) -> int:
 
 @inlined
 def container_of(payload: Any, position: int, header: int, big: bool) -> int:
-    """Container id of a vector header, 0 before 12.1."""
+    """Return the container id of a vector header, 0 before 12.1."""
     return u16(payload, position + VECTOR_CON_ID, big) if header == VECTOR_LONG_HEADER else 0
 
 
 @inlined
 def undo_segment_of(payload: Any, position: int, big: bool) -> int:
-    """Undo segment of a vector on an undo header or block, by its class (redo-format §3.1)."""
+    """Return the undo segment of a vector on an undo header or block, by its class (redo-format
+    §3.1).
+    """
     return (u16(payload, position + VECTOR_CLS, big) - UNDO_HEADER_CLS) >> 1
 
 
@@ -196,7 +198,7 @@ def dba_of(payload: Any, position: int, big: bool) -> int:
 
 @inlined
 def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tuple[int, int]:
-    """Return (position, length) of one field of the vector at `at`; length −1 where it has no such
+    """Return (position, length) of a field of the vector at `at`; the length is −1 if it lacks the
     field.
 
     Args:
@@ -213,7 +215,7 @@ def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tupl
 
 
 def vectors_of(window: Window) -> VectorColumns:
-    """List the change vectors of a window's valid records.
+    """Return the change vectors of a window's valid records.
 
     Raises:
         OlrPgError: 2006, with the place.

@@ -1,4 +1,4 @@
-"""The arguments of the walk over change vectors, the tables it fills, and its counts."""
+"""The arguments of the walk over change vectors: the tables that it fills, and its counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
 
 
 class RowScn(IntEnum):
-    """Whether the rows of a table have their SCN (ROWDEPENDENCIES) in blocks that were loaded."""
+    """Whether the rows of a table contain their SCN (ROWDEPENDENCIES) in loaded blocks."""
 
     UNKNOWN = 0
     NONE = 1
@@ -24,25 +24,26 @@ class RowScn(IntEnum):
 
     @classmethod
     def of(cls, row_dependencies: bool | None) -> RowScn:
-        """Return what the dictionary tells; None: it does not."""
+        """Return the value for the dictionary's information, which can be None for unknown."""
         if row_dependencies is None:
             return cls.UNKNOWN
         return cls.PRESENT if row_dependencies else cls.NONE
 
 
 class Objects(NamedTuple):
-    """The subscribed objects, as `dictionary.decoding_plan.RowPlan` has them.
+    """The subscribed objects, from `dictionary.decoding_plan.RowPlan`.
 
     Attributes:
         key: ascending ``con_id << 32 | obj#``.
         table: the table of each key.
         cluster_columns: CLUCOLS of each table.
-        lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
+        lob_tables: 1 for each table with delivered LOB columns; empty if no table has any.
         lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
         data_key: ascending ``con_id << 32 | dataobj#``, with
         data_table: the table of each.
-        since: the SCN from which each object is its table, ascending for the same key; −1 as table
-            says that it is none from there on. Empty = all from the beginning.
+        since: the SCN from which each object belongs to its table, ascending for the same key;
+            table −1 means that it belongs to none from there on. Empty if all belong to their
+            tables from the beginning.
         data_since: the same for `data_key`.
         row_scns: `RowScn` of each table; empty: unknown.
     """
@@ -61,7 +62,7 @@ class Objects(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Accounting of row-change vectors in a stretch of redo (architecture, “Accounting”).
+    """Counts of row-change vectors in a section of redo (architecture, “Accounting”).
 
     Attributes:
         vectors: change vectors parsed.
@@ -70,13 +71,13 @@ class Tally(NamedTuple):
         changes: row vectors that became CHANGE or UNDECODED events.
         filtered: row vectors of objects that are not subscribed, with or without undo.
         undoing: row vectors that undo a change (before 5.6/5.11).
-        without_row: row vectors of subscribed objects that carry no row (locks, cluster keys …).
-        unpaired: row vectors of subscribed objects with neither undo before nor undo marker behind
-            them: changes that belong to no transaction.
+        without_row: row vectors of subscribed objects without a row (locks, cluster keys …).
+        unpaired: row vectors of subscribed objects with neither undo before nor an undo marker
+            after them: changes of an unknown transaction.
         named: 11.x vectors, and 19.1, whose own header names the segment of a subscribed table;
-            nothing of it depends on the undo record or on the fields. Tables of clusters, which
+            this does not depend on the undo record or on the fields. Tables of clusters, which
             share their segment, do not count.
-        told: those of the named ones that became changes, undo a change, carry no row or are
+        told: those of the named ones that became changes, undo a change, contain no row or are
             unpaired.
     """
 
@@ -91,7 +92,7 @@ class Tally(NamedTuple):
     told: int = 0
 
     def plus(self, other: Tally) -> Tally:
-        """Add up both."""
+        """Return the sum of both."""
         return Tally(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -104,7 +105,7 @@ TALLY_WITHOUT_ROW: Final = Tally._fields.index("without_row")
 TALLY_UNPAIRED: Final = Tally._fields.index("unpaired")
 TALLY_NAMED: Final = Tally._fields.index("named")
 TALLY_TOLD: Final = Tally._fields.index("told")
-"""Places in `Walk.tally`."""
+"""Index in `Walk.tally`."""
 
 RECORD_AT_HAND: Final = 0
 PENDING: Final = 1
@@ -114,11 +115,11 @@ VECTORS: Final = 4
 NAMED: Final = 5
 BEGUN: Final = 6
 CURRENT_SIZE: Final = 7
-"""Places in `Walk.current`, and how many there are."""
+"""Indexes in `Walk.current`, and its size."""
 
 
 class ObjectTables(NamedTuple):
-    """`Objects` with one table for each group of its columns, as the kernels take them."""
+    """`Objects` with one table for each group of its columns, in the form for the kernels."""
 
     tables: ColumnTable
     cluster_columns: npt.NDArray[np.int32]
@@ -130,14 +131,14 @@ class ObjectTables(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The tables that the walk over a window's vectors needs at hand, shared by all its kernels.
+    """The tables that the walk over a window's vectors needs, shared by all its kernels.
 
     Attributes:
         payload: shape (bytes), the window.
         first_block, width: its first block, and the payload bytes of a block.
         header, row_scn, long_session, big: the layout.
-        lwns, records: `LwnColumns` and `RecordColumns` as tables; the group at hand at least.
-        vectors: `VectorColumns` as a table; those of the record at hand.
+        lwns, records: `LwnColumns` and `RecordColumns` as tables; at least the current group.
+        vectors: `VectorColumns` as a table; those of the current record.
         events, pieces, entries: to be filled; CAPACITY asks for more room.
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
         state: shape (STATE_SIZE); the counts of rows and more (`row_vectors`).

@@ -1,4 +1,4 @@
-"""Reading a log window by window: the kernels of `blocks` with errors that name the place."""
+"""Reads a log window by window: the kernels of `blocks`, with errors that contain the position."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 WINDOW_BYTES: Final = 16 << 20
-"""How much of a log is decoded at once: bounds the memory of a task. Windows of 8 MB take a tenth
-more of the processor, those of 32 MB more memory and no less of it."""
+"""Approximate bytes of a log that are decoded at once, which limits the memory of a task. Windows
+of 8 MB take a tenth more processor time; those of 32 MB take more memory and no less time.
+"""
 
 _REASONS: Final = {
     BlockStatus.EMPTY: (Code.LOG_TRUNCATED, "the block was never written"),
@@ -47,7 +48,7 @@ class Log(NamedTuple):
     """A log's bytes with its header.
 
     Attributes:
-        path: named in errors.
+        path: for errors.
         raw: shape (bytes), the whole file.
     """
 
@@ -57,12 +58,12 @@ class Log(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A run of whole LWN groups, unpacked.
+    """A section of whole LWN groups, unpacked.
 
     Attributes:
-        first, end: the blocks [first, end) it was made of.
+        first, end: its blocks [first, end).
         payload: shape ((end − first) · (block size − 16)), record bytes without block headers.
-        order: rows of `records` that carry change vectors, in the order to process them.
+        order: rows of `records` with change vectors, in processing order.
     """
 
     log: Log
@@ -78,7 +79,7 @@ class Window(NamedTuple):
         return address_of(self.log, self.first, position)
 
     def error(self, code: int, detail: str, position: int, **where: str | int | None) -> OlrPgError:
-        """Build a catalogue error at a payload position."""
+        """Return a catalogue error at a payload position."""
         return place_error(self.log, self.first, code, detail, position, **where)
 
 
@@ -91,13 +92,13 @@ def address_of(log: Log, first: int, position: int) -> tuple[int, int]:
 def place_error(
     log: Log, first: int, code: int, detail: str, position: int, **where: str | int | None
 ) -> OlrPgError:
-    """Build a catalogue error at a position in the payload that begins with block `first`."""
+    """Return a catalogue error at a position in the payload that begins with block `first`."""
     block, offset = address_of(log, first, position)
     return _error(log, code, detail, block, offset, **where)
 
 
 def blocks_in_use(log: Log) -> int:
-    """Count the blocks of the file that hold redo, blocks 0 and 1 included.
+    """Return the number of blocks of the file with redo, including blocks 0 and 1.
 
     Raises:
         OlrPgError: 2004 the file is shorter than that, 2008 it was copied while current.
@@ -124,13 +125,13 @@ def blocks_in_use(log: Log) -> int:
 
 
 class GroupRun(NamedTuple):
-    """A run of whole LWN groups of one log, not yet unpacked.
+    """A section of whole LWN groups of one log, not unpacked yet.
 
     Attributes:
-        raw, words: the blocks in use as bytes and as 64-bit words.
+        raw, words: the used blocks as bytes and as 64-bit words.
         first, end: the blocks [first, end).
-        chunks: LWN chunks in it.
-        largest: blocks of its largest group.
+        chunks: number of its LWN chunks.
+        largest: number of blocks of its largest group.
     """
 
     log: Log
@@ -151,17 +152,17 @@ def group_runs(
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[GroupRun]:
-    """Yield the LWN groups that begin in blocks [first_block, end_block), a window at a time.
+    """Yield the LWN groups that begin in blocks [first_block, end_block), one window at a time.
 
     Args:
-        first_block, end_block: the split; any split of a log gives the same groups.
-        first_group: the block at which its first group is known to begin; 0: it is looked for, by
-            what block headers say of their first record.
-        verify: whether block checksums are checked.
-        window_bytes: about how many bytes a run takes; a larger LWN group still stays whole.
+        first_block, end_block: the split; any division of a log into splits gives the same groups.
+        first_group: the block at which its first group begins; 0 to search for it by the block
+            headers' offsets of first records.
+        verify: whether to check block checksums.
+        window_bytes: approximate bytes of a run; a larger LWN group is not divided.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the place.
+        OlrPgError: 2004, 2005, 2006, 2008 with the position.
     """
     header = log.header
     nab = blocks_in_use(log)
@@ -192,10 +193,11 @@ def read_windows(
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Window]:
-    """Yield the windows of the LWN groups that begin in a split, unpacked; as `group_runs`.
+    """Yield the windows of the LWN groups that begin in a split, unpacked; arguments as for
+    `group_runs`.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the place.
+        OlrPgError: 2004, 2005, 2006, 2008 with the position.
     """
     for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
         yield _window(run, verify=verify)
@@ -233,9 +235,10 @@ def _empty_records(capacity: int) -> RecordColumns:
 
 
 def processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np.int64]:
-    """Order valid records by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
+    """Return valid records sorted by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
 
-    One strand is in that order already; with several, the chunks of a group must be merged.
+    With one strand they already are in that order; with several, the chunks of a group must be
+    merged.
     """
     rows = np.flatnonzero(records.vld & VLD_VALID)
     group, scn, subscn = lwns.group[records.lwn[rows]], records.scn[rows], records.subscn[rows]
@@ -273,10 +276,10 @@ def _check(
 
 
 def raise_block(log: Log, status: int, block: int, offset: int | None = None) -> None:
-    """Raise what a `BlockStatus` says of a block, if anything.
+    """Raise the error for a block's `BlockStatus`, unless it is OK.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006 with the place.
+        OlrPgError: 2004, 2005, 2006 with the position.
     """
     if status != BlockStatus.OK:
         code, detail = _REASONS[BlockStatus(status)]

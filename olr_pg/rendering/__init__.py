@@ -1,1 +1,1 @@
-"""What decoding yields, for others to read: row changes → JSON Lines, Arrow record batches."""
+"""Output formats for decoded row changes: JSON Lines and Arrow record batches."""

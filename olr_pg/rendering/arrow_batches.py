@@ -1,9 +1,10 @@
-"""The changes of a table as Arrow record batches.
+"""The row changes of a table as Arrow record batches.
 
-A batch has one row per row change, in delivery order: what the change is, where it stands, and the
-images before and after it as structs of the table's columns, typed as `arrow_types` says. An image
-that the change does not have is null. Within an image, a column that redo does not have is null,
-like one that is NULL: who must tell these apart reads the JSON Lines.
+A batch has one row per row change, in delivery order. Its columns say what the change is and where
+it stands in the redo, and hold the images before and after the change. An image is a struct of the
+table's columns, with the types of `arrow_types`. An image that the change does not have is null.
+Within an image, a column that is not in the redo is null as well, like one whose value is NULL. A
+reader who must tell these two apart reads the JSON Lines instead.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ if TYPE_CHECKING:
     from olr_pg.wire.column_directory import ColumnDirectory
 
 SESSION_FIELDS: Final = ("thread", "login_user", "os_user", "machine", "program")
-"""What is known of a change's session; null where nobody knows."""
+"""The fields about the session of a change. They are null where the session is not known."""
 
 
 def delivered_column(column: Column) -> Column:
-    """Return a column of the dictionary as its values are delivered."""
+    """Return a column of the dictionary with the type in which its values are delivered."""
     return replace(
         column, type_code=delivered_type(column), charset_id=delivered_charset_id(column)
     )
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """Return the schema of the changes of a table with these columns, as they are delivered."""
+    """Return the Arrow schema of the changes of a table with these columns, in their delivered
+    types.
+    """
     image = pa.struct([pa.field(column.name, arrow_type(column)) for column in columns])
     fields: list[pa.Field[Any]] = [
         pa.field("op", pa.string(), nullable=False),
@@ -62,7 +65,7 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
 
 
 class TableBatches:
-    """The record batches of one table's changes.
+    """Makes the record batches of the changes of one table.
 
     Args:
         columns: of the table, as they are delivered (`delivered_column`).
@@ -89,17 +92,9 @@ class TableBatches:
         elements: npt.NDArray[np.int64],
         session_of: Callable[[int], Mapping[str, Any]],
     ) -> pa.RecordBatch:
-        """Return changes of the table.
+        """Return changes of the table as a record batch.
 
-        Columns that the table does not have are left out.
-
-        Args:
-            facts: of the changes.
-            elements: the numbers of the changes, ascending; one at least.
-            session_of: as of `ChangeFacts.sessions`.
-
-        Raises:
-            OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
+        Values of columns that the table does not have are left out.
         """
         sessions = facts.sessions(elements, session_of, SESSION_FIELDS)
         images = [one.array(changes, elements) for one in self._images]

@@ -1,4 +1,6 @@
-"""What every change has, as Arrow arrays: where it stands, and whose it is."""
+"""The fields that every row change has, as Arrow arrays: its place in the redo, and the session
+that made it.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,17 @@ if TYPE_CHECKING:
     from olr_pg.wire.packed_reading import ReadChanges
 
     Array = Any
-    """A `pyarrow.Array`; the stubs know too few of its methods."""
+    """A `pyarrow.Array`. The type stubs know too few of its methods."""
 
 I64 = npt.NDArray[np.int64]
 
 PIECE_BYTES: Final = 8 << 20
-"""Bytes of packed transactions that make a batch: what a batch costs beside its rows is small."""
+"""How many bytes of packed transactions make a batch. With this size, the cost per batch is small
+beside the cost per row.
+"""
 
 _arrow: Any = pa
-"""Of some functions the stubs know too little."""
+"""pyarrow without types, for functions that its type stubs do not know enough of."""
 
 _OPERATIONS: Final[dict[int, str]] = {
     DmlKind.INSERT: "insert",
@@ -40,7 +44,7 @@ _OPERATIONS: Final[dict[int, str]] = {
 
 
 def by_table(read: ReadChanges) -> Iterator[tuple[int, I64]]:
-    """Yield the numbers of the tables that have changes, each with those of its changes."""
+    """Yield each table that has changes: its number, and the numbers of its changes."""
     rows = np.flatnonzero(read.changes.table >= 0)
     table = read.changes.table[rows]
     order = np.argsort(table, kind="stable")
@@ -51,7 +55,7 @@ def by_table(read: ReadChanges) -> Iterator[tuple[int, I64]]:
 
 
 class ChangeFacts:
-    """The facts of the changes of some packed transactions.
+    """The fields common to all changes, for the changes of some packed transactions.
 
     Args:
         directory: of their tables.
@@ -77,13 +81,13 @@ class ChangeFacts:
         }
 
     def array(self, name: str, rows: I64) -> Array:
-        """Return a column of some row changes."""
+        """Return one field of some row changes."""
         return self._facts[name](rows)
 
     def sessions(
         self, rows: I64, known_of: Callable[[int], Mapping[str, Any]], names: Iterable[str]
     ) -> dict[str, Array]:
-        """Return columns of what is known of the changes' sessions.
+        """Return the session fields of some row changes.
 
         Args:
             known_of: returns what is known of a session (`ReadChanges.session`).
@@ -103,7 +107,9 @@ class ChangeFacts:
 
     @cached_property
     def _sessions(self) -> tuple[I64, npt.NDArray[np.int32]]:
-        """Return the sessions of the transactions, and the number of each one's among them."""
+        """Return the distinct sessions of the transactions, and for each transaction the number of
+        its session among them.
+        """
         found, number = np.unique(self._read.session[self._first], return_inverse=True)
         return found, number.astype(np.int32)
 

@@ -1,6 +1,8 @@
-"""The images of row changes as structs: one kernel writes the buffers of all columns' arrays.
+"""The images of row changes as Arrow arrays of structs. One kernel writes the buffers of the arrays
+of all columns.
 
-What it leaves (rare types, values that are none) the conversions of columns take, column by column.
+The kernel leaves out rare types and invalid values. The conversions of columns convert those,
+column by column.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ _arrow: Any = pa
 
 
 class _Part(NamedTuple):
-    """The images of some changes that are made into one array of structs.
+    """The images of some changes, which are made into one array of structs.
 
     Attributes:
         elements: the numbers of the changes, ascending.
@@ -67,7 +69,7 @@ class _Part(NamedTuple):
 
 
 class ArrowImages:
-    """One of the two images of the changes of a table.
+    """Makes the arrays of the before image, or of the after image, of the changes of a table.
 
     Args:
         kind: of the structs. A column that a change does not have is NULL; columns of changes that
@@ -123,7 +125,7 @@ class ArrowImages:
         )
 
     def _forms(self) -> ColumnForms:
-        """Return what becomes of the described columns."""
+        """Return how the values of each described column are written."""
         new = self._directory.columns[len(self._columns.field) :]
         if new:
             fields = [self._number.get(column.name, -1) for _, column in new]
@@ -139,7 +141,7 @@ class ArrowImages:
         return self._columns
 
     def _written(self, changes: ChangeColumns, elements: I64) -> _Part:
-        """Write the buffers."""
+        """Let the kernel write the buffers."""
         columns = self._forms()
         count, size = np.zeros((2, len(self._fields)), np.int64)
         left_max = _LEFT_AT_FIRST + measure_images_kernel(
@@ -161,7 +163,7 @@ class ArrowImages:
             left_max += int(count.sum())
 
     def _room(self, rows: int, count: I64, size: I64) -> ImageRoom:
-        """Make room for the fields that have values in their form."""
+        """Allocate buffers for the fields that have values in the form of the kernel."""
         has = count > 0
         words = np.append(0, np.cumsum(has * (-(-self._width * rows // 8) * 8)))
         is_text = has & (self._width == 0)
@@ -184,7 +186,7 @@ class ArrowImages:
     def _of_buffers(
         self, part: _Part, number: int, kind: pa.DataType, buffers: Sequence[Any]
     ) -> Array:
-        """Make the array of a field of what the kernel has written."""
+        """Make the array of a field from the buffers that the kernel has written."""
         words, ends, texts, bits = buffers
         room, rows = part.room, len(part.elements)
         width, nulls = int(self._width[number]), rows - int(room.filled[number])
@@ -199,7 +201,9 @@ class ArrowImages:
         return pa.Array.from_buffers(kind, rows, [valid, *own], nulls)
 
     def _left(self, part: _Part) -> dict[int, list[Array]]:
-        """Make arrays of what the kernel has left, by field: one for each described column."""
+        """Make arrays of the values that the kernel left out, by field: one array for each
+        described column.
+        """
         found: dict[int, list[Array]] = {}
         for column in np.unique(part.columns).tolist():
             own = part.left[part.columns == column]
@@ -227,7 +231,7 @@ class ArrowImages:
     def _placed(
         self, error: OlrPgError | pa.ArrowInvalid, part: _Part, row: I64, number: int
     ) -> OlrPgError:
-        """Return the error with the place of the change whose value it is."""
+        """Return the error with the place of the change that the value belongs to."""
         table, column = self._directory.columns[number]
         place: dict[str, str | int] = {
             "table": self._directory.table_name(table), "column": column.name
@@ -245,14 +249,16 @@ class ArrowImages:
 
 
 def _words(kind: pa.DataType) -> int:
-    """Return the words of an item of the type, 0 where its items have no fixed width in words."""
+    """Return how many words an item of the type takes, or 0 if its items have no fixed width in
+    words.
+    """
     if pa.types.is_decimal(kind):
         return 2
     return 1 if pa.types.is_timestamp(kind) else 0
 
 
 def _spread(array: Array, row: I64, rows: int) -> Array:
-    """Put the values of an array at their rows; all others are NULL."""
+    """Put the values of an array at their rows. All other rows are NULL."""
     if len(array) == rows:
         return array
     place = np.zeros(rows, np.int32)

@@ -1,4 +1,6 @@
-"""Row changes to the buffers of Arrow arrays: one pass per column, no Python per row."""
+"""Kernels that write row changes into the buffers of Arrow arrays: one pass, no Python code per
+row.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 XID_BYTES: Final = 40
-"""More than a text has, whose digits are written in whole groups."""
+"""An upper bound of the bytes of an XID's text, whose digits are written in whole groups."""
 
 _SHORT_DIGITS: Final = 18
 """Decimal digits of a value that 64 bits hold."""
@@ -34,7 +36,9 @@ _SHORT_DIGITS: Final = 18
 LEFT_ROW: Final = 0
 LEFT_VALUE: Final = 1
 LEFT_SIZE: Final = 2
-"""Columns of a value that is left: the place of its change among the elements, its number."""
+"""The number of columns that describe a value that is left out: the place of its change among the
+elements, and its number.
+"""
 
 _TENS: Final = np.array([10**i for i in range(_SHORT_DIGITS + 1)], np.int64)
 _SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
@@ -44,7 +48,9 @@ class ImageForm(IntEnum):
     """How `write_images_kernel` writes a value into the buffers of its field."""
 
     LEFT = 0
-    """Not at all: the conversion of columns does, as it does where a value is not of its form."""
+    """The kernel leaves the value to the conversion of columns. It does that too for a value that
+    is not of its form.
+    """
     DECIMAL = 1
     SECONDS = 2
     MICROS = 3
@@ -53,7 +59,7 @@ class ImageForm(IntEnum):
     ASCII = 6
     BYTES = 7
     LOB = 8
-    """Bytes of which none is no NULL."""
+    """Bytes, where a value of no bytes is not NULL."""
 
 
 _LEFT = int(ImageForm.LEFT)
@@ -67,7 +73,7 @@ _LOB = int(ImageForm.LOB)
 
 
 class ColumnForms(NamedTuple):
-    """What becomes of the values of the described columns.
+    """How the values of the described columns are written.
 
     Attributes:
         field: of each described column; −1 where it has none.
@@ -79,7 +85,7 @@ class ColumnForms(NamedTuple):
 
 
 class ImageRoom(NamedTuple):
-    """The buffers of the fields of an image, and what they are.
+    """The buffers of the fields of an image, and their layout.
 
     Attributes:
         precision, scale: shape (fields); of decimals.
@@ -105,7 +111,7 @@ class ImageRoom(NamedTuple):
 
 @inlined
 def _values_of(changes: ChangeColumns, element: int, is_after: bool) -> tuple[np.uint64, np.uint64]:
-    """Return where the values of one image of a change begin and end."""
+    """Return where the values of one image of a change begin and where they end."""
     first, middle = changes.entry_first[element], changes.entry_after[element]
     if is_after:
         return np.uint64(middle), np.uint64(changes.entry_first[element + 1])
@@ -148,7 +154,7 @@ def measure_images_kernel(
 def _put(
     changes: ChangeColumns, value: int, form: int, room: ImageRoom, field: int, row: int
 ) -> bool:
-    """Write a value that is not NULL; False where it is left."""
+    """Write a value that is not NULL. Returns False if it is left out."""
     data, start = changes.data, changes.value_offset[value]
     size = changes.value_length[value]
     if form == _DECIMAL:
@@ -244,7 +250,7 @@ def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
 
 @kernel
 def join_kernel(data: U8, offset: I64, length: I64, out: U8, end: I32) -> None:
-    """Write values one behind the other; `end` has one more, the first is 0."""
+    """Write values one behind the other. `end` gets where each ends, after a first item 0."""
     at = 0
     end[0] = 0
     for row in range(length.size):
@@ -267,7 +273,9 @@ def _times_add(
 
 @inlined
 def _short(data: U8, first: int, count: int, sign: int, power: int) -> int:
-    """Return a value of at most `_SHORT_DIGITS` digits, in units of the decimal."""
+    """Return a value of at most `_SHORT_DIGITS` digits as an integer, in units of the decimal
+    type.
+    """
     bias, value = -1 if sign > 0 else 101, 0
     for i in range(first, first + count - 1):
         value = value * 100 + sign * byte_at(data, i) + bias
@@ -282,7 +290,7 @@ def _short(data: U8, first: int, count: int, sign: int, power: int) -> int:
 
 @inlined
 def _long(data: U8, first: int, count: int, sign: int, power: int) -> tuple[np.uint64, np.uint64]:
-    """Return the same of any value as two words, the low one first."""
+    """Return a value of any number of digits as an integer of two words, the low one first."""
     bias = -1 if sign > 0 else 101
     low = high = np.uint64(0)
     for i in range(first, first + count - 1):
@@ -304,7 +312,9 @@ def _long(data: U8, first: int, count: int, sign: int, power: int) -> tuple[np.u
 def decimal(
     data: U8, start: int, length: int, precision: int, scale: int
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Convert a NUMBER that is not NULL: the low and the high word of the decimal, the outcome."""
+    """Convert a NUMBER that is not NULL to a decimal of 128 bits. Returns (its low word, its high
+    word, outcome).
+    """
     nothing = np.uint64(0)
     if scale == 0:
         value = short_integer(data, start, length)
@@ -336,7 +346,7 @@ def decimal(
 def decimals_kernel(
     data: U8, offset: I64, length: I64, precision: int, scale: int, out: U64
 ) -> tuple[int, int]:
-    """Convert NUMBER → decimal128 in units of 10^−scale.
+    """Convert NUMBER to decimal128 in units of 10^−scale.
 
     Args:
         data, offset, length: of `ValueColumn`.

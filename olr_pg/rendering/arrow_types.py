@@ -1,4 +1,4 @@
-"""The Arrow type of a column of Oracle, in the tables that `olr_pg` writes.
+"""The Arrow types that Oracle columns have in the Arrow tables and Parquet files of `olr_pg`.
 
 | Oracle | Arrow |
 | --- | --- |
@@ -34,7 +34,7 @@ _PLAIN: Final[dict[int, pa.DataType]] = {
 
 
 class TypedColumn(Protocol):
-    """What the dictionary says of a column's type."""
+    """What the dictionary says about a column's type."""
 
     @property
     def type_code(self) -> int:
@@ -50,7 +50,7 @@ class TypedColumn(Protocol):
 
 
 def arrow_type(column: TypedColumn) -> pa.DataType:
-    """Return the type of a column's values."""
+    """Return the Arrow type of a column's values."""
     code, precision, scale = column.type_code, column.precision, column.scale or 0
     if code == OracleType.NUMBER and precision is not None and 0 <= scale <= precision:
         return pa.decimal128(precision, scale)

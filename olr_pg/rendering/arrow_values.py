@@ -1,4 +1,4 @@
-"""Columns of values in Oracle's form → Arrow arrays of `arrow_type`."""
+"""Conversion of columns of Oracle values to Arrow arrays of the types that `arrow_type` returns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Convert = Callable[[ValueColumn], Array]
 
 _arrow: Any = pa
-"""Of some functions the stubs know too little."""
+"""pyarrow without types, for functions that its type stubs do not know enough of."""
 
 _SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
 _BYTES_MAX: Final = (1 << 31) - 1
@@ -48,7 +48,8 @@ _NO_TABLE: Final = character_table("\ufffe" * 256)
 
 
 def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Convert:
-    """Choose the conversion of a column's values into `kind`, which `arrow_type` says of it.
+    """Choose the conversion of a column's values to `kind`, which is the type that `arrow_type`
+    returns for the column.
 
     Args:
         column: as its values are delivered.
@@ -92,7 +93,7 @@ _BYTE_TYPES: Final = frozenset({OracleType.RAW, OracleType.LONG_RAW, OracleType.
 
 
 def converter_into(column: Column, kind: pa.DataType, database: Database) -> Convert:
-    """Choose the conversion of a column's values into any type that can hold them.
+    """Choose the conversion of a column's values to any type that can hold them.
 
     Args:
         column: as its values are described.
@@ -120,7 +121,7 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
 
 
 def image_form(column: Column, kind: pa.DataType, database: Database) -> ImageForm:
-    """Choose how a column's plain values become items of an array of `kind`.
+    """Choose how the kernel writes a column's plain values as items of an array of `kind`.
 
     Args:
         column: as its values are described.
@@ -166,20 +167,20 @@ _TEMPORAL: Final = {
 
 
 def validity(null: npt.NDArray[np.bool_]) -> Any:
-    """Make the buffer with the bitmap of what is not NULL; None where nothing is."""
+    """Make the bitmap of the values that are not NULL. Returns None if no value is NULL."""
     if not null.any():
         return None
     return _arrow.py_buffer(np.packbits(~null, bitorder="little"))
 
 
 def fixed_array(kind: pa.DataType, items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> Array:
-    """Make an array of items of fixed width; no bytes are copied."""
+    """Make an array of items of fixed width without copying them."""
     data = _arrow.py_buffer(np.ascontiguousarray(items))
     return pa.Array.from_buffers(kind, len(null), [validity(null), data])
 
 
 def variable_array(kind: pa.DataType, values: ValueColumn) -> Array:
-    """Make an array of strings or bytes; length −1 is NULL."""
+    """Make an array of strings or bytes. Length −1 is NULL."""
     size = int(np.maximum(values.length, 0).sum())
     if size > _BYTES_MAX:
         raise OlrPgError(
@@ -192,7 +193,7 @@ def variable_array(kind: pa.DataType, values: ValueColumn) -> Array:
 
 
 def _of_rows(values: ValueColumn) -> ValueColumn:
-    """Take what has no bytes as NULL, which it is in a row."""
+    """Return the column with empty values marked as NULL, which they are in a row."""
     return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
 
 
@@ -221,7 +222,7 @@ def _bytes(kind: pa.DataType, is_lob: bool, values: ValueColumn) -> Array:
 
 
 def _time_text(form: JsonForm, values: ValueColumn) -> Array:
-    """Write labels of nanoseconds as the lines have them."""
+    """Write times with nanoseconds as text, in the form that the JSON Lines have."""
     out = np.empty((LABEL_BYTES + 8) * (len(values.length) + 1), np.uint8)
     end, null = np.empty(len(values.length), np.int64), nulls(values)
     present = np.flatnonzero(~null)
@@ -244,7 +245,7 @@ def _booleans(column: Column, database: Database, values: ValueColumn) -> Array:
 
 
 def _printed(column: Column, database: Database, values: ValueColumn) -> Array:
-    """Convert rare types, one by one, as the lines have them."""
+    """Convert values of rare types one by one to text, in the form that the JSON Lines have."""
     convert = _text_converter(column, database)
     return variable_array(pa.string(), per_distinct(values, convert))
 

@@ -1,10 +1,10 @@
-"""Row changes as JSON Lines: what ``olr-pg decode`` prints (docs/decode-output.md).
+"""Row changes as JSON Lines: the output of ``olr-pg decode`` (docs/decode-output.md).
 
-One object per line, keys in this order, absent parts left out: ``op``, ``scn``, ``commit_scn``,
-``xid``, ``table``, ``rowid``, ``before``, ``after``.
+Each line is one object. Its keys have this order, and a part that is absent is left out: ``op``,
+``scn``, ``commit_scn``, ``xid``, ``table``, ``rowid``, ``before``, ``after``.
 
-One kernel writes the lines of many changes (`line_kernel`). It leaves a gap where it does not know
-a value; the gaps are filled in Python, value by value, which costs nothing where there are none.
+One kernel writes the lines of many changes (`line_kernel`). It leaves a gap where it cannot write a
+value. Python then fills the gaps, value by value. Without gaps, no Python code runs per value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ I64 = npt.NDArray[np.int64]
 
 _ROOM: Final = 64 << 10
 _ROOM_MAX: Final = 8 << 20
-"""Bytes past which the room grows only for a line that does not fit."""
+"""The size of the room beyond which it grows only for a line that does not fit."""
 
 _GAPS: Final = 1 << 12
 _BEGIN: Final = 1
@@ -45,7 +45,7 @@ _SESSION: Final = (1 << _SESSION_BITS) - 1
 
 
 class _BadValueError(Exception):
-    """A value of an element that is none of its type."""
+    """The bytes of a value are not valid for its type."""
 
     def __init__(self, element: int, error: OlrPgError) -> None:
         super().__init__(element, error)
@@ -69,15 +69,9 @@ class Lines(NamedTuple):
 
 
 class ChangeLines:
-    """The lines of the changes of one database.
+    """Writes the lines of the changes of one database.
 
-    Used by one thread; its room is used again for each piece.
-
-    Args:
-        database: whose values they are.
-        directory: of the columns.
-        sessions: the session of a transaction goes with its begin; None to leave it out.
-        with_images: whether `Lines.images` are wanted.
+    Only one thread may use it. It uses its buffer again for each piece.
     """
 
     def __init__(
@@ -98,7 +92,7 @@ class ChangeLines:
         self._common = np.empty(128, np.uint8)
 
     def of(self, changes: ChangeColumns, session: I64 = _NO_SESSIONS) -> Iterator[Lines]:
-        """Yield the lines in pieces, each valid until the next one is asked for.
+        """Yield the lines in pieces. Each piece is valid until the next one is asked for.
 
         Args:
             session: as of `ReadChanges`; used if there are `sessions`.
@@ -111,7 +105,7 @@ class ChangeLines:
         yield from self.some(changes, 0, changes.kind.size)
 
     def some(self, changes: ChangeColumns, first: int, end: int) -> Iterator[Lines]:
-        """Yield the lines of the elements from `first` to `end`, as `of`."""
+        """Yield the lines of the elements from `first` to `end` (exclusive), as `of` does."""
         while first < end:
             try:
                 lines = self._next(changes, first, end)
@@ -124,7 +118,9 @@ class ChangeLines:
             first += lines.line_end.size
 
     def _next(self, changes: ChangeColumns, first: int, end: int) -> Lines:
-        """Write all elements into the room, which grows; a part of them where they are large."""
+        """Write all elements into the room, which grows. Write only a part of them if they are
+        large.
+        """
         known = self._plan.bind()
         line_end = np.empty(end, np.int64)
         images = np.empty((end if self._with_images else 0, IMAGE_BOUNDS), np.int64)
@@ -195,12 +191,12 @@ def _value(changes: ChangeColumns, entry: int) -> bytes:
 
 
 def session_numbers(session: int) -> tuple[int, int]:
-    """Return (session, serial) of what `ReadChanges` has."""
+    """Return (session, serial) of a packed session number of `ReadChanges`."""
     return session & _SESSION, session >> _SESSION_BITS
 
 
 def session_attributes(sessions: SessionDirectory, xid: int, session: int) -> dict[str, Any]:
-    """Return what is known of a transaction's session: its numbers, and the attributes set.
+    """Return what is known of a transaction's session: its numbers and the attributes that are set.
 
     Args:
         session: as of `ReadChanges`.
@@ -214,7 +210,11 @@ def session_attributes(sessions: SessionDirectory, xid: int, session: int) -> di
 
 
 def thread_session(sessions: SessionDirectory, thread: int | None, session: int) -> dict[str, Any]:
-    """Return the same without the thread, if that is known, and the transaction's name."""
+    """Return what is known of a session: its numbers, and the attributes that are set.
+
+    The session is looked up in `thread`, and in all threads if it is not found there or `thread` is
+    None.
+    """
     number, serial = session_numbers(session)
     attributes = None
     if thread is not None:

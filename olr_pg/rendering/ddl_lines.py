@@ -22,7 +22,7 @@ COMMANDS: Final = {
     68: "DROP PROCEDURE", 85: "TRUNCATE TABLE", 91: "CREATE FUNCTION", 94: "CREATE PACKAGE",
     97: "CREATE PACKAGE BODY",
 }  # fmt: skip
-"""Of V$SQLCOMMAND, those that are met most; others are given by their number."""
+"""Names of the most common commands of V$SQLCOMMAND. Others are given by their number."""
 
 
 def render_ddl(

@@ -1,4 +1,6 @@
-"""Which kernel writes a column's values as JSON, and what it has to know of the character set."""
+"""The choice of the kernel code that writes a column's values as JSON, with the tables that it
+needs of the character set.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class JsonForm(IntEnum):
     """How `olr_pg.rendering.json_values.put_value` writes a value."""
 
     LEFT = 0
-    """Not at all: the conversion in Python does."""
+    """No kernel writes the values; the conversion in Python does."""
     NUMBER = 1
     DATE = 2
     TIMESTAMP = 3
@@ -37,7 +39,7 @@ class JsonForm(IntEnum):
     SINGLE_BYTE = 6
     UTF16 = 7
     ASCII = 8
-    """Text of a multi-byte set: where all of it is ASCII."""
+    """Text of a multi-byte set. The kernel writes a value if all of it is ASCII."""
     HEX = 9
     BOOLEAN = 10
     FLOAT = 11
@@ -87,7 +89,9 @@ _TEXT_FORMS: Final = {
 
 
 def value_form(column: ColumnValue, database: Database) -> ValueForm:
-    """Choose how the values of a column are written, as `json_converter` converts them."""
+    """Choose how the kernel writes the values of a column. The result equals that of
+    `json_converter`.
+    """
     code = column.type_code
     is_lob = code in LOB_TYPES
     if code in CHARACTER_TYPES or code == OracleType.CLOB:
@@ -120,7 +124,7 @@ def _text_form(charset: Charset, *, is_lob: bool) -> ValueForm:
 
 
 class CharacterTable(NamedTuple):
-    """The characters of a single-byte set as they stand in JSON.
+    """The characters of a single-byte set in the form in which JSON text contains them.
 
     Attributes:
         text: shape (256); the bytes of each in UTF-8, escaped where JSON has it so, as a
@@ -134,7 +138,7 @@ class CharacterTable(NamedTuple):
 
 @cache
 def character_table(table: str) -> CharacterTable:
-    """Build the table of these 256 characters."""
+    """Build the table of a single-byte set from its 256 characters."""
     text, size = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     for byte, char in enumerate(table):
         if char != UNDEFINED:
@@ -144,4 +148,4 @@ def character_table(table: str) -> CharacterTable:
 
 
 ASCII_TABLE: Final = character_table("".join(map(chr, range(128))) + UNDEFINED * 128)
-"""The escapes that JSON has: all of them are of ASCII characters."""
+"""The characters of ASCII with the escapes of JSON, which are needed for ASCII characters only."""

@@ -1,4 +1,6 @@
-"""JSON Lines of transactions: packed ones, as decoding yields them, and protocol messages."""
+"""JSON Lines of whole transactions, given as packed transactions (which decoding yields) or as
+protocol messages.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import Buffer
 
 PIECE_BYTES: Final = 512 << 10
-"""A transaction of less packed bytes is rendered whole before any of it is given."""
+"""A transaction of fewer packed bytes is rendered whole before its first line is yielded."""
 
 _MESSAGE_BYTES: Final = 2 << 20
 _ROW_BYTES_MAX: Final = 1 << 62
@@ -38,7 +40,8 @@ U8 = npt.NDArray[np.uint8]
 
 @kernel
 def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
-    """Find where to cut: behind the last Commit within `limit` bytes, else the last whole message.
+    """Find where to cut: behind the last Commit within `limit` bytes, otherwise behind the last
+    whole message.
 
     Returns:
         The end, behind one message at least; `first` where there is none that is whole.
@@ -60,7 +63,8 @@ def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
 
 
 def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
-    """Yield messages in pieces of about `limit` bytes, which end with a transaction if they can.
+    """Yield the messages in pieces of about `limit` bytes. A piece ends with a transaction where
+    that is possible.
 
     Raises:
         OlrPgError: 4001, a message is cut off.
@@ -76,7 +80,7 @@ def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
 
 
 class PackedLines:
-    """The lines of packed transactions.
+    """Writes the lines of packed transactions.
 
     Args:
         database, sessions: as of `ChangeLines`.
@@ -87,15 +91,9 @@ class PackedLines:
         self._lines = ChangeLines(database, self._reader.directory, sessions)
 
     def pieces(self, packed: Buffer, tables: Sequence[Table]) -> Iterator[Buffer]:
-        """Yield the lines in pieces, which are valid until the next one is asked for.
+        """Yield the lines in pieces. Each piece is valid until the next one is asked for.
 
-        A transaction is whole in one, unless it is large (`PIECE_BYTES`).
-
-        Args:
-            tables: of the subscription that they are packed for, or of a later one.
-
-        Raises:
-            OlrPgError: as of `ChangeLines.of`.
+        A transaction is not split over pieces unless it is large (`PIECE_BYTES`).
         """
         self._reader.know(tables)
         for read in self._reader.read(packed, PIECE_BYTES):
@@ -105,7 +103,7 @@ class PackedLines:
     def write_transactions(
         self, packed: Buffer, tables: Sequence[Table], write: Callable[[Buffer], object]
     ) -> npt.NDArray[np.int64]:
-        """Write the lines.
+        """Write the lines of packed transactions.
 
         Args:
             packed, tables: as of `pieces`.
@@ -132,7 +130,7 @@ class PackedLines:
 
 
 class JsonLines:
-    """The lines of protocol messages.
+    """Writes the lines of protocol messages.
 
     Args:
         database: as of `ChangeLines`.
@@ -146,7 +144,7 @@ class JsonLines:
 
     @property
     def directory(self) -> ColumnDirectory:
-        """The columns that were met."""
+        """The tables and columns that the messages contained so far."""
         return self._numbers.directory
 
     def render(self, framed: Buffer) -> bytes:
@@ -154,7 +152,7 @@ class JsonLines:
         return b"".join(bytes(piece) for piece in self.pieces(framed))
 
     def pieces(self, framed: Buffer) -> Iterator[Buffer]:
-        """Yield the lines in pieces, which are valid until the next one is asked for.
+        """Yield the lines in pieces. Each piece is valid until the next one is asked for.
 
         Args:
             framed: Data messages.
@@ -167,7 +165,8 @@ class JsonLines:
                 yield lines.text
 
     def line(self, framed: Buffer, number: int) -> bytes | None:
-        """Return one line, Chunks not counted; None where there are not so many.
+        """Return one line. Chunks have no line and are not counted. Returns None if there are not
+        that many lines.
 
         Args:
             framed: Data messages of whole row changes.
@@ -183,7 +182,9 @@ class JsonLines:
         return None
 
     def changes(self, framed: Buffer) -> Iterator[ChangeColumns]:
-        """Yield the elements of messages, in pieces that end with a transaction if they can."""
+        """Yield the elements of messages in pieces. A piece ends with a transaction where that is
+        possible.
+        """
         reader = MessageReader(self._order, _ROW_BYTES_MAX, self._numbers)
         for piece in cut_messages(framed, self._order, _MESSAGE_BYTES):
             for received in reader.feed(piece):

@@ -1,6 +1,7 @@
 """Text as JSON strings, one value at a time, for kernels that write whole rows.
 
-Each `put_…` writes at `at` of `out`, which has room for it, and returns where it ends, or `LEFT`.
+Each `put_…` function writes at `at` of `out`, which must have enough room. It returns where the
+text ends, or `LEFT`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     U64 = npt.NDArray[np.uint64]
 
 LEFT: Final = -1
-"""What is returned for a value that is left to Python."""
+"""The result for a value that no kernel writes and Python must write."""
 
 _HEX_PAIRS: Final = np.array(
     [ord(f"{i:02x}"[0]) | ord(f"{i:02x}"[1]) << 8 for i in range(256)], "u2"
@@ -40,7 +41,9 @@ _BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 @inlined
 def _special(word: np.uint64) -> np.uint64:
-    """Mark the bytes of a word that JSON escapes or that are not ASCII; 0 where there is none."""
+    """Mark the bytes of a word that are not ASCII or that JSON escapes. Returns 0 if there is
+    none.
+    """
     quote, backslash = word ^ _QUOTES, word ^ _BACKSLASHES
     return (
         word | (word - _BLANKS) | ((quote - _ONES) & ~quote) | ((backslash - _ONES) & ~backslash)
@@ -55,7 +58,7 @@ def _put_ascii(byte: int, out: U8, at: int) -> int:
 
 @inlined
 def _word_at(data: U8, place: int, left: int) -> np.uint64:
-    """Read the next 8 bytes, with blanks behind the last `left`."""
+    """Read the next 8 bytes. If fewer than 8 are left, blanks follow the last of them."""
     if place + 8 > data.size:
         word = np.uint64(0)
         for i in range(min(left, 8)):
@@ -70,7 +73,7 @@ def _word_at(data: U8, place: int, left: int) -> np.uint64:
 
 @part
 def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write UTF-8 as a JSON string; surrogates are left."""
+    """Write UTF-8 as a JSON string. A value with surrogates is left to Python."""
     out[at] = 34
     at += 1
     place, end = start, start + size
@@ -105,7 +108,7 @@ def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
 def put_single_byte(
     data: U8, start: int, size: int, text: U64, text_size: U8, first: int, out: U8, at: int
 ) -> int:
-    """Write text of a single-byte set, whose table begins at `first`."""
+    """Write text of a single-byte set. The set's table begins at `first`."""
     out[at] = 34
     at += 1
     for place in range(start, start + size):
@@ -139,7 +142,7 @@ def _put_code_point(code: int, out: U8, at: int) -> int:
 
 @part
 def put_utf16(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write UTF-16BE as a JSON string; lone surrogates are left."""
+    """Write UTF-16BE as a JSON string. A value with lone surrogates is left to Python."""
     if size & 1:
         return LEFT
     out[at] = 34
@@ -166,7 +169,7 @@ def put_utf16(data: U8, start: int, size: int, out: U8, at: int) -> int:
 
 @part
 def put_hex(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write bytes as a string of lower-case hex."""
+    """Write bytes as a JSON string of lower-case hex."""
     out[at] = 34
     at += 1
     for place in range(start, start + size):

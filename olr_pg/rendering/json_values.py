@@ -1,11 +1,11 @@
 """Values as JSON text, one at a time, for kernels that write whole rows.
 
-What a kernel does not take (a rare form, bytes that are wrong) is left to
-`olr_pg.datatypes.json_values`, which knows every form and how to report what is wrong. The two give
-the same text (tests compare them).
+A value in a rare form, or with invalid bytes, is left to `olr_pg.datatypes.json_values`, which
+handles every form and reports errors. Both give the same text (tests compare them).
 
-Each `put_…` writes at `at` of `out`, which has room for `room_of` the value, and returns where it
-ends, or `LEFT`. What follows it is undefined then: values are written one behind the other.
+Each `put_…` function writes at `at` of `out`, which must have `room_of` the value. It returns where
+the text ends, or `LEFT`. It may overwrite what follows, because values are written one behind the
+other.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _FALSE: Final = np.uint64(int.from_bytes(b"false", "little"))
 
 LABEL_BYTES: Final = 48
 NUMBER_BYTES: Final = 192
-"""Bytes that no other value than text, hex or what is left takes."""
+"""The most bytes that a value takes, other than text, hex or a value left to Python."""
 
 
 @inlined
 def room_of(size: int) -> int:
-    """Bound the bytes that the value of `size` bytes takes."""
+    """Return an upper bound of the bytes that a value of `size` bytes takes as JSON."""
     return 6 * size + NUMBER_BYTES
 
 
@@ -106,7 +106,7 @@ def _put_infinity(negative: bool, out: U8, at: int) -> int:
 
 @part
 def put_number(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write a NUMBER, exactly; infinities are strings."""
+    """Write a NUMBER exactly. Infinities are strings."""
     kind, sign, first, count, exponent = significant(data, start, size)
     if kind == FINITE:
         return at + int(write_decimal(data, first, count, sign, exponent, out, at))
@@ -139,7 +139,9 @@ def _put_label(
 
 @inlined
 def _put_fraction(nanos: int, out: U8, at: int) -> int:
-    """Write the fraction of a second, without trailing zeros; nothing where there is none."""
+    """Write the fraction of a second without trailing zeros. Writes nothing if there is no
+    fraction.
+    """
     if nanos == 0:
         return at
     out[at] = 46
@@ -166,7 +168,7 @@ def _nanos(data: U8, at: int, size: int) -> int:
 
 @part
 def put_date(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write a label of 7 or 11 bytes as ISO 8601, without quotes."""
+    """Write a date of 7 or 11 bytes as ISO 8601, without quotes."""
     moved, _ = date_days(data, start)
     nanos = _nanos(data, start, size)
     if moved < 0 or nanos > 999_999_999:
@@ -187,7 +189,9 @@ def put_date(data: U8, start: int, size: int, out: U8, at: int) -> int:
 
 @part
 def put_zoned(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write a TIMESTAMP WITH TIME ZONE of 9 or 13 bytes: local time, UTC where it is a region."""
+    """Write a TIMESTAMP WITH TIME ZONE of 9 or 13 bytes: in local time, or in UTC where its zone is
+    a region.
+    """
     high, low = byte_at(data, start + size - 2), byte_at(data, start + size - 1)
     offset = (high - 20) * 60 + low - 60
     if high & 0x80 or offset == 0:
@@ -209,7 +213,7 @@ def put_zoned(data: U8, start: int, size: int, out: U8, at: int) -> int:
 
 @inlined
 def _put_moved(data: U8, start: int, size: int, offset: int, out: U8, at: int) -> int:
-    """Write the label that is `offset` minutes later, in the proleptic Gregorian calendar."""
+    """Write the date that is `offset` minutes later in the proleptic Gregorian calendar."""
     moved, days = date_days(data, start)
     nanos = _nanos(data, start, size)
     if moved < 0 or nanos > 999_999_999 or abs(offset) >= 960:
@@ -235,9 +239,9 @@ def _put_moved(data: U8, start: int, size: int, offset: int, out: U8, at: int) -
 
 @inlined
 def _ieee(data: U8, start: int, width: int) -> tuple[int, int, int]:
-    """Read an IEEE number as Oracle keeps it: (sign, mantissa, exponent of 2); 0, 0, 0 for others.
+    """Read an IEEE number that Oracle stores. Returns (sign, mantissa, exponent of 2).
 
-    Others are zeros, what is not finite, and what is not normal.
+    For zeros, and for numbers that are not finite or not normal, it returns (0, 0, 0).
     """
     top = np.uint64(1) << np.uint64(8 * width - 1)
     bits = np.uint64(0)
@@ -256,10 +260,10 @@ def _ieee(data: U8, start: int, width: int) -> tuple[int, int, int]:
 
 @part
 def put_float(data: U8, start: int, size: int, width: int, out: U8, at: int) -> int:
-    """Write a BINARY_FLOAT or BINARY_DOUBLE that has few decimal digits.
+    """Write a BINARY_FLOAT or BINARY_DOUBLE if few decimal digits suffice.
 
-    Of at most 15 digits (6 of a float) one decimal comes back as the same number, so the first that
-    is found, with the fewest decimals, is the shortest.
+    Among decimals of at most 15 digits (6 for a float), only one reads back as the same number. So
+    the first one found, with the fewest decimals, is the shortest.
     """
     if size != width:
         return LEFT
@@ -283,7 +287,7 @@ def put_float(data: U8, start: int, size: int, width: int, out: U8, at: int) -> 
 
 @inlined
 def _put_decimal(number: np.uint64, decimals: int, sign: int, out: U8, at: int) -> int:
-    """Write `number` with its last digits behind a point, at least one."""
+    """Write `number` with a decimal point before its last digits, at least one of them."""
     if sign < 0:
         out[at] = 45
         at += 1
@@ -323,7 +327,9 @@ def _put_time(data: U8, start: int, size: int, form: int, out: U8, at: int) -> i
 
 @inlined
 def is_time(form: int) -> bool:
-    """Tell whether a form is written up to its closing quote, which a suffix may precede."""
+    """Return whether values of a form are written without their closing quote, because a suffix may
+    precede it.
+    """
     return _DATE <= form <= _TIMESTAMP_TZ
 
 
@@ -382,7 +388,9 @@ def put_values_kernel(
     out: U8,
     end: npt.NDArray[np.int64],
 ) -> int:
-    """Write a column of values, one behind the other; `end` is −1 where one is left."""
+    """Write a column of values one behind the other. `end` is −1 for a value that is left to
+    Python.
+    """
     at = 0
     for row in range(len(length)):
         done = put_value(data, offset[row], length[row], form, text, text_size, 0, out, at)

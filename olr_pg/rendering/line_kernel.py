@@ -1,16 +1,16 @@
-"""Row changes to JSON lines: one kernel, one pass, no Python per row.
+"""The kernel that writes row changes as JSON lines, in one pass without Python code per row.
 
-A line is made of texts that its table and columns have for all changes and of values:
+A line consists of values, and of texts that are the same for all changes of a table or column:
 
     {"op":"insert","scn":  7  ,"commit_scn":9,"xid":"1.2.3"  ,"table":"A.B","rowid":"  AAA  …
     lead of the kind     SCN  the same within a transaction  text of the table       RowId
     ","after":  {"ID":   1   ,"NAME":  "x"      }}
     image       key    value key      value
 
-A key begins with the comma in front of it; the first one of an image has a brace in its place.
-Where the images begin and end is noted while they are written. What is not written (a value that
-`json_values` leaves, a session) leaves a gap: a line of `gaps` says what belongs between the bytes
-in front of it and those behind it.
+A key begins with the comma in front of it; the first key of an image has a brace instead. The
+kernel notes where the images begin and end. Where it cannot write something (a value that
+`json_values` leaves, a session), it leaves a gap. A row of `gaps` says what belongs between the
+bytes before the gap and those behind it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ GAP_AT: Final = 0
 GAP_ELEMENT: Final = 1
 GAP_ENTRY: Final = 2
 GAP_SIZE: Final = 3
-"""Columns of a gap: where in the output, of which element, of which value (−1: the session)."""
+"""The numbers that describe a gap: its place in the output, its element, and its value (−1 for the
+session).
+"""
 
 IMAGE_BOUNDS: Final = 4
-"""Where the image before begins and ends, and that after; −1 where there is none."""
+"""The numbers that describe the images: where the before image begins and ends, and the same for
+the after image. −1 means that there is none.
+"""
 
 _LEAD_SIZE: Final = 32
 _COMMIT_SCN: Final = ',"commit_scn":'
 _XID: Final = ',"xid":"'
 LINE_BYTES: Final = 1024
-"""Bytes of a line that are neither name, keys nor values."""
+"""How many bytes of a line are neither name, keys nor values."""
 
 
 _NAMES: Final = {1: "begin", 2: "commit", 4: "insert", 5: "delete", 6: "update"}
@@ -54,7 +58,7 @@ _LEAD_BYTES: Final = np.array([len(_LEAD.get(code, b"")) for code in range(8)], 
 _LEADS: Final = np.frombuffer(
     b"".join(_LEAD.get(code, b"").ljust(_LEAD_SIZE) for code in range(8)), np.uint8
 ).copy()
-"""The beginnings of lines by `ElementCode`, each in a room of `_LEAD_SIZE`."""
+"""How lines begin, by `ElementCode`. Each has a room of `_LEAD_SIZE` bytes."""
 
 _COMMIT_TEXT: Final = np.frombuffer(_COMMIT_SCN.encode().ljust(64), np.uint8).copy()
 _XID_TEXT: Final = np.frombuffer(_XID.encode().ljust(64), np.uint8).copy()
@@ -68,7 +72,7 @@ _END_TEXT: Final = np.frombuffer(b"}\n".ljust(64), np.uint8).copy()
 
 @inlined
 def _put_transaction(commit_scn: np.uint64, xid: np.uint64, out: U8, at: int) -> int:
-    """Write what the lines of a transaction have in common, up to the XID's closing quote."""
+    """Write what all lines of a transaction have in common, up to the closing quote of the XID."""
     at = copy_forward(out, at, _COMMIT_TEXT, 0, len(_COMMIT_SCN))
     at = put_u64(commit_scn, out, at)
     at = copy_forward(out, at, _XID_TEXT, 0, len(_XID))
@@ -86,7 +90,9 @@ def _put_image(
     changes: ChangeColumns, begin: int, end: int, has_twins: bool, known: LineTexts, element: int,
     out: U8, at: int, gaps: I64, count: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write the object of an image: (end, gaps); −1 as the end if there is no room."""
+    """Write the JSON object of an image. Returns (end, number of gaps). The end is −1 if the room
+    is too small.
+    """
     if has_twins:
         for entry in range(begin, end):
             known.last_of_name[known.name[changes.value_column[entry]]] = entry + 1

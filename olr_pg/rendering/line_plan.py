@@ -1,4 +1,6 @@
-"""What `olr_pg.rendering.line_kernel` knows of tables and columns: described once, each."""
+"""The texts and codes of tables and columns that `olr_pg.rendering.line_kernel` writes. Each table
+and column is prepared once.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 _PADDING: Final = 64
-"""Bytes behind the texts: the kernel copies short ones as long ones."""
+"""How many bytes are added behind the texts, because the kernel copies a fixed number of bytes also
+from short texts.
+"""
 
 
 class LineTexts(NamedTuple):
-    """Arguments of the kernel: what it writes of each table and column, by number.
+    """The arguments of the kernel: what it writes for each table and column, by number.
 
     Attributes:
         table_text, table_size: where in `texts` a table's part of a line is.
@@ -61,7 +65,8 @@ class LineTexts(NamedTuple):
 
 
 class LinePlan:
-    """The texts of a directory's tables and columns, which grow with it.
+    """Prepares the texts of the tables and columns in a directory. It follows the directory when
+    that grows.
 
     Args:
         database: whose values they are.
@@ -80,7 +85,7 @@ class LinePlan:
         self._arrays: LineTexts | None = None
 
     def bind(self) -> LineTexts:
-        """Return what the kernel needs for all that the directory has now."""
+        """Return the kernel's arguments for all tables and columns that the directory has now."""
         directory = self._directory
         is_known = len(self._columns) == len(directory.columns)
         if self._arrays is None or not is_known or len(self._tables) < len(directory.tables):
@@ -93,7 +98,7 @@ class LinePlan:
         return self._arrays
 
     def convert(self, number: int, value: bytes) -> bytes:
-        """Convert a column's value as the kernel would.
+        """Convert a value of a column to the same text that the kernel would write.
 
         Raises:
             OlrPgError: 2050, 2051 or 2056.
@@ -125,7 +130,7 @@ class LinePlan:
         self._columns.append((*key, int(form.form), form.is_lob, characters, *suffix, name))
 
     def _text(self, text: bytes) -> tuple[int, int]:
-        """Keep a text; return where it is."""
+        """Store a text and return where it is."""
         at = len(self._texts)
         self._texts += text
         return at, len(text)

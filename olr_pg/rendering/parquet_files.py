@@ -1,14 +1,16 @@
-"""Changes as Parquet files: a folder per table, in it a file per log in which they committed.
+"""Row changes as Parquet files: a folder per table, and in it a file per redo log in which they
+committed.
 
     OUT/SHOP.ORDERS/1_118_1224959854.parquet        thread, sequence, resetlogs id of the log
     OUT/SHOP.ORDERS/1_118_1224959854-2.parquet      the rest of it, behind a DDL
 
-A file has the columns of `arrow_batches.schema_of`, in delivery order. It bears its final name once
-it is whole: until then it is hidden, and its place is taken by nobody. A log's files end when its
-thread's next log has a commit, since a thread commits in the order of its logs.
+A file has the columns of `arrow_batches.schema_of` and its rows in delivery order. It gets its
+final name when it is complete; until then it is hidden, and no other file can take that name. The
+files of a log are complete when a transaction commits in the next log of the same thread, because
+the commits of a thread come in the order of its logs.
 
-Messages wait until there are enough of them, and batches until they are worth a row group
-(`row_groups`).
+Packed transactions wait until there are enough for a batch, and batches wait until there are enough
+for a row group (`row_groups`).
 """
 
 from __future__ import annotations
@@ -49,13 +51,14 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 WAITING_BYTES_MAX: Final = 128 << 20
-"""Bytes of record batches that wait, of all tables."""
+"""How many bytes of record batches may wait, over all tables."""
 
 
 class ParquetFiles:
-    """Writes transactions, which come in commit order; a context, whose end completes the files.
+    """Writes transactions to Parquet files. The transactions must come in commit order.
 
-    Where it ends with an error, the files that are not whole are removed.
+    It is a context manager, and its end completes the files. If it ends with an error, the
+    incomplete files are removed.
 
     Args:
         directory: made where it is missing.
@@ -100,7 +103,7 @@ class ParquetFiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Complete the files; remove what is not whole where there was an error.
+        """Complete the files. After an error, remove the incomplete ones.
 
         Raises:
             OlrPgError: as `take`.
@@ -116,7 +119,7 @@ class ParquetFiles:
                     file.remove()
 
     def take(self, run: ReadyRun) -> None:
-        """Take the next transactions.
+        """Take the next transactions for writing.
 
         Raises:
             OlrPgError: 2050, 2051, 2053 or 2056 a value; 1210 a file cannot be written.
@@ -142,7 +145,7 @@ class ParquetFiles:
             self._convert(changes)
 
     def _end(self, thread: int) -> None:
-        """Complete the files of a thread's log."""
+        """Complete the files of the log of a redo thread."""
         changes = self._open[thread]
         self._convert(changes)
         with unwritable(self._directory):
@@ -173,7 +176,9 @@ class ParquetFiles:
             self._write_largest()
 
     def _file(self, changes: _LogChanges, table: TableBatches) -> _TableFile:
-        """Return the file that a table's changes go to; another one where it has other columns."""
+        """Return the file for a table's changes. A table whose columns changed gets another
+        file.
+        """
         name = f"{table.owner}.{table.name}"
         file = changes.files.get(name)
         if file is None or file.schema != table.schema:
@@ -196,13 +201,15 @@ class ParquetFiles:
 
 
 def _log_of(logs: Sequence[ArchivedLog], scn: int) -> ArchivedLog:
-    """Choose the log in which a transaction committed: incarnations number their logs anew."""
+    """Return the log in which a transaction committed. Where incarnations have logs of the same
+    number, the SCN decides.
+    """
     fitting = [log for log in logs if log.header.first_scn <= scn < log.next_scn]
     return (fitting or logs)[-1]
 
 
 class _LogChanges:
-    """The transactions that committed in a log and wait, and the files that they go to."""
+    """The waiting transactions that committed in one log, and the files for them."""
 
     def __init__(self, log: ArchivedLog, sessions: SessionDirectory) -> None:
         header = log.header
@@ -230,14 +237,14 @@ class _LogChanges:
 
 
 class _Version(NamedTuple):
-    """A definition of a table from an SCN on."""
+    """A definition of a table that is valid from an SCN on."""
 
     since: int
     table: TableBatches
 
 
 class _Tables:
-    """What makes the batches of each table, by its definition."""
+    """The makers of record batches of each table, by the table's definition."""
 
     def __init__(self, database: Database, directory: ColumnDirectory) -> None:
         self._database = database
@@ -246,7 +253,7 @@ class _Tables:
         self._made: dict[tuple[str, str], list[_Version]] = {}
 
     def update(self, versions: Iterable[tuple[int, Table]]) -> None:
-        """Take the definitions that are known now: all of them."""
+        """Take all definitions that are known now."""
         known: dict[tuple[str, str], list[tuple[int, Table]]] = {}
         for since, table in versions:
             known.setdefault((table.owner, table.name), []).append((since, table))
@@ -257,7 +264,9 @@ class _Tables:
     def of(
         self, name: tuple[str, str], scn: npt.NDArray[np.uint64], elements: I64
     ) -> Iterator[tuple[TableBatches, I64]]:
-        """Yield what makes the batches of a table's changes, and of which of them."""
+        """Yield each maker of record batches for a table's changes, with the changes that it is
+        for.
+        """
         versions = self._made.get(name)
         if versions is None:
             versions = self._made[name] = [
@@ -279,7 +288,7 @@ class _Tables:
 
 
 class _TableFile(GroupedFile):
-    """A file that is being written, hidden until it is whole.
+    """A Parquet file that is being written. It has a hidden name until it is complete.
 
     Attributes:
         number: which one it is of its table and log, from 1.
@@ -301,7 +310,7 @@ class _TableFile(GroupedFile):
         return pa.OSFile(str(self._hidden), "wb")
 
     def write_on(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
-        """Write batches; complete the file behind the last ones.
+        """Write batches. If they are the last ones, complete the file.
 
         Raises:
             OSError, ArrowException: it cannot be written.
@@ -314,14 +323,16 @@ class _TableFile(GroupedFile):
             self._hidden.replace(self.path)
 
     def remove(self) -> None:
-        """Remove it if it is not whole."""
+        """Remove the file if it is not complete."""
         self.close()
         with suppress(OSError):
             remove_plain(self._hidden)
 
 
 class _Writing:
-    """Writes row groups, in threads if there are any; those of a file one behind the other."""
+    """Writes row groups, in threads if there are any. The row groups of one file are written one
+    after the other.
+    """
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "olr-parquet") if threads else None
@@ -329,7 +340,7 @@ class _Writing:
         self._size = 0
 
     def submit(self, file: _TableFile, *, last: bool = False) -> None:
-        """Have written what waits for a file; returns once that is not too much.
+        """Ask for the waiting batches of a file to be written. It blocks while too much waits.
 
         Raises:
             OSError, ArrowException: something could not be written.
@@ -352,7 +363,7 @@ class _Writing:
             self._wait_for_one()
 
     def wait(self) -> None:
-        """Wait until everything is written; errors as of `submit`."""
+        """Wait until everything is written. Errors as of `submit`."""
         while self._under_way:
             self._wait_for_one()
 
@@ -362,6 +373,6 @@ class _Writing:
         future.result()
 
     def close(self) -> None:
-        """End the threads; what was not begun is not written."""
+        """End the threads. What no thread has begun is not written."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)

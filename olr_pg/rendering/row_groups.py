@@ -1,10 +1,11 @@
-"""Parquet files of changes: the one way to write them, whoever names and completes the files.
+"""Writing of Parquet files of changes. The caller names the files and says when they are complete.
 
-Batches wait until they are worth a row group, the largest first where many files wait: so memory is
-bounded, and a file costs what is in it.
+Batches wait until they make a row group. If many files wait, the one with the most waiting bytes is
+written first. So memory is bounded, and the cost of a file depends on its content.
 
-What costs a writer its time is a column of a row group, whatever is in it, and what compresses it:
-Snappy takes a third of the time off that Zstandard takes, for a third more bytes.
+A column of a row group costs a fixed time to write, whatever is in it. The rest of the time depends
+on the compression: with Snappy, writing takes a third less time than with Zstandard, and the file
+is a third larger.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GROUP_BYTES: Final = 32 << 20
-"""Bytes of record batches that make a row group."""
+"""How many bytes of record batches make a row group."""
 
 COMPRESSION: Final = "snappy"
 
@@ -30,13 +31,15 @@ _REPEATED: Final = (
     *("op", "commit_time", "xid", "thread", "login_user", "os_user", "machine", "program"),
     *("owner", "table"),
 )
-"""Columns with few values, or runs of one: of others, a dictionary costs more than it saves."""
+"""Columns with few distinct values, or with long runs of one value. In other columns a dictionary
+costs more than it saves.
+"""
 
 _ORDERED: Final = ("commit_scn", "commit_time", "scn", "thread", "owner", "table")
-"""Columns whose least and largest value tell a reader what it need not read."""
+"""Columns whose least and largest value tell a reader which row groups it can skip."""
 
 _parquet: Any = pq
-"""Of its arguments the stubs know too little."""
+"""pyarrow.parquet without types, because its type stubs do not know enough of its arguments."""
 
 
 class GroupedFile:
@@ -64,7 +67,7 @@ class GroupedFile:
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch to those that wait to be written."""
+        """Add a batch to those that wait to be written."""
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
         self.rows += batch.num_rows
@@ -75,7 +78,8 @@ class GroupedFile:
         return batches
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Write batches as a row group; the file is opened, if there are none, too.
+        """Write batches as a row group. If the file is not open, open it, also when there are no
+        batches.
 
         Raises:
             OSError, ArrowException: it cannot be written.
@@ -94,7 +98,9 @@ class GroupedFile:
             self._writer.write_table(pa.Table.from_batches(batches, self.schema))
 
     def finish(self) -> int:
-        """Complete the file behind what was written; return its bytes. Errors as of `write`."""
+        """Write what waits no longer and complete the file. Returns its size in bytes. Errors as of
+        `write`.
+        """
         self._writer.close()
         size = int(self._stream.tell())
         self._stream.close()
@@ -102,7 +108,7 @@ class GroupedFile:
         return size
 
     def close(self) -> None:
-        """Close it, whole or not."""
+        """Close the file, complete or not."""
         for opened in (self._writer, self._stream):
             with suppress(OSError, pa.ArrowException):
                 if opened is not None:
@@ -113,7 +119,9 @@ _File = TypeVar("_File", bound=GroupedFile)
 
 
 def largest_past(files: Iterable[_File], bytes_max: int) -> Iterator[_File]:
-    """Yield the files that have most waiting until the others have no more than `bytes_max`."""
+    """Yield the files with the most waiting bytes, until the other files together have no more than
+    `bytes_max`.
+    """
     ascending = sorted(files, key=lambda file: file.waiting_bytes)
     waiting = sum(file.waiting_bytes for file in ascending)
     while waiting > bytes_max:
@@ -124,7 +132,7 @@ def largest_past(files: Iterable[_File], bytes_max: int) -> Iterator[_File]:
 
 @contextmanager
 def unwritable(place: Path | str) -> Iterator[None]:
-    """Turn what writing raises into 1210."""
+    """Raise error 1210 for any error of writing."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

@@ -206,7 +206,8 @@ class Decoder:
         return [[feeds[number] for number in group] for group in groups]
 
     def _tables_of_run(self, feeds: Sequence[Feed], image: NamedImage | None) -> list[Table]:
-        """Return the tables that a run decodes: those of its image, or else those of its feeds.
+        """Return the tables that a run decodes. They come from its image if it has one, otherwise
+        from its feeds.
 
         The tables of all other targets are added, if its images should be usable for them, too.
         """

@@ -1,4 +1,6 @@
-"""The parts that all runs of a decoder share, as one value."""
+"""The objects that all runs of a decoder share: its logs, its threads, its storage and its
+filters.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunParts:
-    """The parts that all runs of a decoder share.
+    """The objects that all runs of a decoder share.
 
     Attributes:
         decode: decodes splits, on Spark or in this process.

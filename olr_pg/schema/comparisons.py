@@ -106,8 +106,8 @@ def _comparison(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _quantified(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> str:
-    """Translate a comparison with ANY or ALL: of a list into OR or AND; that of a subquery is the
-    same in both.
+    """Translate a comparison with ANY or ALL. With a list it becomes OR or AND; with a subquery
+    both databases write it the same way.
     """
     inner = right.this
     word, joined = ("ANY", " OR ") if isinstance(right, exp.Any) else ("ALL", " AND ")

@@ -1,5 +1,5 @@
-"""Converts a whole inventory into statements for PostgreSQL; what has no translation is listed as
-work by hand.
+"""Converts a whole inventory into statements for PostgreSQL. Objects without a translation are
+listed as work to do by hand.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def differences(
     relations: Relations,
     statements: Sequence[Statement],
 ) -> list[Difference]:
-    """Compare the target with the statements; objects without a statement are listed as work by
-    hand.
+    """Compare the target with the statements for the source's objects. An object without a
+    translation that is missing in the target is listed as work to do by hand.
     """
     found = [
         Difference(one.kind, one.name, "missing", one.sql)

@@ -38,7 +38,7 @@ _BATCH: Final = 50
 
 
 class TrialOutcome(NamedTuple):
-    """The result of a statement.
+    """The result of a statement that was tried out.
 
     Attributes:
         state: `CREATED`, `PRESENT` (it already existed), `FAILED` or `LEFT_OUT`.

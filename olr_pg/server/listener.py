@@ -303,8 +303,8 @@ class Listener:
                 self._forget(connection)
 
     def _look_at_silence(self) -> None:
-        """Log a warning about a client that sends no request; end it if another client waits for
-        its place too long.
+        """Log a warning about a client that sends no request. Close its connection if another
+        client waits for its place too long.
 
         A single client can be silent without limit: it may have nothing to request, or be applying.
         """

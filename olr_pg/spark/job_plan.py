@@ -51,7 +51,7 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) ->
 
 
 def job_bytes(number: int, *, growing: bool) -> int:
-    """Return the bytes of input per core in job `number`, counted from 0."""
+    """Return how many bytes of input each core gets in job `number`, counted from 0."""
     return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES) if growing else JOB_BYTES
 
 

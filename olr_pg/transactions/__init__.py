@@ -1,1 +1,1 @@
-"""Assembly of row changes by transaction into complete DML in commit order. No I/O."""
+"""Assembles row changes into complete DML of committed transactions, in commit order. No I/O."""

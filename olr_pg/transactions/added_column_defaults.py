@@ -1,10 +1,10 @@
-"""Added columns that rows do not store: their defaults, by the guard column's bits.
+"""Fills in the defaults of added columns that rows do not store, using the guard column's bits.
 
-Facts: values-and-lobs §14. A NULL of an image means the default where the guard column does not say
-that the row really stores it. An UPDATE logs the columns that it lists, and the guard column only
-when one of its bits changes: a listed column whose guard is not logged had its bit before, so its
-NULL is one. Of a column that is logged supplementally without its guard nothing is known then; it
-is left out of the image.
+Facts: values-and-lobs §14. A NULL in an image means the default, unless the guard column shows that
+the row really stores NULL. An UPDATE logs the columns that it lists, and the guard column only if
+one of its bits changes. So if a listed column's guard is not logged, its bit was already set, and
+its NULL is a real NULL. If a column is logged supplementally without its guard, its value is
+unknown, and it is left out of the image.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ Flags = npt.NDArray[np.bool_]
 def fill_defaults(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, allocate: Allocate
 ) -> tuple[DmlColumns, I64, int]:
-    """Return (changes without guard columns, with defaults; `dml_first`; updates left out).
+    """Return (changes without guard columns and with defaults, `dml_first`, number of updates left
+    out).
 
     Args:
         dml, dml_first: as assembled.
-        allocate: gives the room for bytes that may be many.
+        allocate: returns a buffer for a large number of bytes.
     """
     defaults = plan.defaults
     if defaults.missing.size == 0 or dml.kind.size == 0:
@@ -69,7 +70,7 @@ def _filled(
 def _meaning(
     dml: DmlColumns, rows: I64, change: I64, column: I64, guards: I64, plan: RowPlan
 ) -> tuple[Flags, Flags]:
-    """Tell of each of `rows` whether its NULL means the default, and whether nobody can tell."""
+    """Return for each of `rows` whether its NULL means the default, and whether that is unknown."""
     guard_id = plan.defaults.guard_id[column[rows]]
     is_guarded = guard_id >= 0
     guard = _entry_of(2 * change + dml.entries.image, guards, rows)
@@ -88,7 +89,7 @@ def _meaning(
 
 
 def _entry_of(keys: I64, among: I64, rows: I64) -> I64:
-    """Return the entry of `among` with the same key as each of `rows`, −1 where there is none."""
+    """Return the entry of `among` with the same key as each of `rows`, −1 if there is none."""
     if among.size == 0:
         return np.full(rows.size, -1, np.int64)
     order = among[np.argsort(keys[among], kind="stable")]
@@ -97,7 +98,7 @@ def _entry_of(keys: I64, among: I64, rows: I64) -> I64:
 
 
 def _bits(dml: DmlColumns, guard: I64, guard_id: npt.NDArray[np.int32]) -> Flags:
-    """Tell whether the guard values have the bits set; a value may go on in further parts."""
+    """Tell whether the guard values have the bits set; a value can continue in further parts."""
     part, byte = guard.copy(), (guard_id >> 3).astype(np.int64)
     while True:
         length = np.maximum(dml.values.length[part], 0)

@@ -1,9 +1,10 @@
-"""Transactions from batches of events: finished ones come out, the others wait.
+"""Assembles transactions from batches of events: finished transactions are returned, the others
+wait.
 
-The same assembler runs at two places. Over the windows of one split it finishes the transactions
-that begin and end there; what it cannot finish leaves as `remainder`, a batch like those that came
-in. On the driver it is fed these remainders, split after split, and finishes the rest. So any
-split of the redo gives the same transactions.
+The same assembler runs in two places. For the windows of one split it finishes the transactions
+that begin and end there, and returns the rest as `remainder`, a batch of the same form as its
+input. The driver's assembler is fed these remainders, split after split, and finishes the rest. So
+any division of the redo into splits gives the same transactions.
 """
 
 from __future__ import annotations
@@ -73,24 +74,24 @@ if TYPE_CHECKING:
 
 
 class Assembler:
-    """Collects events by transaction and finishes transactions; see the module's docstring.
+    """Collects events by transaction and finishes transactions; see the module.
 
     Args:
         tables: the tables of the plan, for errors.
-        is_split: whether earlier redo may hold the begin of what is fed: ended transactions
-            without a begin then go to the remainder instead of being dropped.
-        storage: where bytes wait.
-        lob_source: where LOB values are read that the redo does not hold whole.
+        is_split: whether earlier redo can contain the begins of the transactions: ended
+            transactions without a begin are then put into the remainder instead of being dropped.
+        storage: stores bytes of waiting transactions.
+        lob_source: reads LOB values that the redo contains only partly.
 
     Attributes:
-        account: what became of what was fed.
+        account: counts of what happened to the input.
         table_rows: shape (tables, 3); row changes delivered: inserts, deletes, updates.
-        large: committed transactions that the last `feed` finished and that are to be read in
-            parts, then counted by `settle`.
-        unseen_ends: transactions whose slot another one uses; `tell_unseen_ends` gives them up.
-        unbegun_rollbacks: slot and XID of transactions whose ROLLBACK came before their BEGIN,
-            with its SCN. A surviving instance rolls back, in its own redo thread, what was open in
-            one that died; `forget_rollbacks` says that no BEGIN comes any more.
+        large: committed transactions that the last `feed` finished and that must be read in parts,
+            and then counted by `settle`.
+        unseen_ends: transactions whose slot another one uses; `tell_unseen_ends` ends them.
+        unbegun_rollbacks: slot and XID of transactions whose ROLLBACK came before their BEGIN, with
+            its SCN. When an instance dies, a surviving one rolls back its open transactions in its
+            own redo thread; after `forget_rollbacks` no BEGIN is expected any more.
     """
 
     def __init__(
@@ -121,18 +122,18 @@ class Assembler:
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
-        """The transactions that wait for their end."""
+        """The transactions whose end was not read yet."""
         return [*self.unseen_ends.transactions, *self._open.values()]
 
     def feed(self, batch: ChangeBatch) -> Finished | None:
-        """Take the next stretch of redo, and return what it finished, None if nothing."""
+        """Process the next section of redo; return what it finished, or None."""
         return joined_faults(self._feed(batch, apart=False))
 
     def feed_window(self, batch: ChangeBatch) -> list[Finished]:
-        """Take the next stretch of redo, and return what it finished, each part in commit order.
+        """Process the next section of redo; return what it finished, each part in commit order.
 
-        The transactions that began before it make a part of their own, so that nothing else needs
-        to be copied to where they waited.
+        Transactions that began before it are a separate part, so that no other data is copied
+        together with theirs.
         """
         return self._feed(batch, apart=True)
 
@@ -163,7 +164,9 @@ class Assembler:
         return finished
 
     def _apply_rollbacks(self) -> None:
-        """End the open transactions whose ROLLBACK was read before; the rest of them is dropped."""
+        """End the open transactions whose ROLLBACK was read before their BEGIN; their further
+        events are dropped.
+        """
         for key, xid in list(self.unbegun_rollbacks):
             transaction = self.unseen_ends.pop(key, xid)
             if transaction is None:
@@ -177,20 +180,25 @@ class Assembler:
             self.account.events_rolled_back += transaction.changes
 
     def forget_rollbacks(self, scn: int) -> None:
-        """Forget rollbacks up to `scn`, where all redo was fed: what they end never begins."""
+        """Forget rollbacks up to `scn`, if all redo up to it was fed: their transactions never
+        begin.
+        """
         pending = self.unbegun_rollbacks.items()
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
 
     def note_whole(self, whole: TransactionColumns) -> None:
-        """Take the open transactions off the slots that others, finished elsewhere, have used."""
+        """Remove open transactions from the slots that other transactions, finished elsewhere, have
+        used.
+        """
         for key, successor in successors(self._open, whole):
             self._supersede(key, successor, 0)
 
     def tell_unseen_ends(self, scn: int) -> Finished | None:
-        """Give up what another transaction superseded before `scn`, where all redo was fed.
+        """End the transactions that another one superseded before `scn`, if all redo up to it was
+        fed.
 
         Returns:
-            The faults that tell of its changes; None: there were none.
+            Faults for their changes; None if there are none.
         """
         for one in self.unseen_ends.passed(scn):
             told = left_without_end(one, self._storage)
@@ -200,7 +208,9 @@ class Assembler:
         return self._tell() if self._told else None
 
     def _supersede(self, key: int, events: EventColumns, first: int) -> None:
-        """Take the transaction, if there is one, off a slot that that of event `first` uses."""
+        """Remove a transaction, if there is one, from a slot that the transaction of event `first`
+        uses.
+        """
         transaction = self._open.pop(key, None)
         if transaction is None:
             return
@@ -212,7 +222,7 @@ class Assembler:
             self.unseen_ends.add(key, transaction, take(events, slice(first, first + 1)))
 
     def _tell(self) -> Finished | None:
-        """Finish what stands for transactions that did not commit, but left changes."""
+        """Finish transactions that did not commit but left changes, as faults."""
         batch, self._told = concatenate(self._told), []
         instances = delimit(batch.events)
         self.account.empty -= instances.begin.size
@@ -221,7 +231,7 @@ class Assembler:
     def _roll_back(
         self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
     ) -> None:
-        """Count transactions that were rolled back, and note those that left changes."""
+        """Count transactions that were rolled back, and record those that left changes."""
         # Of what another instance rolled back, not all that it took back is known here.
         own = events.thread[instances.begin[rows]] == events.thread[instances.end[rows]]
         told = left_changes(events, instances, rows[own])
@@ -243,16 +253,16 @@ class Assembler:
     def _note_strays(
         self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
     ) -> None:
-        """Note the committed transactions with changes that name another container."""
+        """Record the committed transactions with changes that name another container."""
         self._note_alone(strays(events, instances, rows, self._is_delivered()))
 
     def _note_alone(self, told: Sequence[ChangeBatch]) -> None:
-        """Note transactions that tell of what is no change by itself."""
+        """Record transactions of changes without a known transaction."""
         self._told += told
         self.account.events += _told_changes(told)
 
     def _is_delivered(self) -> npt.NDArray[np.bool_]:
-        """Tell of each table whether its rows go to clients."""
+        """Return for each table whether its rows are delivered to clients."""
         flags = self._plan.delivered
         return flags != 0 if flags.size else np.ones(len(self._tables), np.bool_)
 
@@ -292,7 +302,7 @@ class Assembler:
         return [part for part in parts if part is not None]
 
     def _set_apart(self, transaction: OpenTransaction) -> bool:
-        """Tell whether an ended transaction can stay outside of memory; `large` has it then."""
+        """Tell whether an ended transaction can stay on disk; it is then added to `large`."""
         if not transaction.chunks.is_spilled:
             return False
         chunks = transaction.chunks.batches
@@ -310,19 +320,21 @@ class Assembler:
     def _note_stranger(
         self, chunks: Sequence[ChangeBatch], large: LargeTransaction | None = None
     ) -> None:
-        """Note that LOB pages that wait may be of a transaction that is not finished here."""
+        """Record that waiting LOB pages may belong to a transaction that is not finished here."""
         if self._unowned.waiting.batches:
             self._strangers.note(chunks, self._plan.lob_tables, large)
 
     def _share_pages(self) -> None:
-        """Give large transactions the pages that wait, and drop those that nobody will claim."""
+        """Give large transactions the waiting pages, and drop pages that no transaction can
+        claim.
+        """
         for large in self.large:
             large.unowned = self._unowned.waiting.batches
             large.others = self._strangers.claims(large)
         self._strangers.drop_from(self._unowned)
 
     def saved(self) -> Assembler:
-        """Return a copy that goes on from here by itself."""
+        """Return an independent copy that continues from here."""
         other = Assembler(
             self._plan,
             self._tables,
@@ -342,11 +354,11 @@ class Assembler:
 
     @property
     def unowned(self) -> Waiting:
-        """LOB pages that name no transaction and were not referred to yet."""
+        """LOB pages without a transaction that were not claimed yet."""
         return self._unowned.waiting
 
     def restore(self, transactions: Iterable[OpenTransaction], unowned: Waiting) -> None:
-        """Go on with what another assembler had, before anything is fed."""
+        """Continue with the transactions of another assembler; call it before the first `feed`."""
         for transaction in transactions:
             events = transaction.chunks.batches[0].events
             key = int(slot_keys(events)[0])
@@ -354,13 +366,13 @@ class Assembler:
         self._unowned.waiting = unowned.copy()
 
     def use(self, plan: RowPlan, tables: Sequence[Table]) -> None:
-        """Go on with another row plan, which has the tables of this one and more behind them."""
+        """Continue with another row plan, which has the tables of this one and more after them."""
         self._plan, self._tables = plan, tables
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)
 
     def remainder(self) -> ChangeBatch:
-        """Take everything that waits, as one batch; the assembler is empty afterwards."""
+        """Return everything that waits as one batch, and empty the assembler."""
         opened = [batch for one in self._open.values() for batch in one.chunks.batches]
         # What names its transaction without undo came before all of it that was seen here, or it
         # would have been put to it.
@@ -374,7 +386,7 @@ class Assembler:
     def _chunks(
         self, selection: EventCutter, instances: Instances, rows: Sequence[int]
     ) -> Iterator[ChangeBatch]:
-        """Return the events of some instances, each for itself."""
+        """Yield the events of some instances, each separately."""
         order, first = instances.order, instances.first
         if self._is_split:
             return iter(selection.groups(order, first, rows))
@@ -384,10 +396,10 @@ class Assembler:
     def _keep(
         self, batch: ChangeBatch, chunk: ChangeBatch | None, instances: Instances, row: int
     ) -> OpenTransaction | None:
-        """Store an instance, and return its transaction if this was its end.
+        """Store an instance; return its transaction if this was its end.
 
         Args:
-            chunk: its events; None where it is whole.
+            chunk: its events; None if it is complete.
         """
         key = int(instances.key[row])
         begin, end = int(instances.begin[row]), int(instances.end[row])
@@ -521,12 +533,12 @@ class Assembler:
     def _defer(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> None:
-        """Leave whole transactions to the driver's assembler."""
+        """Leave complete transactions to the driver's assembler."""
         for chunk in self._chunks(EventCutter(batch), instances, np.sort(closed).tolist()):
             self._leave_to_driver([chunk])
 
     def _leave_to_driver(self, chunks: Sequence[ChangeBatch]) -> None:
-        """Put an ended transaction to the remainder."""
+        """Add an ended transaction to the remainder."""
         self._ended_unbegun.extend(chunks)
         if chunks[-1].events.kind[-1] == EventKind.COMMIT:
             self._note_stranger(chunks)
@@ -537,5 +549,5 @@ def _told_changes(told: Sequence[ChangeBatch]) -> int:
 
 
 def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
-    """Count the changes of instances, see `count_changes_of`."""
+    """Return how many changes the instances have, see `count_changes_of`."""
     return int(count_changes_of(events, instances.order, instances.first, rows))

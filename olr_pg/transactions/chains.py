@@ -1,8 +1,8 @@
-"""Rows of several pieces whose change was logged without supplemental data.
+"""Assembles changes of rows with several pieces that were logged without supplemental data.
 
-Then nothing says which pieces belong to one change, nor which column a piece begins with; what
-tells is how pieces lead to each other (redo-format §5.3, §5.4, §7.5, §7.9), so far as the
-transaction itself writes or deletes the pieces from the row's first one on:
+Then the redo does not contain which pieces belong to one change, nor the first column of a piece.
+This follows from the links between pieces (redo-format §5.3, §5.4, §7.5, §7.9), if the transaction
+itself writes or deletes the pieces from the row's first one on:
 
 - INSERT: the last piece first, each further one leads (nrid) to the one before, up to the head.
 - DELETE: the head first, then the piece that it leads to, down to the last.
@@ -13,8 +13,9 @@ transaction itself writes or deletes the pieces from the row's first one on:
 - UPDATE of a first piece, whose columns count from 1, or of a piece that the same transaction wrote
   as a part of a row that it wrote whole.
 
-Anything else is refused: a later piece does not tell its first column, nor its row. Facts:
-redo-format; by the document alone, all real records of such rows at hand have supplemental data.
+Everything else is refused, because a later piece alone does not identify its first column or its
+row. Facts: redo-format; only from the document, because all available real records of such rows
+have supplemental data.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _WHOLE = _FIRST_HEAD | FB_LAST
 
 @inlined
 def _group_at(job: RowJob, groups: int, kind: int, table: int, bdba: int, slot: int) -> int:
-    """Return the open group of that kind at that address, −1 where there is none."""
+    """Return the open group of that kind at that address, −1 if there is none."""
     for group in range(groups - 1, -1, -1):
         same = (
             job.groups.kind[group] == kind
@@ -66,7 +67,9 @@ def _group_at(job: RowJob, groups: int, kind: int, table: int, bdba: int, slot: 
 
 @inlined
 def _open_group(job: RowJob, kind: int, table: int, piece: int, groups: int) -> int:
-    """Open a group of one piece, at the piece's own address; `groups` counts those before."""
+    """Open a group with one piece, at the piece's own address; `groups` is the number of existing
+    groups.
+    """
     job.groups.kind[groups] = kind
     job.groups.table[groups] = table
     job.groups.head[groups] = piece
@@ -91,7 +94,7 @@ def _append(job: RowJob, group: int, piece: int) -> None:
 
 @inlined
 def _is_cut(job: RowJob, piece: int) -> bool:
-    """Tell whether a value of the piece is only a part of a column's."""
+    """Tell whether the piece contains only a part of a column's value."""
     for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
         if job.batch.entries.part[entry] != 0:
             return True
@@ -100,7 +103,7 @@ def _is_cut(job: RowJob, piece: int) -> bool:
 
 @inlined
 def _reaches_the_end(job: RowJob, group: int) -> bool:
-    """Tell whether the written pieces of a group go down to the row's last one."""
+    """Tell whether the written pieces of a group reach the row's last piece."""
     return bool(job.batch.pieces.row_flags[job.groups.head[group]] & FB_LAST)
 
 
@@ -166,7 +169,7 @@ def _deleted(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int
 
 @inlined
 def _shrinks_from(job: RowJob, table: int, head: int, groups: int) -> tuple[int, int, int]:
-    """Expect the old pieces behind a row's head to be deleted one after the other."""
+    """Expect that the old pieces after a row's head are deleted one after the other."""
     pieces = job.batch.pieces
     if pieces.old_flags[head] & FB_LAST:
         return REFUSED, 0, groups
@@ -294,7 +297,7 @@ def _forwarded(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, i
 
 @inlined
 def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Decide what becomes of a piece without supplemental data.
+    """Decide what to do with a piece without supplemental data.
 
     Returns:
         (KEPT, ALONE – a change by itself –, CLOSES, REFUSED or TOO_MANY; its group; open groups).
@@ -315,7 +318,7 @@ def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
 
 @inlined
 def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
-    """Tell the pieces of a complete group how many columns of the row stand before them.
+    """Set for the pieces of a complete group how many columns of the row precede them.
 
     Written pieces came last to first, deleted ones first to last; an overwritten one is the head.
 

@@ -1,8 +1,8 @@
-"""Row changes as columns, whoever made them: the one form that rendering and applying read.
+"""Row changes as columns, from any producer: the form that rendering and applying read.
 
-What the columns of a change are is a number per value: that of the described column in the
-directory of its stream (`wire.column_directory`). Consumers keep an array per described column, so
-that Python runs once for each, and never for a set of columns.
+A value's column is a number: that of the described column in the directory of its stream
+(`wire.column_directory`). Consumers keep an array per described column, so Python code runs once
+for each column, and never for a set of columns.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import numpy as np
 import numpy.typing as npt
 
 NULL: Final = -1
-"""Length of a value that is NULL."""
+"""Length of a NULL value."""
 
 TOO_LARGE: Final = -4
-"""Length of a value in chunks that was dropped because of its size."""
+"""Length of a value in chunks that was dropped because it is too large."""
 
 
 class ChangeColumns(NamedTuple):
-    """Elements in delivery order (begin, row changes, commit), and the values of the row changes.
+    """Elements in delivery order (begin, row changes, commit), with the values of the row changes.
 
     Attributes:
         data: the bytes that values and ROWIDs point into.
-        kind: shape (n); the element's code in the protocol. Chunks are no elements here: they are
+        kind: shape (n); the element's code in the protocol. Chunks are not elements here; they are
             part of their change's values.
         scn, commit_scn, xid, time: shape (n); of the element's head.
         table: shape (n); number of the table in the directory, −1 for begin and commit.
-        row_id_offset, row_id_length: shape (n); the ROWID in `data`, of length 0 where there is
-            none.
-        entry_first: shape (n + 1); where the values of each change begin.
-        entry_after: shape (n); where those of its after image begin, behind the before image.
+        row_id_offset, row_id_length: shape (n); the ROWID in `data`, of length 0 if there is none.
+        entry_first: shape (n + 1); the index of each change's first value.
+        entry_after: shape (n); the index of the first value of its after image, which follows the
+            before image.
         value_column: shape (m); number of the described column in the directory.
         value_offset, value_length: shape (m); the value in `data`; a length of `NULL` or
             `TOO_LARGE` has none.
@@ -60,7 +60,7 @@ class ChangeColumns(NamedTuple):
 
 
 def room_for_changes(data: npt.NDArray[np.uint8], elements: int, values: int) -> ChangeColumns:
-    """Make room for so many elements and values."""
+    """Return uninitialised space for this many elements and values."""
     return ChangeColumns(
         data=data,
         kind=np.empty(elements, np.uint8),
@@ -80,7 +80,7 @@ def room_for_changes(data: npt.NDArray[np.uint8], elements: int, values: int) ->
 
 
 def filled_changes(room: ChangeColumns, elements: int, values: int) -> ChangeColumns:
-    """Return what of a room is filled, as copies: the room may be many times as large."""
+    """Return copies of the filled part, because the space can be many times as large."""
     sizes = [values if name.startswith("value_") else elements for name in room._fields]
     sizes[room._fields.index("entry_first")] += 1
     arrays: list[npt.NDArray[Any]] = list(room)

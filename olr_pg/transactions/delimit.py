@@ -1,7 +1,8 @@
-"""The stretches of a batch between BEGIN and end of a transaction, and the changes undone in them.
+"""Finds the sections of a batch between BEGIN and end of a transaction, and the changes that are
+undone in them.
 
 A transaction occupies one slot (container, undo segment, slot number) from its BEGIN to its COMMIT
-or ROLLBACK; 5.6/5.11 name nothing but the slot. Facts: redo-format §4.0, §4.5.
+or ROLLBACK; 5.6/5.11 contain only the slot. Facts: redo-format §4.0, §4.5.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ _SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
 _UNDECODED = int(EventKind.UNDECODED)
 
 _FIRST, _BEGIN_AT, _END_AT = 0, 1, 2
-"""Rows of the room of `_delimit`: where an instance begins, its BEGIN, its end."""
+"""Rows of `_delimit`'s work space: where an instance begins, its BEGIN, its end."""
 
 UNDO_SEARCH_DEPTH: Final = 4096
-"""How far below the newest change that can be undone one is looked for; undo runs newest first."""
+"""How far below the newest change an undone one is searched; undo runs newest first."""
 
 _TAKEN_BACK = -1
-"""In place of an event in the room of `live_changes`."""
+"""Replaces an undone event in the work space of `live_changes`."""
 
 
 class Instances(NamedTuple):
-    """The stretches of events of one transaction in a batch, one row each.
+    """The sections of events of one transaction in a batch, one per row.
 
     Attributes:
         order: the batch's events, grouped by instance, each group in redo order.
         first: shape (n + 1), where each instance's events begin in `order`.
-        begin: the BEGIN event, −1 where it is not in the batch.
-        end: the COMMIT or ROLLBACK event, −1 where it is not in the batch.
+        begin: the BEGIN event, −1 if it is not in the batch.
+        end: the COMMIT or ROLLBACK event, −1 if it is not in the batch.
         key: the slot, see `slot_keys`.
     """
 
@@ -79,7 +80,7 @@ def _put_keys(events: EventColumns, keys: Any) -> None:
 
 
 def delimit(events: EventColumns) -> Instances:
-    """Cut a batch into its instances."""
+    """Divide a batch into its instances."""
     keys = slot_keys(events)
     order = np.argsort(keys, kind="stable")
     room = np.empty((3, events.kind.size + 1), np.int64)
@@ -124,7 +125,9 @@ def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
 
 @inlined
 def _is_row_of(events: EventColumns, marker: int, change: int) -> int:
-    """Tell whether a change is of the row that a marker names: 1 or 0, −1 where one names none."""
+    """Return 1 or 0 for whether a change belongs to the row that a marker names, −1 if one of them
+    names no row.
+    """
     block, segment = events.session[marker], events.dataobj[marker]
     if block == 0 or events.kind[change] != _CHANGE or events.session[change] == 0:
         return -1
@@ -137,7 +140,9 @@ def _is_row_of(events: EventColumns, marker: int, change: int) -> int:
 
 @inlined
 def _undoes(events: EventColumns, marker: int, change: int) -> bool:
-    """Tell whether a 5.6 or 5.11 undoes a change, by the undo record of both (redo-format §4.5)."""
+    """Tell whether a 5.6 or 5.11 undoes a change, by the undo records of both (redo-format
+    §4.5).
+    """
     named = events.dataobj[marker]
     # Some internal operations leave objd 0 in the undo record, so its marker has none either; the
     # change then has that of its row vector (redo-format §4.8).
@@ -155,12 +160,14 @@ def _undoes(events: EventColumns, marker: int, change: int) -> bool:
 
 @inlined
 def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, height: int) -> bool:
-    """Set in `live` to _TAKEN_BACK the newest change that a marker undoes; False without one.
+    """Set the newest change in `live` that a marker undoes to _TAKEN_BACK; return False if there is
+    none.
 
-    The row vector before a marker names the change's row, whose newer changes are taken back first.
+    The row vector before a marker names the change's row. Newer changes of that row must be undone
+    first.
 
-    `undoable` loses its position. What lies above it moves: undo runs newest first, so that is next
-    to nothing.
+    Its position is removed from `undoable`. Later positions move, but undo runs newest first, so
+    these are few.
     """
     for at in range(height - 1, max(-1, height - 1 - UNDO_SEARCH_DEPTH), -1):
         change = live[undoable[at]]
@@ -179,7 +186,7 @@ def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, heig
 
 @inlined
 def _without_taken_back(live: Any, count: int) -> int:
-    """Close the gaps in `live`, and return how many are left."""
+    """Remove the undone events from `live`; return how many remain."""
     kept = 0
     for k in range(count):
         if live[k] != _TAKEN_BACK:
@@ -192,17 +199,17 @@ def _without_taken_back(live: Any, count: int) -> int:
 def live_changes(
     events: EventColumns, order: Any, first: int, end: int, live: Any, undoable: Any
 ) -> tuple[int, int, int]:
-    """Fill `live` with the row changes and LOB events of one instance that were not undone.
+    """Write the row changes and LOB events of one instance that were not undone to `live`.
 
     They are CHANGE, SPLIT_CHANGE, UNDECODED and LOB events, in order.
 
     Args:
         events, order: see `Instances`.
         first, end: the instance has ``order[first:end]``.
-        live, undoable: shape (events); filled, room.
+        live, undoable: shape (events); output, and work space.
 
     Returns:
-        How many they are, how many were undone, how many undo markers found no change.
+        The number of these events, of undone ones, and of undo markers without a matching change.
     """
     count = 0
     height = 0

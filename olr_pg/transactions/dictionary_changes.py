@@ -1,7 +1,7 @@
-"""The changes that finished transactions made to the dictionary, taken out of their row changes.
+"""Extracts the dictionary changes of finished transactions from their row changes.
 
-The SYS tables that define tables are decoded like any other table of the row plan; their rows do
-not go to clients (unless these subscribed to them) but to whoever follows the dictionary.
+The SYS tables that define tables are decoded like other tables of the row plan. Their rows are not
+delivered to clients (unless these subscribed to them), but to the follower of the dictionary.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def dictionary_transactions(
     plan: RowPlan,
     tables: Sequence[Table],
 ) -> dict[int, DictionaryTransaction]:
-    """Collect what the committed transactions `closed` did to the dictionary, by their place.
+    """Return the dictionary changes of the committed transactions `closed`, by their index.
 
     Args:
-        batch, instances: what they were found in.
+        batch, instances: their batch, and its instances.
         closed: rows of `instances`, in commit order.
         dml, dml_first: their row changes.
     """
@@ -80,15 +80,16 @@ def dictionary_transactions(
 def delivered_changes(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table], ddl: Collection[int]
 ) -> tuple[DmlColumns, I64, int]:
-    """Return the changes that go to clients, where each transaction's begin, the number of others.
+    """Return the changes for clients, where each transaction's begin, and the number of other
+    changes.
 
-    A DDL commits what is open before it begins, so a transaction that changes the dictionary has no
-    row changes of a user: those that it has of a user's table move its rows to another segment
-    (MOVE, SPLIT, MERGE), which changes nothing for a client. They come to light where they have the
-    SCN at which the DDL commits, from which on the new segment is known.
+    A DDL first commits open changes, so a transaction that changes the dictionary contains no user
+    changes. If it changes rows of a user's table, it moves them to another segment (MOVE, SPLIT,
+    MERGE), which changes nothing for a client. Such changes are decoded if they have the commit SCN
+    of the DDL, from which on the new segment is known.
 
     Args:
-        dml, dml_first, plan, tables: as of `dictionary_transactions`.
+        dml, dml_first, plan, tables: as for `dictionary_transactions`.
         ddl: the transactions that change the dictionary.
     """
     stays = plan.delivered[dml.table] != 0

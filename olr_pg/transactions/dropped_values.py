@@ -1,4 +1,4 @@
-"""Row changes without some of their values."""
+"""Removes some values from row changes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ONE_PER_CHANGE: Final = (
 
 
 def keep_entries(dml: DmlColumns, dml_first: I64, keep: Flags) -> tuple[DmlColumns, I64, int]:
-    """Return (the changes with the values of `keep` alone, `dml_first`, updates left out).
+    """Return (the changes with only the values of `keep`, `dml_first`, number of updates left out).
 
-    An update that set something before and sets nothing then is left out.
+    An update that then sets nothing, but did before, is left out.
 
     Args:
-        dml, dml_first: row changes; further parts of values stand behind the entries.
+        dml, dml_first: row changes; further parts of values follow the entries.
         keep: shape (entries).
     """
     if keep.all():
@@ -49,7 +49,7 @@ def keep_entries(dml: DmlColumns, dml_first: I64, keep: Flags) -> tuple[DmlColum
 
 
 def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
-    """Return the entries of `keep`, and behind them all further parts.
+    """Return the entries of `keep`, followed by all further parts.
 
     Args:
         dml: row changes.
@@ -63,7 +63,9 @@ def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
 
 
 def emptied_updates(dml: DmlColumns, keep: Flags, change_of: I64) -> Flags:
-    """Tell which updates set something, but nothing with the values of `keep`; shape (changes)."""
+    """Return which updates would set nothing any more with only the values of `keep`; shape
+    (changes).
+    """
     after = dml.entries.image == Image.AFTER
     had = np.bincount(change_of[after], minlength=dml.kind.size)
     has = np.bincount(change_of[after & keep], minlength=dml.kind.size)

@@ -1,7 +1,7 @@
-"""Transactions that begin and end in a batch and change nothing in between: they leave it first.
+"""Removes transactions from a batch that begin and end in it and change nothing in between.
 
-Most transactions of a database do not touch a subscribed table. One kernel finds those that are
-whole, so that the assembly, which groups and copies events, never sees them.
+Most transactions of a database do not change a subscribed table. One kernel finds those that are
+complete, so that the assembly, which groups and copies events, does not process them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.batch import EventColumns
 
 _SLOTS: Final = 1 << 14
-"""Room of the hash table; a database has some thousand transaction slots at most."""
+"""Size of the hash table; a database has at most some thousand transaction slots."""
 
 _BEGIN = int(EventKind.BEGIN)
 _COMMIT = int(EventKind.COMMIT)
@@ -33,7 +33,7 @@ class Concerned(NamedTuple):
     """The rest of a batch.
 
     Attributes:
-        committed, rolled_back: how many transactions left it.
+        committed, rolled_back: numbers of removed transactions.
     """
 
     batch: ChangeBatch
@@ -42,12 +42,12 @@ class Concerned(NamedTuple):
 
 
 def without_unconcerned(batch: ChangeBatch, open_slots: Iterable[int]) -> Concerned:
-    """Take whole transactions that change nothing out of a batch.
+    """Remove complete transactions that change nothing from a batch.
 
     Args:
         batch: events in redo order.
-        open_slots: `slot_keys` on which a transaction waits for its end: its successor tells that
-            the end was missed, so it stays.
+        open_slots: `slot_keys` with a transaction that waits for its end: its successor shows that
+            the end was missed, so the successor is kept.
     """
     events = batch.events
     if events.size == 0:

@@ -1,4 +1,6 @@
-"""Finished transactions: their columns, their order, and the account of what became of all."""
+"""Finished transactions: their columns, their order, and the account of what happened to all
+transactions.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ class Finished(NamedTuple):
     """Committed transactions with at least one row change for clients, in commit order.
 
     Attributes:
-        dictionary: what committed transactions, with or without such changes, did to the
-            dictionary.
-        faults: what of committed transactions, with or without such changes, was left out.
+        dictionary: dictionary changes of committed transactions, with or without row changes for
+            clients.
+        faults: changes of committed transactions that could not be decoded.
     """
 
     transactions: TransactionColumns
@@ -43,7 +45,7 @@ class Finished(NamedTuple):
 
 
 def joined_faults(parts: Sequence[Finished]) -> Finished | None:
-    """Return the first part with the faults of all, of which the others have nothing else."""
+    """Return the first part with the faults of all parts; the others contain nothing else."""
     if not parts:
         return None
     return parts[0]._replace(faults=tuple(fault for part in parts for fault in part.faults))
@@ -51,7 +53,7 @@ def joined_faults(parts: Sequence[Finished]) -> Finished | None:
 
 @dataclass(slots=True)
 class Account:
-    """The number of transactions and changes by what became of them in an assembler.
+    """Counts of transactions and changes, by what happened to them in an assembler.
 
     Facts: architecture, “Accounting”.
 
@@ -60,21 +62,21 @@ class Account:
         empty: committed transactions without a change to deliver.
         rolled_back: transactions that were rolled back.
         unbegun: ended transactions whose begin was not read.
-        lost: transactions whose slot was taken by another before their end was read.
+        lost: transactions whose slot another one took before their end was read.
         rows: row changes delivered.
-        rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
-            the configuration leaves out.
+        rows_filtered, transactions_filtered: row changes, and whole transactions, that the
+            configuration leaves out.
         undone: changes undone by savepoint or statement rollback, in committed transactions.
-        undecoded: parts of committed transactions, of one table each, that were left out because a
-            row change of them cannot be put together.
+        undecoded: parts of committed transactions, of one table each, that were left out because
+            one of their row changes cannot be assembled.
         unmatched: undo markers for which no change was found.
         without_set: updates that set no delivered column.
         lob_values: LOB values delivered.
-        lob_fetched: of these, those that were read from the source itself.
-        lob_unavailable: LOB values left out because they are not whole in the redo.
+        lob_fetched: of these, those read from the source database.
+        lob_unavailable: LOB values left out because the redo contains them only partly.
         lob_unclaimed: LOBs changed without a change of their row.
-        dictionary_rows: row changes that no client gets: of followed SYS tables, and rows that a
-            DDL moved to another segment.
+        dictionary_rows: row changes that no client receives: of followed SYS tables, and rows that
+            a DDL moved to another segment.
         events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`) that came out of
             redo, counted once, and what became of them:
         events_committed, events_undone: in committed transactions, kept or undone.
@@ -111,7 +113,7 @@ class Account:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def add_lobs(self, lobs: LobOutcome) -> None:
-        """Add what became of LOB values."""
+        """Add the counts of LOB values."""
         losses = lobs.losses
         self.lob_values += lobs.values
         self.lob_fetched += lobs.fetched
@@ -130,7 +132,7 @@ def commit_order(
     block: npt.NDArray[np.uint32],
     offset: npt.NDArray[np.uint16],
 ) -> npt.NDArray[np.int64]:
-    """Sort by the order of delivery: commit SCN, then as `CommitPosition` does."""
+    """Return the delivery order: by commit SCN, then as `CommitPosition`."""
     return np.lexsort((offset, block, sequence, thread, delay, scn))
 
 

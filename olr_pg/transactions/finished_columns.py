@@ -1,4 +1,4 @@
-"""Finished transactions as columns: what assembly hands to the encoder of protocol elements."""
+"""Finished transactions as columns: the input of the encoder of protocol elements."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class TransactionColumns(NamedTuple):
     """Finished transactions with at least one change, one row each, in commit order.
 
     Attributes:
-        con_id: container of what it changed.
+        con_id: container of its changes.
         xid: packed as `scalars.pack_xid`.
         begin_scn: SCN of the record that began it.
         begin_time, commit_time: redo time of those records (32 bits).
         commit_scn: that of the record with its 5.4 vector, unless parallel DML has another one.
-        serial, session: of 5.19/5.20, 0 where none was seen.
+        serial, session: from 5.19/5.20, 0 if there was none.
         commit_delay, commit_thread, commit_sequence, commit_block, commit_offset: as in
             `redo.commit_position`.
-        dml_first: shape (n + 1); where each transaction's row changes begin in `DmlColumns`.
+        dml_first: shape (n + 1); the index in `DmlColumns` of each transaction's first row change.
     """
 
     con_id: npt.NDArray[np.uint32]
@@ -58,7 +58,7 @@ class TransactionColumns(NamedTuple):
     dml_first: npt.NDArray[np.int64]
 
     def position(self, row: int) -> CommitPosition:
-        """Return where one of them committed."""
+        """Return the commit position of one of them."""
         columns = (getattr(self, f"commit_{name}") for name in CommitPosition._fields)
         return CommitPosition(*(int(column[row]) for column in columns))
 
@@ -68,32 +68,31 @@ VALUE: Final = row_type(
 )
 """A value of a row change, or a further part of one.
 
-It is ``data[offset : offset + length]``; −1 as length is NULL. A value that was cut over row pieces
-goes on at row `next` (−1 = it ends here). `column` is the ordinal among the table's delivered
-columns, `image` an `Image`; neither means anything in further parts.
+It is ``data[offset : offset + length]``; −1 as length is NULL. A value that is divided among row
+pieces continues at row `next` (−1 if it ends here). `column` is the ordinal among the table's
+delivered columns, `image` an `Image`; both have no meaning in further parts.
 """
 
 
 class DmlColumns(NamedTuple):
-    """Row changes, one row each, and their column values.
+    """Row changes, one per row, and their column values.
 
     The values of a change are in the order before then after image, delivered-column ordinal
-    ascending; further parts of values stand past those of the last change.
+    ascending; further parts of values follow those of the last change.
 
-    BEFORE holds every column whose old value is known (an UPDATE's WHERE); AFTER of an UPDATE
-    holds the columns that the statement set, and only those.
+    BEFORE holds every column whose old value is known (an UPDATE's WHERE); AFTER of an UPDATE holds
+    the columns that the statement set, and only those.
 
     Attributes:
         kind: `DmlKind`.
         table: index into the row plan.
         scn, time: SCN and redo time of the change's first record.
         sequence, block, offset: RBA of the change's first record.
-        dataobj, bdba, slot: the parts of the ROWID; dataobj 0 where the row has none.
-        stored_first: where the values of an inserted row begin in `stored`, if they are there as
-            its row piece stores them; −1 where they are in `values`, as most changes' are.
-        stored_count: how many values are there: those of the first delivered columns. All others
-            are NULL.
-        entry_first: shape (n + 1); where each change's values begin.
+        dataobj, bdba, slot: the parts of the ROWID; dataobj is 0 if the row has none.
+        stored_first: the index in `stored` of an inserted row's values, if they are there as its
+            row piece stores them; −1 if they are in `values`, as for most changes.
+        stored_count: their number: those of the first delivered columns. All others are NULL.
+        entry_first: shape (n + 1); the index of each change's first value.
         values: `VALUE` rows.
         stored: `redo.batch.ENTRY` rows.
         data: the bytes of the values.
@@ -118,5 +117,5 @@ class DmlColumns(NamedTuple):
 
     @property
     def entries(self) -> ColumnTable:
-        """The values that the changes begin with, without further parts."""
+        """The first values of the changes, without further parts."""
         return cast("ColumnTable", self.values[: int(self.entry_first[-1])])

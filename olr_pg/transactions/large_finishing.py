@@ -1,12 +1,12 @@
-"""A committed transaction that waits outside of memory, finished in parts.
+"""Finishes a committed transaction that is on disk, in parts.
 
-Its events are cut where no row is half seen, so that each part is assembled by itself and what it
-takes does not grow with the transaction. What is undone is found first, over the whole of it. Where
-a row change cannot be put together its table's changes are left out from the first one on: then the
-parts are read again without that table.
+Its events are divided where no row change is incomplete, so that each part is assembled separately,
+and memory does not grow with the transaction. Undone changes are found first, over the whole
+transaction. If a row change cannot be assembled, its table's changes are left out from the first
+one on; then the parts are read again without that table.
 
-LOB pages may stand anywhere in the transaction: `lobs.piece_index` finds those that a part needs.
-Only what changes the dictionary is looked at as a whole (`can_be_parted`).
+LOB pages can be anywhere in the transaction: `lobs.piece_index` finds those that a part needs. Only
+a transaction that changes the dictionary must be processed as a whole (`can_be_parted`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ _FIRST: Final = np.zeros(1, np.int64)
 
 
 def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
-    """Tell whether a transaction can be finished in parts: one that leaves the dictionary alone.
+    """Return whether a transaction can be finished in parts, because it does not change the
+    dictionary.
 
     Args:
         chunks: its events.
@@ -80,13 +81,13 @@ def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
 
 
 class _Window(NamedTuple):
-    """A stretch of the transaction.
+    """A section of the transaction.
 
     Attributes:
-        events: of it, with their
-        batch: the same with split changes joined.
-        order: the live changes of the batch, in redo order, with their
-        place: their numbers in the transaction.
+        events: the events of the section.
+        batch: the same events with split changes joined.
+        order: the live changes of the batch, in redo order.
+        place: the numbers in the transaction of the changes in `order`.
     """
 
     events: EventColumns
@@ -96,7 +97,9 @@ class _Window(NamedTuple):
     place: I64
 
     def parts_before(self, end: int) -> I64:
-        """Return the UNDO_PARTs, by number, that a head at `end` or behind it may need."""
+        """Return the numbers of the UNDO_PARTs that a change whose first part is at `end` or later
+        may need.
+        """
         kind = self.events.kind[self.number < end]
         heads = np.flatnonzero(kind == EventKind.SPLIT_CHANGE)
         start = int(heads[-1]) + 1 if heads.size else 0
@@ -107,22 +110,22 @@ class _Window(NamedTuple):
 
 
 class LargeTransaction:
-    """A committed transaction that is finished in parts; see the module's docstring.
+    """A committed transaction that is finished in parts; see the module.
 
     Args:
         chunks: its events, from BEGIN to COMMIT.
-        storage: says how large a part is.
+        storage: determines the size of a part.
         lob_source: see `assembler.Assembler`.
 
     Attributes:
         columns: its row of `TransactionColumns`, with no row changes.
-        is_whole: whether the parts that were read last are all there is of it.
-        account, table_rows, losses: of these parts, as of an `Assembler`.
+        is_whole: whether the last reading of its parts was complete.
+        account, table_rows, losses: of these parts, as in an `Assembler`.
         faults: the tables that are left out of it.
-        lob_faults: LOB values that are left out of the parts that were read last.
-        unowned: LOB events that name no transaction: some may be its own, with
-        others: whose they are otherwise.
-        claims: on those of which it is known that they are its own.
+        lob_faults: LOB values that were left out in the last reading.
+        unowned: LOB events that name no transaction. Some may belong to this transaction.
+        others: the owners of the LOB events that belong to other transactions.
+        claims: the LOB events in `unowned` that are known to belong to this transaction.
     """
 
     def __init__(
@@ -159,9 +162,9 @@ class LargeTransaction:
         self._lost: tuple[LostOf, ...] = ()
 
     def parts(self) -> Iterator[DmlColumns]:
-        """Yield its row changes, in order; where `is_whole` is not set then, they are void.
+        """Yield its row changes in order; if `is_whole` is not set afterwards, they are invalid.
 
-        So it is where a table turns out to be left out: they are to be read again without it.
+        This happens if a table must be left out: read them again without it.
         """
         self._forget()
         lobs = self._lob_index() if self._plan.lob_tables.size else None
@@ -199,12 +202,14 @@ class LargeTransaction:
         self._finish(is_empty=delivered == 0)
 
     def leave_out(self, faults: Sequence[RowFault]) -> None:
-        """Leave out tables of which nobody can tell what is delivered: read the parts again."""
+        """Leave out tables whose delivered changes are unknown; the parts must be read again."""
         self._left_out.update(fault.table for fault in faults)
         self.faults += tuple(faults)
 
     def _part_end(self, start: int, size: int) -> int:
-        """Return where a part ends that begins at `start`: in its chunk, unless `size` is more."""
+        """Return the end of the part that begins at `start`: within its chunk, unless `size`
+        requires more.
+        """
         first = self._chunks.first
         number = self._chunks.place(start)
         chunk = self._chunks.batches[number]
@@ -213,7 +218,9 @@ class LargeTransaction:
         return min(max(end, start + size), int(first[-1]))
 
     def _is_live(self, events: EventColumns, first: int) -> npt.NDArray[np.bool_]:
-        """Tell which of the events, whose first has this number, were not undone or left out."""
+        """Return for each event whether it is neither undone nor left out. `first` is the number of
+        the first event.
+        """
         is_live: npt.NDArray[np.bool_] = ~np.isin(events.table, list(self._left_out))
         if self._is_undone is not None:
             at, skipped = first // 8, first % 8
@@ -223,7 +230,7 @@ class LargeTransaction:
         return is_live
 
     def _window(self, parts: I64, start: int, end: int) -> _Window:
-        """Return the events [start, end) of the transaction, behind the UNDO_PARTs `parts`."""
+        """Return the events [start, end) of the transaction, after the UNDO_PARTs `parts`."""
         numbers, live = [parts], [np.zeros(parts.size, np.bool_)]
         first = self._chunks.first
         for chunk in range(self._chunks.place(start), self._chunks.place(end - 1) + 1):
@@ -245,7 +252,7 @@ class LargeTransaction:
         return _Window(cut.events, number, batch, instances.order[is_live], number[is_live])
 
     def _leave_out(self, batch: ChangeBatch, job: RowJob) -> None:
-        """Note the tables of which a change of a part cannot be put together."""
+        """Record the tables that have a change in a part that cannot be assembled."""
         found = head(job.faults, int(job.counts[FAULTS])).copy()
         of_faults = take(batch.events, found.event)
         self._left_out.update(of_faults.table.tolist())
@@ -260,7 +267,7 @@ class LargeTransaction:
         self.faults += row_faults(found, events, self._edge_instances, _FIRST, self._tables, ranges)
 
     def _completed(self, dml: DmlColumns, dml_first: I64, lobs: LobIndex | None) -> DmlColumns:
-        """Return the row changes of a part as they are delivered."""
+        """Return the row changes of a part in delivered form."""
         plan, account = self._plan, self.account
         dml, dml_first, emptied = fill_defaults(dml, dml_first, plan, _allocate)
         account.without_set += emptied
@@ -296,7 +303,9 @@ class LargeTransaction:
         )  # fmt: skip
 
     def _finish_lobs(self, lobs: LobIndex) -> None:
-        """Count what no row change referred to, and note what is nobody else's."""
+        """Count LOBs that no row change referred to, and record those that no other transaction can
+        own.
+        """
         self.claims = lobs.claims
         if self._is_undone is None:
             losses = no_losses(self._plan)
@@ -330,7 +339,7 @@ def _of_tables(lost: Sequence[LostOf]) -> list[LostOf]:
 
 
 def _allocate(size: int) -> U8:
-    """Return room in memory: a part fits there."""
+    """Return a buffer in memory, because a part fits there."""
     return np.empty(size, np.uint8)
 
 
@@ -351,11 +360,11 @@ def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
 
 
 def _undo(chunks: Chunks, storage: Storage) -> tuple[U8 | None, int, int]:
-    """Find what was taken back.
+    """Find the changes that undo markers have taken back.
 
     Returns:
-        A bit for each event, 1 where it is a change that was taken back (None: there is no undo
-        marker); how many such changes; how many markers are without their change.
+        One bit for each event, 1 where it is a change that was taken back (None if there is no undo
+        marker); the number of such changes; the number of undo markers without their change.
     """
     if not any((chunk.events.kind == EventKind.UNDONE).any() for chunk in chunks.batches):
         return None, 0, 0

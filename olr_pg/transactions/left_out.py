@@ -1,4 +1,4 @@
-"""Leaving row changes, and columns of them, out of finished transactions."""
+"""Leaves row changes, and columns of them, out of finished transactions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Remaining(NamedTuple):
     """The rest of finished transactions.
 
     Attributes:
-        transactions, dml: without the rows, and without the transactions that have none any more.
+        transactions, dml: without these rows, and without transactions that have none left.
         rows: shape (tables, 3); row changes that were left out: inserts, deletes, updates.
     """
 

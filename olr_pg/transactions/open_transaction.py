@@ -1,4 +1,4 @@
-"""Transactions that wait for their end, each on its slot of an undo segment."""
+"""Open transactions, each on its slot of an undo segment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class OpenTransaction:
     """A transaction whose end was not read yet.
 
     Attributes:
-        begin_scn: None where its begin was not read.
+        begin_scn: None if its begin was not read.
         chunks: its events so far.
     """
 
@@ -27,22 +27,24 @@ class OpenTransaction:
 
     @property
     def changes(self) -> int:
-        """The number of changes that it has so far, undone ones too."""
+        """The number of its changes so far, including undone ones."""
         return self.chunks.changes
 
 
 def is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: int) -> bool:
-    """Tell whether events without a BEGIN are of another transaction than the slot's.
+    """Tell whether events without a BEGIN belong to another transaction than the slot's open one.
 
-    They are of one that was open in an instance that died, if another redo thread has them: then a
-    surviving instance rolled it back. Threads are read in any order, so what is open may have come
-    before it or behind it. Only its end tells its XID; what it undid before needs not be known.
+    If another redo thread contains them, they belong to a transaction of an instance that died: a
+    surviving instance rolled it back. Threads are read in any order, so the open transaction can be
+    from before or after it. Only its end contains its XID; its earlier undo does not matter.
     """
     own = waiting.chunks.batches[0].events.thread[0]
     return bool(chunk.events.thread[0] != own and waiting.xid != xid)
 
 
 def may_be_one_on_slot(one: int, other: int) -> bool:
-    """Tell whether two XIDs on a slot can be of one transaction: undo markers have no sequence."""
+    """Tell whether two XIDs on a slot can belong to one transaction; undo markers have no
+    sequence.
+    """
     a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF
     return a == 0 or b == 0 or a == b

@@ -1,14 +1,14 @@
-"""Row pieces to groups: the pieces of one row that are one change.
+"""Groups row pieces: a group contains the pieces of one row that form one change.
 
 Pieces of one row between supplemental flags F (first) and L (last) are one change; without
-supplemental data `chains` tells what belongs together. The groups that are open, in the order in
-which they began, lie in `RowJob.groups`; the pieces of each are a list by `links.next_piece`:
+supplemental data `chains` determines which belong together. The open groups, in the order in which
+they began, are in `RowJob.groups`; the pieces of each are a list linked by `links.next_piece`:
 
     groups   0                     1
              head ──┐     tail ──┐ head = tail ──┐
     pieces          3 ──▶ 4 ──▶  7               5      next_piece of a tail is −1
 
-A group that is complete leaves, and those behind it move up. Facts: redo-format §7.2–§7.7.
+A complete group is removed, and later groups move up. Facts: redo-format §7.2–§7.7.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from olr_pg.transactions.chains import (
 from olr_pg.transactions.row_job import CONTRADICTS, INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
 
 _FIRST_AND_LAST = FB_FIRST | FB_LAST
-"""The bits of a supplemental header and of a row piece alike."""
+"""The bits have the same meaning in a supplemental header and in a row piece."""
 
 
 @inlined
@@ -50,7 +50,7 @@ def _find_group(job: RowJob, groups: int, table: int, piece: int) -> int:
 
 @inlined
 def _close_group(job: RowJob, groups: int, group: int) -> int:
-    """Take a group out of the open ones; its first piece."""
+    """Remove a group from the open ones; return its first piece."""
     head = job.groups.head[group]
     for k in range(group, groups - 1):
         job.groups.kind[k] = job.groups.kind[k + 1]
@@ -66,7 +66,7 @@ def _close_group(job: RowJob, groups: int, group: int) -> int:
 
 @inlined
 def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Do as `add_piece` with a piece without supplemental data."""
+    """Like `add_piece`, for a piece without supplemental data."""
     what, group, groups = place_piece(job, table, piece, groups)
     if what == ALONE:
         return OK, groups, piece
@@ -83,9 +83,9 @@ def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int
 
 @inlined
 def _is_of_no_row(job: RowJob, table: int, piece: int, groups: int) -> bool:
-    """Tell whether a piece that would begin a group is to be ignored: a CMP without a row.
+    """Tell whether a piece that would begin a group is ignored: a CMP without a row.
 
-    Where a row of the table is half seen it may be of that one. Facts: redo-format §5.12.
+    If a row of the table is incomplete, the piece may belong to that row. Facts: redo-format §5.12.
     """
     pieces = job.batch.pieces
     if pieces.op[piece] != CMP or pieces.sup_flags[piece] & FB_LAST or pieces.head_bdba[piece] != 0:
@@ -103,7 +103,7 @@ def _is_whole(flags: int) -> bool:
 
 @inlined
 def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Do as `add_piece` with a piece that has supplemental data but is no change by itself."""
+    """Like `add_piece`, for a piece with supplemental data that is not a complete change."""
     pieces = job.batch.pieces
     flags = pieces.sup_flags[piece]
     group = -1
@@ -138,7 +138,7 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
 
 @inlined
 def add_piece(job: RowJob, event: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Put one live piece into its group.
+    """Add one live piece to its group.
 
     Returns:
         (status, open groups, the first piece of a change that is complete now or −1).

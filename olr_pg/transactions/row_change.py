@@ -1,4 +1,4 @@
-"""One row change from the group of pieces that make it: its kind, its place, its images.
+"""Makes one row change from the group of its pieces: its kind, its position, its images.
 
 Facts: redo-format §4.3, §5.4, §7.2–§7.7; checked on real logs and records of 19c, 23ai and 11.2.
 """
@@ -92,7 +92,7 @@ def _kind_of(job: RowJob, head: int) -> int:
 
 @inlined
 def _place(job: RowJob, head: int, kind: int, table: int) -> None:
-    """Note where the change happened: its row and its first record."""
+    """Record the position of the change: its row and its first record."""
     pieces = job.batch.pieces
     events = job.batch.events
     changes = job.changes
@@ -129,9 +129,9 @@ def _place(job: RowJob, head: int, kind: int, table: int) -> None:
 
 @inlined
 def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
-    """Tell whether an inserted piece has just the values of the table's first delivered columns.
+    """Tell whether an inserted piece has exactly the values of the table's first delivered columns.
 
-    Then they need not be written anew: most of what is loaded into a database is such.
+    Then they do not need to be copied; most loaded rows are like this.
     """
     if job.plan.as_stored[table] == 0 or job.links.shift[piece] != 0:
         return False
@@ -150,7 +150,7 @@ def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
 
 @inlined
 def _put_stored(job: RowJob, piece: int, table: int) -> None:
-    """Append the change of a row that one piece inserts and whose values stay where they are."""
+    """Append the insert of a row with a single piece whose values are not copied."""
     _place(job, piece, _INSERT, table)
     change = job.changes[np.uint64(job.counts[CHANGES])]
     change.stored_first = job.entry_first[piece]
@@ -163,8 +163,8 @@ def _put_stored(job: RowJob, piece: int, table: int) -> None:
 def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
     """Tell whether a compressed row image was logged without all of its values.
 
-    Of a whole row the supplemental data must have at least the columns that are stored. Those of an
-    UPDATE are the values before it: where the new row is compressed, nothing tells what was set.
+    For a whole row the supplemental data must contain at least the stored columns. For an UPDATE it
+    contains the old values: if the new row is compressed, the new values are unknown.
     """
     pieces = job.batch.pieces
     packed = 0
@@ -185,10 +185,10 @@ def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
 
 @inlined
 def _push_images(job: RowJob, head: int, kind: int, table: int) -> int:
-    """Append the values of a change whose pieces must be gathered.
+    """Append the values of a change whose pieces must be combined.
 
     Returns:
-        A `RowStatus`, or _SETS_NOTHING: nothing was appended.
+        A `RowStatus`, or _SETS_NOTHING if nothing was appended.
     """
     stamp = job.counts[STAMP] + 1
     job.counts[STAMP] = stamp
@@ -215,7 +215,7 @@ def _push_images(job: RowJob, head: int, kind: int, table: int) -> int:
 
 @inlined
 def emit_change(job: RowJob, head: int) -> int:
-    """Append one row change from the group that begins with piece `head`; returns a `RowStatus`."""
+    """Append one row change from the group that begins with piece `head`; return a `RowStatus`."""
     if job.counts[CHANGES] == job.changes.kind.size:
         return CAPACITY
     table = job.batch.events.table[job.links.owner[head]]

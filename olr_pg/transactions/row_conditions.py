@@ -1,8 +1,10 @@
-"""Rows that a condition leaves out (`filter.rows`): changes become what they are inside of it.
+"""Applies row conditions (`filter.rows`) to changes: a row that enters or leaves the condition is
+inserted or deleted.
 
-An update that moves a row into the condition is an insert there, out of it a delete. For that the
-redo must tell the columns of the condition before and after, and all of a row that moves in: where
-it does not, the table's part of the transaction is left out as one that cannot be decoded.
+An update that makes a row meet the condition becomes an insert; one after which the row no longer
+meets it becomes a delete. For that the redo must contain the condition's columns before and after
+the change, and the whole row if it newly meets the condition. Otherwise the table's part of the
+transaction is left out, as one that cannot be decoded.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 UNDECIDED: Final = Code.ROW_CONDITION_UNDECIDABLE
-"""Error: the redo does not tell whether a row fulfils its condition."""
+"""Error: the redo does not show whether a row meets its condition."""
 
 NOT_WHOLE: Final = Code.ROW_MOVES_IN_INCOMPLETE
-"""Error: a row moves into its condition, and the redo does not have all of it."""
+"""Error: a row newly meets its condition, and the redo does not contain the whole row."""
 
 _KEEP, _DROP, _TO_INSERT, _TO_DELETE, _FAULT = range(5)
 _INSERT, _DELETE, _UPDATE = int(DmlKind.INSERT), int(DmlKind.DELETE), int(DmlKind.UPDATE)
@@ -45,22 +47,23 @@ _BEFORE, _AFTER = int(Image.BEFORE), int(Image.AFTER)
 
 
 class Conditions(NamedTuple):
-    """The conditions that rows of tables must fulfil.
+    """The row conditions of tables.
 
     Attributes:
-        tables: by number in the row plan, those that have a condition.
+        tables: the tables with a condition, by number in the row plan.
     """
 
     tables: Mapping[int, RowCondition | Unusable]
 
 
 class Fulfilling(NamedTuple):
-    """The rest of finished transactions, inside the conditions.
+    """The rest of finished transactions, after applying the conditions.
 
     Attributes:
-        transactions, dml, rows: as of `left_out.Remaining`; `rows` are of before less of after.
-        left_out: row changes that are of rows outside of their condition.
-        faults: parts of transactions that are left out because nobody can tell.
+        transactions, dml, rows: as in `left_out.Remaining`; `rows` are the counts before minus
+            those after.
+        left_out: number of row changes whose rows do not meet their condition.
+        faults: parts of transactions that are left out because the result is unknown.
     """
 
     transactions: TransactionColumns
@@ -71,7 +74,7 @@ class Fulfilling(NamedTuple):
 
     @property
     def remaining(self) -> Remaining:
-        """Without the counts."""
+        """Return the result without the counts."""
         return Remaining(self.transactions, self.dml, self.rows)
 
 
@@ -82,11 +85,11 @@ def fulfil(
     tables: Sequence[Table],
     widths: I64,
 ) -> Fulfilling:
-    """Return the transactions as they are inside the conditions.
+    """Return the transactions after applying the conditions.
 
     Args:
         tables: of the row plan.
-        widths: shape (tables); how many columns each delivers.
+        widths: shape (tables); the number of each one's delivered columns.
     """
     actions = np.zeros(dml.kind.size, np.uint8)
     why = dict[int, str]()
@@ -116,7 +119,7 @@ def _decide(
     actions: U8,
     why: dict[int, str],
 ) -> None:
-    """Fill the actions of one table's changes, and why for those that are faults."""
+    """Set the actions of one table's changes, and the reasons for faults."""
     if isinstance(condition, Unusable):
         actions[changes] = _FAULT
         why[int(changes[0])] = condition.why
@@ -145,7 +148,7 @@ def _decide(
 
 
 def _column(dml: DmlColumns, rows: I64, ordinal: int, *, is_after: bool) -> ValueColumn:
-    """Return the values of one column in row changes, in one of their states."""
+    """Return the values of one column in row changes, before or after them."""
     offset, length, following = (np.empty(rows.size, np.int64) for _ in range(3))
     _find(dml, rows, ordinal, is_after, offset, length, following)
     if not (following >= 0).any():
@@ -162,7 +165,7 @@ def _column(dml: DmlColumns, rows: I64, ordinal: int, *, is_after: bool) -> Valu
 def _find(
     dml: Any, rows: Any, ordinal: int, is_after: bool, offset: Any, length: Any, following: Any
 ) -> None:
-    """Find a column's values; after an update, what it did not set is as before."""
+    """Find a column's values; after an update, columns that it did not set have their old value."""
     for i in range(rows.size):
         row = rows[i]
         offset[i], length[i], following[i] = 0, -2, -1
@@ -206,7 +209,7 @@ def _join_parts(dml: Any, offset: Any, length: Any, following: Any, start: Any, 
 
 
 def _complete(dml: DmlColumns, actions: U8, widths: I64) -> None:
-    """Make faults of those that would be inserts without some column."""
+    """Turn inserts that lack a column into row faults."""
     moved = np.flatnonzero(actions == _TO_INSERT)
     if moved.size:
         known = np.empty(moved.size, np.int64)
@@ -216,7 +219,7 @@ def _complete(dml: DmlColumns, actions: U8, widths: I64) -> None:
 
 @kernel
 def _count_columns(dml: Any, rows: Any, known: Any) -> None:
-    """Count the columns that updates tell in one of their images."""
+    """Count the columns that updates contain in at least one image."""
     for i in range(rows.size):
         first, end = dml.entry_first[rows[i]], dml.entry_first[rows[i] + 1]
         middle = _first_after(dml, first, end)
@@ -232,11 +235,12 @@ def _first_after(dml: Any, first: int, end: int) -> int:
 
 @kernel
 def _merge(dml: Any, first: int, middle: int, end: int, values: Any, at: int) -> int:
-    """Join the row after an update: what it set, and what it left; returns the number of columns.
+    """Build the row after an update from the set and the unchanged columns; return the number of
+    columns.
 
     Args:
         first, middle, end: bounds of its before and after images.
-        values: filled from `at` on; nothing is written where that is −1.
+        values: written from `at` on; nothing is written if that is −1.
     """
     count, old, new = 0, first, middle
     while old < middle or new < end:
@@ -258,7 +262,7 @@ def _merge(dml: Any, first: int, middle: int, end: int, values: Any, at: int) ->
 
 
 def _turned(dml: DmlColumns, actions: U8) -> DmlColumns:
-    """Return the changes with updates that move rows as inserts and deletes."""
+    """Return the changes, with updates that enter or leave the condition as inserts and deletes."""
     moves = (actions == _TO_INSERT) | (actions == _TO_DELETE)
     if not moves.any():
         return dml
@@ -285,7 +289,7 @@ def _measure_moved(dml: Any, actions: Any, sizes: Any) -> None:
 
 @kernel
 def _move_values(dml: Any, actions: Any, first: Any, values: Any) -> None:
-    """Fill `values`, further parts behind them."""
+    """Fill `values`; further parts follow them."""
     rows = actions.size
     moved = first[rows] - dml.entry_first[rows]
     for row in range(rows):
@@ -310,7 +314,7 @@ def _owner(transactions: TransactionColumns, dml: DmlColumns) -> I64:
 def _faulty(
     transactions: TransactionColumns, dml: DmlColumns, actions: U8
 ) -> npt.NDArray[np.bool_]:
-    """Tell which changes are of a table's part of a transaction that has a fault."""
+    """Return which changes belong to a table's part of a transaction with a fault."""
     at_fault: npt.NDArray[np.bool_] = actions == _FAULT
     if not at_fault.any():
         return at_fault
@@ -328,7 +332,7 @@ def _faults(
     conditions: Conditions,
     why: Mapping[int, str],
 ) -> tuple[RowFault, ...]:
-    """Return each table's part of a transaction that has a fault, with the first such change."""
+    """Return each table's part of a transaction with a fault, with the first such change."""
     changes = np.flatnonzero(actions == _FAULT)
     if not changes.size:
         return ()
@@ -377,7 +381,7 @@ def _fault(
 
 
 def _is_decided(dml: DmlColumns, change: int, condition: RowCondition) -> bool:
-    """Tell whether the condition is known before and after an update."""
+    """Tell whether the condition's result is known before and after an update."""
     rows = np.array([change])
     return all(
         evaluate(condition, [_column(dml, rows, one, is_after=after) for one in condition.ordinals])

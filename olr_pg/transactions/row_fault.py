@@ -1,4 +1,4 @@
-"""A row change that cannot be put together costs its table's part of its transaction: a fault."""
+"""A fault: if a row change cannot be assembled, its table's part of its transaction is left out."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class RowFault(NamedTuple):
     Attributes:
         con_id, xid, begin_scn, commit_scn: of the transaction; the XID is packed.
         position: of its commit record.
-        serial, session: of its session, 0 where none was seen.
+        serial, session: of its session, 0 if unknown.
         table: index into the row plan.
-        error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: why, and where the first such
-            change is.
-        lobs: not empty where the changes are delivered, but for these LOB values; the error is that
-            of the first one then.
-        view: number of the subscription's view that it concerns; None: all.
+        error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: the reason, and the position
+            of the first such change.
+        lobs: if not empty, the changes are delivered without these LOB values, and the error is
+            that of the first one.
+        view: the subscription's view that it concerns; None for all.
     """
 
     con_id: int

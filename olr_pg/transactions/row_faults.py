@@ -1,7 +1,8 @@
-"""Row changes of committed transactions that cannot be put together.
+"""Makes faults for row changes of committed transactions that cannot be assembled.
 
-Where one turns up, its table's part of its transaction is left out and everything else goes on. The
-table's copy is not right from there on: who delivers has to say so (`ordering.merger`).
+If there is such a change, its table's part of its transaction is left out; everything else
+continues. From then on the table's copy is wrong, so the delivering side must report it
+(`ordering.merger`).
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ def row_faults(
     """Return what an assembly left out, in commit order.
 
     Args:
-        events, instances: what it was made of.
+        events, instances: its input.
         closed: its transactions, as rows of `instances`.
         tables: of the row plan.
-        ranges: what is known of unlogged ranges among the events, by event.
+        ranges: descriptions of unlogged ranges among the events, by event.
     """
     if faults.size == 0:
         return ()
@@ -103,7 +104,7 @@ def lob_faults(
     """Return the LOB values that were left out of the row changes of transactions.
 
     Args:
-        lost: whose `owner` is a row of `closed`.
+        lost: the values; their `owner` is a row of `closed`.
     """
     if not lost:
         return ()
@@ -173,7 +174,7 @@ def _lob_column(table: Table, dataobj: int) -> str:
 
 
 def without_faulty(owners: Owners, faults: ColumnTable, events: EventColumns) -> Owners:
-    """Take the events of tables that are left out from the owners of LOBs: no row claims them."""
+    """Remove events of left-out tables from the owners of LOBs, because no row claims them."""
     if faults.size == 0:
         return owners
     keep = np.ones(owners.order.size, np.bool_)

@@ -1,4 +1,4 @@
-"""The tables that the kernels of `rows` work on in one call: input, work space and output."""
+"""The tables of one call of the kernels of `rows`: input, work space and output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.decoding_plan import RowPlan
 
 MOST_OPEN: Final = 4096
-"""The most row changes of one transaction that may be half seen at a time."""
+"""Maximum number of row changes of one transaction that can be incomplete at a time."""
 
 
 class RowStatus(IntEnum):
-    """The outcome of an assembly; all but OK and CAPACITY are faults of one table."""
+    """The result of an assembly; all except OK and CAPACITY are faults of one table."""
 
     OK = 0
     CAPACITY = 1
@@ -48,7 +48,7 @@ AFTER: Final = 1
 BEFORE_SUPPLEMENTAL: Final = 2
 AFTER_SUPPLEMENTAL: Final = 3
 ROLES: Final = 4
-"""The roles of `redo.batch.Role` by the number of their bit, and how many there are."""
+"""The roles of `redo.batch.Role` by bit number, and their number."""
 
 CHANGES: Final = 0
 VALUES: Final = 1
@@ -63,20 +63,21 @@ KNOWN_BEFORE: Final = 9
 MORE: Final = 10
 SETTLED: Final = 11
 COUNTS: Final = 12
-"""Places in `RowJob.counts`, and how many there are."""
+"""Indexes in `RowJob.counts`, and its size."""
 
 
 CELL: Final = row_type([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
-"""A value of a column in a role: the change that last set it, first and last entry of its parts."""
+"""A column's value in a role: the change that last set it, and the first and last entry of its
+parts.
+"""
 
 
 class Merge(NamedTuple):
-    """The values of one row change while its pieces are gathered.
+    """The values of one row change while its pieces are combined.
 
     Attributes:
         cells: shape (ROLES · columns); `CELL` ROLES · c + r is that of column c in role r.
-        following: shape (ROLES, entries); by role, the entry that goes on with a value, −1 = none;
-            of entries that are parts.
+        following: shape (ROLES, entries); by role, the entry that continues a value, −1 for none.
     """
 
     cells: ColumnTable
@@ -104,13 +105,16 @@ GROUP: Final = row_type(
         ("tail", "i8"),
     ]
 )
-"""An open group of pieces: the row it belongs to, its first and last piece; `chains` on kinds."""
+"""An open group of pieces: the row that it belongs to, its first and last piece; `chains` explains
+the kinds.
+"""
 
 LINK: Final = row_type(
     [("next_piece", "i8"), ("owner", "i8"), ("shift", "i4"), ("bdba", "u4"), ("slot", "u2")],
 )
-"""Of a piece: the next piece of its group, −1 = none, the event it belongs to, columns of the row
-before it that its own numbers do not count, its row's address."""
+"""For each piece: the next piece of its group (−1 for none), its event, the number of the row's
+columns before it, and its row's address.
+"""
 
 CHANGE: Final = row_type(
     [
@@ -128,15 +132,17 @@ CHANGE: Final = row_type(
         ("stored_count", "i4"),
     ],
 )
-"""A row change; the fields are the columns of `DmlColumns` of the same names."""
+"""A row change; the fields are the columns of `DmlColumns` with the same names."""
 
 
 FAULT: Final = row_type([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
-"""A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
+"""A table's part of a transaction that is left out, with the change that caused it and its
+`RowStatus`.
+"""
 
 
 KNOWN_MAX: Final = 4096
-"""The most row pieces of one transaction that are remembered with their place in their row."""
+"""Maximum number of row pieces of one transaction whose position in their row is remembered."""
 
 KNOWN: Final = row_type(
     [
@@ -148,7 +154,9 @@ KNOWN: Final = row_type(
         ("row_slot", "i8"),
     ]
 )
-"""A piece that the transaction wrote: its address, the columns before it, its row's address."""
+"""A piece that the transaction wrote: its address, the number of columns before it, its row's
+address.
+"""
 
 
 class RowJob(NamedTuple):
@@ -162,13 +170,13 @@ class RowJob(NamedTuple):
         changes: `CHANGE` rows to be filled.
         entry_start: where each change's values begin.
         values: `VALUE` rows to be filled; `next` of −2 − k means part k of `parts`.
-        parts: shape (3, …); offset, length and next of further value parts.
-        known: `KNOWN` pieces of the transaction at hand.
+        parts: shape (3, …); offset, length and next of further parts of values.
+        known: `KNOWN` pieces of the current transaction.
         faults: `FAULT` rows to be filled, at most one per transaction and table.
-        counts: by CHANGES (those filled) …, UNDONE and UNMATCHED (undo that took a change back,
-            and that found none), WITHOUT_SET (updates that set nothing), KNOWN_BEFORE (pieces known
-            from the start), MORE (whether more of the transaction follows), SETTLED (live events
-            behind which no row is half seen).
+        counts: by CHANGES (number written) …, UNDONE and UNMATCHED (undo with and without a
+            matching change), WITHOUT_SET (updates that set nothing), KNOWN_BEFORE (pieces known at
+            the start), MORE (whether more of the transaction follows), SETTLED (number of live
+            events after which no row is incomplete).
     """
 
     batch: ChangeBatch
@@ -188,11 +196,11 @@ class RowJob(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The state that the assembly of a transaction's part goes on from.
+    """The state from which the assembly of a transaction's part continues.
 
     Attributes:
-        known: the pieces that are known, and room for more.
-        known_count: how many are.
+        known: the known pieces, and space for more.
+        known_count: the number of known pieces.
     """
 
     known: ColumnTable
@@ -200,7 +208,7 @@ class Before(NamedTuple):
 
 
 def nothing_before() -> Before:
-    """Return the state in front of a transaction's first part."""
+    """Return the state before a transaction's first part."""
     return Before(columns_of(KNOWN, KNOWN_MAX), 0)
 
 
@@ -212,11 +220,11 @@ def row_job(
     *,
     more: bool = False,
 ) -> RowJob:
-    """Prepare an assembly of a batch's rows, with room for `room` values.
+    """Return a job that assembles a batch's rows, with space for `room` values.
 
     Args:
         batch, plan, room: see `RowJob`.
-        before: where the batch is a part of one transaction, what came before it.
+        before: if the batch is a part of one transaction, the state before it.
         more: whether more of that transaction follows.
     """
     pieces = batch.pieces.op.size
@@ -252,7 +260,7 @@ def row_job(
 
 
 def assembled(job: RowJob) -> DmlColumns:
-    """Return the filled rows of a job's output, further value parts appended."""
+    """Return the rows of a job's output, with further parts of values appended."""
     changes, entries, parts = (int(job.counts[at]) for at in (CHANGES, VALUES, PARTS))
     rows, values = head(job.changes, changes), head(job.values, entries)
     if parts:
@@ -288,7 +296,7 @@ class ChangeColumns(NamedTuple):
 
 @kernel
 def _take_apart(rows: Any, columns: ChangeColumns) -> None:
-    """Split `CHANGE` rows into columns, in one pass over them."""
+    """Split `CHANGE` rows into columns, in one pass."""
     for i in range(rows.size):
         row = rows[np.uint64(i)]
         columns.kind[i] = row.kind

@@ -1,4 +1,4 @@
-"""The values of a row change: gathered from its pieces, and written as its images.
+"""The values of a row change: collects them from its pieces, and writes them as its images.
 
 Facts: redo-format §7.4–§7.6; checked on real logs and records of 19c, 23ai and 11.2.
 """
@@ -67,7 +67,7 @@ def _gather_entry(job: RowJob, role: int, column: int, entry: int, stamp: int) -
 
 @inlined
 def gather_piece(job: RowJob, piece: int, table: int, stamp: int) -> int:
-    """Put the values of a piece into the cells of the change `stamp`; a `RowStatus`."""
+    """Add the values of a piece to the cells of the change `stamp`; return a `RowStatus`."""
     entries = job.batch.entries
     plan = job.plan
     first = plan.segment_first[table]
@@ -92,9 +92,10 @@ def gather_piece(job: RowJob, piece: int, table: int, stamp: int) -> int:
 
 @inlined
 def _chosen(job: RowJob, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
-    """Return (first entry of a column's value, its role): the logged one or the supplemental one.
+    """Return (first entry of a column's value, its role), from the logged or the supplemental
+    values.
 
-    The entry is −1 where there is none.
+    The entry is −1 if there is none.
     """
     cell = _cell(job, plain, column)
     entry = -1
@@ -124,7 +125,9 @@ def _put_value(
 
 @inlined
 def _push_value(job: RowJob, image: int, column: int, entry: int, role: int) -> bool:
-    """Append a value, which begins at `entry` of `role`; −1 is NULL. Whether there was room."""
+    """Append a value, which begins at `entry` of `role` (−1 for NULL); return whether there was
+    space.
+    """
     values = job.values
     at = job.counts[VALUES]
     if at == values.size:
@@ -161,7 +164,7 @@ def _bit(job: RowJob, piece: int, segcol: int) -> bool:
 
 @inlined
 def _really_changed(job: RowJob, head: int, segcol: int) -> bool:
-    """Tell whether the changed-column bitmaps of a group, if any, name the column."""
+    """Tell whether a group's bitmaps of changed columns, if any, contain the column."""
     piece = head
     logged = False
     while piece >= 0:
@@ -177,7 +180,7 @@ def _really_changed(job: RowJob, head: int, segcol: int) -> bool:
 def push_full_image(
     job: RowJob, image: int, plain: int, supplemental: int, table: int, stamp: int
 ) -> bool:
-    """Append a value for every column of the table; whether there was room."""
+    """Append a value for every column of the table; return whether there was space."""
     columns = job.plan.column_first[table + 1] - job.plan.column_first[table]
     for column in range(columns):
         entry, role = _chosen(job, plain, supplemental, column, stamp)
@@ -188,7 +191,9 @@ def push_full_image(
 
 @inlined
 def push_update(job: RowJob, head: int, table: int, stamp: int) -> tuple[bool, int]:
-    """Append both images of an update; (whether there was room, how many columns it sets)."""
+    """Append both images of an update; return (whether there was space, number of columns it
+    sets).
+    """
     plan = job.plan
     columns = plan.column_first[table + 1] - plan.column_first[table]
     for column in range(columns):
@@ -221,10 +226,10 @@ def push_update(job: RowJob, head: int, table: int, stamp: int) -> tuple[bool, i
 
 @inlined
 def push_plain_insert(job: RowJob, piece: int, table: int) -> int:
-    """Append the image of a row that one piece inserts; a `RowStatus`, or NOT_PLAIN.
+    """Append the image of a row inserted by one piece; return a `RowStatus`, or NOT_PLAIN.
 
-    Plain are values of the after image that are not cut over pieces: most of what a database
-    inserts. They need no gathering. Nothing is appended where one is not.
+    This fast path handles after images whose values are not divided among pieces, which are most
+    inserts. If a value is, nothing is appended.
     """
     entries = job.batch.entries
     values = job.values

@@ -1,8 +1,8 @@
-"""The row changes of committed transactions, from their row pieces.
+"""Assembles the row changes of committed transactions from their row pieces.
 
-The live events of a transaction are walked over once. Each piece goes to the group of its row
-(`piece_groups`); a group that is complete becomes a row change (`row_change`). A change that cannot
-be put together is a fault, and the transaction is walked over again without that table.
+The live events of a transaction are processed once. Each piece is added to the group of its row
+(`piece_groups`); a complete group becomes a row change (`row_change`). A change that cannot be
+assembled is a fault, and the transaction is processed again without that table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 @inlined
 def _is_left_out(job: RowJob, first_fault: int, table: int) -> bool:
-    """Tell whether a fault of the transaction at hand is the table's."""
+    """Tell whether the current transaction has a fault for the table."""
     for fault in range(first_fault, job.counts[FAULTS]):
         if job.batch.events.table[job.faults.event[fault]] == table:
             return True
@@ -63,9 +63,9 @@ def _is_left_out(job: RowJob, first_fault: int, table: int) -> bool:
 
 @inlined
 def _assemble(job: RowJob, live: Any, count: int, first_fault: int) -> tuple[int, int]:
-    """Write the changes of a transaction's `count` live events, but for tables with a fault.
+    """Write the changes of a transaction's `count` live events, without tables that have a fault.
 
-    Where more of the transaction follows, those of events behind which no row is half seen.
+    If more of the transaction follows, only up to the last event after which no row is incomplete.
 
     Returns:
         (status, event) – the latter where the status is not OK.
@@ -109,16 +109,16 @@ def _assemble(job: RowJob, live: Any, count: int, first_fault: int) -> tuple[int
 def assemble_rows(
     job: RowJob, order: Any, first: Any, end: Any, dml_first: Any, live: Any, undoable: Any
 ) -> int:
-    """Write the row changes of transactions i, which have events ``order[first[i] : end[i]]``.
+    """Write the row changes of transactions i, whose events are ``order[first[i] : end[i]]``.
 
-    Where a change of a table cannot be put together, none of that table's in its transaction are
-    written, and a fault is.
+    If a change of a table cannot be assembled, none of that table's changes in the transaction are
+    written, but a fault is.
 
     Args:
-        job: input, output and room.
+        job: input, output and work space.
         order, first, end: the transactions, in the order to write them.
         dml_first: shape (n + 1); filled with where each transaction's changes begin.
-        live, undoable: shape (events); room.
+        live, undoable: shape (events); work space.
 
     Returns:
         `RowStatus` OK or CAPACITY.
@@ -161,7 +161,8 @@ def assemble(
     *,
     more: bool = False,
 ) -> tuple[RowJob, I64]:
-    """Return (a job with the row changes of some transactions, where those of each begin).
+    """Return (a job with the row changes of some transactions, the index of each one's first
+    change).
 
     Args:
         batch, plan, before, more: see `row_job`.

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class LaterFaults(NamedTuple):
-    """Further transactions whose changes of a table cannot be decoded, with nothing in between.
+    """Further consecutive transactions whose changes of a table cannot be decoded.
 
     Attributes:
-        transactions: how many.
+        transactions: their number.
         commit_scn, xid: of the last one.
     """
 
@@ -27,16 +27,18 @@ class SchemaEvent(NamedTuple):
     """A change of a table's definition, or row changes of it that cannot be decoded.
 
     Attributes:
-        table: ``OWNER.NAME`` as clients know it.
+        table: ``OWNER.NAME`` as for clients.
         commit_scn, xid, begin_scn: of the DDL's transaction; the XID is packed.
-        evolution: what it means for the target.
-        definition: the table from there on, None where there is none.
-        past: it lies before the SCN where decoding started.
-        statement: the DDL's text, as far as it was logged.
-        is_fault: it is no DDL: the table's changes of the transaction cannot be decoded.
-        later: of a held fault, those that were held as one with it.
-        lobs: it is no DDL: LOB values that are left out of the table's changes of the transaction.
-        view: of a fault, number of the view that it concerns; None: all.
+        evolution: its meaning for the target.
+        definition: the table after it, None if there is none.
+        past: whether it is before the SCN at which decoding started.
+        statement: the DDL's text, if it was logged.
+        is_fault: whether it is not DDL but changes of the table in the transaction that cannot be
+            decoded.
+        later: for a held fault, later faults that are combined with it.
+        lobs: if not empty, it is not DDL but missing LOB values of the table's changes in the
+            transaction.
+        view: for a fault, the view that it concerns; None for all.
     """
 
     table: str
@@ -54,20 +56,20 @@ class SchemaEvent(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """The facts that are the same when the event is published again."""
+        """The properties that stay the same when the event is published again."""
         return self.table, self.commit_scn, self.xid
 
     @property
     def barrier(self) -> int:
-        """The event comes before the transactions that commit at this SCN or later."""
+        """The event precedes the transactions that commit at this SCN or later."""
         return self.commit_scn if self.is_of_rows else self.commit_scn + 1
 
     @property
     def due(self) -> int:
-        """The applier applies it, where it goes alone, in front of what commits at this SCN."""
+        """The SCN of the commits before which the applier applies it, if it is applied alone."""
         return self.commit_scn if self.is_fault else self.commit_scn + 1
 
     @property
     def is_of_rows(self) -> bool:
-        """True if it is about row changes, not about a definition."""
+        """True if it concerns row changes, not a definition."""
         return self.is_fault or bool(self.lobs)

@@ -1,4 +1,4 @@
-"""Joining change batches, and cutting events out of them with just the bytes they need."""
+"""Joins change batches, and extracts events with exactly the bytes that they need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CHANGES: Final = (
     int(EventKind.LOB),
     int(EventKind.SPLIT_CHANGE),
 )
-"""The events that are changes, as `finished.Account` counts them."""
+"""The events that count as changes in `finished.Account`."""
 
 I64 = npt.NDArray[np.int64]
 
@@ -39,7 +39,7 @@ _SELECTIONS_KEPT: Final = 3
 
 
 def count_changes(events: EventColumns) -> int:
-    """Count the changes among the events."""
+    """Return how many of the events are changes."""
     return int(_count_changes(events)) if events.size else 0
 
 
@@ -53,7 +53,7 @@ def _count_changes(events: EventColumns) -> int:
 
 @kernel
 def count_changes_of(events: EventColumns, order: Any, first: Any, rows: Any) -> int:
-    """Count the changes of some instances, undone ones too.
+    """Return how many changes the instances have, including undone ones.
 
     Args:
         order, first: of the `delimit.Instances`.
@@ -66,14 +66,18 @@ def count_changes_of(events: EventColumns, order: Any, first: Any, rows: Any) ->
 
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return where each owner's rows begin, shape (n + 1), from the number of each one's."""
+    """Return the index of each owner's first row, shape (n + 1), from the number of each one's
+    rows.
+    """
     first = np.empty(counts.size + 1, np.int64)
     _add_up(counts, first)
     return first
 
 
 def runs(first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ``first[0], first[0] + 1, …``, `counts[0]` of them, then from ``first[1]`` on, …"""
+    """Return ``first[0], first[0] + 1, …`` (`counts[0]` numbers), then from ``first[1]`` on, and so
+    on.
+    """
     before = np.cumsum(counts) - counts
     numbers: npt.NDArray[np.int64] = np.repeat(first - before, counts) + np.arange(counts.sum())
     return numbers
@@ -93,11 +97,11 @@ def concatenate(
     batches: Sequence[ChangeBatch],
     allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
 ) -> ChangeBatch:
-    """Join the events of `batches`, one behind the other, into one batch.
+    """Concatenate batches.
 
     Args:
-        batches: what to join; a single one is not copied.
-        allocate: gives the room, see `copied`.
+        batches: the batches; a single one is not copied.
+        allocate: returns buffers, see `copied`.
     """
     if len(batches) == 1:
         return batches[0]
@@ -108,11 +112,11 @@ def copied(
     batches: Sequence[ChangeBatch],
     allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
 ) -> ChangeBatch:
-    """Join as `concatenate` does, in room of its own; one batch is required.
+    """Concatenate batches like `concatenate`, always into new buffers; at least one is required.
 
     Args:
-        allocate: gives the room, asked for events, pieces, entries and bytes in this order; None
-            takes memory.
+        allocate: returns buffers, for events, pieces, entries and bytes in this order; None for
+            memory.
     """
     joined = ChangeBatch(
         joined_rows([batch.events for batch in batches], allocate),
@@ -136,14 +140,16 @@ def _memory(size: int) -> npt.NDArray[np.uint8]:
 
 
 class EventCutter:
-    """Cuts events out of one batch, again and again."""
+    """Extracts events from one batch, repeatedly."""
 
     def __init__(self, batch: ChangeBatch) -> None:
         self._batch = batch
 
     @cached_property
     def _first(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The first piece of each event, the first value of each piece; costs a pass over both."""
+        """Return the first piece of each event and the first value of each piece; this takes a pass
+        over both.
+        """
         return first_rows(self._batch.events.piece_count), first_rows(
             self._batch.pieces.entry_count
         )
@@ -153,19 +159,19 @@ class EventCutter:
         rows: npt.NDArray[np.int64],
         allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
     ) -> ChangeBatch:
-        """Cut the events `rows` out, in that order, with their pieces, values and bytes.
+        """Return the events `rows`, in that order, with their pieces, values and bytes.
 
         Args:
-            allocate: gives the room for the bytes; None takes memory.
+            allocate: returns a buffer for the bytes; None for memory.
         """
         return self._copied(rows, np.array([0, rows.size], np.int64), allocate)[0]
 
     def size(self, rows: npt.NDArray[np.int64]) -> int:
-        """Count the bytes of the values of these events."""
+        """Return the total size in bytes of the values of these events."""
         return self._sizes(rows)[2]
 
     def cut(self, rows: npt.NDArray[np.int64], room: npt.NDArray[np.uint8], at: int) -> ChangeBatch:
-        """Cut out as `events` does, with the bytes in `room`, from `at` on."""
+        """Like `events`, with the bytes in `room`, from `at` on."""
         own = self.events(rows, lambda size: room[at : at + size])
         own.pieces.changed_offset[:] += at
         own.entries.offset[:] += at
@@ -174,9 +180,9 @@ class EventCutter:
     def groups(
         self, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], chosen: Sequence[int]
     ) -> list[ChangeBatch]:
-        """Yield the `events` of ``order[first[i] : first[i + 1]]`` for each chosen i.
+        """Return the `events` of ``order[first[i] : first[i + 1]]`` for each chosen i.
 
-        They are copied at once and share their memory, which lives as long as one of them.
+        They are copied together and share their memory, which is kept as long as one of them.
         """
         if not chosen:
             return []
@@ -220,14 +226,14 @@ class EventCutter:
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
-    """Cut events out of a batch once, as `EventCutter.events`."""
+    """Extract events from a batch once, as `EventCutter.events`."""
     return EventCutter(batch).events(rows)
 
 
 class Chunks:
-    """Batches one behind the other; their events are numbered through.
+    """Batches one after the other, with events numbered across them.
 
-    Where several numbers are asked for, they ascend.
+    Several requested numbers must ascend.
 
     Attributes:
         batches: in their order.
@@ -240,7 +246,7 @@ class Chunks:
         self._selections: dict[int, EventCutter] = {}
 
     def place(self, event: int) -> int:
-        """Return the number of the batch that has an event."""
+        """Return the index of the batch with an event."""
         return int(np.searchsorted(self.first, event, "right")) - 1
 
     def _parts(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
@@ -250,18 +256,18 @@ class Chunks:
             yield batch, numbers[bounds[batch] : bounds[batch + 1]] - self.first[batch]
 
     def size(self, numbers: I64) -> int:
-        """Count the bytes of the values of the events of these numbers."""
+        """Return the total size in bytes of the values of the events with these numbers."""
         return sum(self._selection(batch).size(rows) for batch, rows in self._parts(numbers))
 
     def cuts(self, numbers: I64, room: npt.NDArray[np.uint8], at: int) -> Iterator[ChangeBatch]:
-        """Cut out these events, batch by batch, with the bytes in `room`, from `at` on."""
+        """Yield these events, batch by batch, with the bytes in `room`, from `at` on."""
         for batch, rows in self._parts(numbers):
             selection = self._selection(batch)
             yield selection.cut(rows, room, at)
             at += selection.size(rows)
 
     def events(self, numbers: I64) -> ChangeBatch:
-        """Cut out the events of these numbers as one batch."""
+        """Return the events of these numbers as one batch."""
         room = np.empty(self.size(numbers), np.uint8)
         chosen = [empty_batch(), *self.cuts(numbers, room, 0)]
         return ChangeBatch(
@@ -272,7 +278,9 @@ class Chunks:
         )
 
     def _selection(self, batch: int) -> EventCutter:
-        """Return that of a batch; those used last are kept, the oldest one is made again."""
+        """Return the cutter of a batch. The cutters used last are kept; the oldest one is dropped
+        and made again when it is needed.
+        """
         found = self._selections.pop(batch, None) or EventCutter(self.batches[batch])
         if len(self._selections) == _SELECTIONS_KEPT:
             del self._selections[next(iter(self._selections))]

@@ -1,22 +1,22 @@
 """Transactions of a container whose undo is in the root's segments (shared undo).
 
-A CDB of 12.1 has one set of undo segments for all containers, later ones where LOCAL UNDO is off.
-Vectors on undo blocks and headers then have the root's container, the vectors on other blocks that
-of what changes: events have both (`redo.batch.EVENT`), and the undo's one names the transaction
-together with its XID. An event that nothing but an XID puts to a transaction (a LOB's page written
-directly, a direct load, DDL) tells its own container only. It is of the root's undo where a
-transaction of the root's undo has that XID and none of its own container's does.
+A CDB of 12.1 has one set of undo segments for all containers; later CDBs do if LOCAL UNDO is off.
+Vectors on undo blocks and headers then have the root's container; vectors on other blocks have that
+of the change. Events contain both (`redo.batch.EVENT`), and the undo's container identifies the
+transaction together with its XID. An event that belongs to a transaction only by an XID (a directly
+written LOB page, a direct load, DDL) contains only its own container. It belongs to the root's undo
+if a transaction in the root's undo has that XID and none in its own container has.
 
-The container of a row vector is then in no other vector of its pair. But a transaction changes one
-container (ORA-65023 refuses to switch). So a change of another container that has all numbers of a
-subscribed table (STRAY) is dropped where its transaction is of that container, too. Where events of
-one transaction name several containers, the tables of all its changes stop. One case is left: the
-only change of its transaction, whose end has no marker (24.4) that tells the container.
+The container of a row vector is then in no other vector of its pair. But a transaction changes only
+one container (ORA-65023). So a change of another container with the same numbers as a subscribed
+table (STRAY) is dropped if its transaction belongs to that container, too. If events of one
+transaction name several containers, the tables of all its changes stop. One case cannot be
+detected: a transaction with a single change, whose end has no marker (24.4) with the container.
 
-Undo of the root beside a change of a PDB says the same of every change. Where undo is not shared,
-or the database has no containers, the root's container in one vector is damage: the event goes back
-to its own container if a transaction there has its XID and none of the root's undo does. Likewise
-undo of a PDB's own goes to the root's where a transaction of this PDB has its XID there.
+If undo is shared, every change of a PDB has the root's undo. If undo is not shared, or the database
+has no containers, the root's container in a single vector is damage: the event is moved to its own
+container if a transaction there has its XID and none in the root's undo has. Likewise an event with
+a PDB's own undo is moved to the root's undo if a transaction of this PDB has its XID there.
 
 Facts: redo-format §3.1.
 """
@@ -68,7 +68,7 @@ _BY_XID: Final = (
 
 @inlined
 def _is_by_xid(events: EventColumns, at: int) -> bool:
-    """Tell whether an event names its transaction, and no undo does."""
+    """Tell whether an event belongs to its transaction by an XID, not by undo."""
     event = events[np.uint64(at)]
     return bool(
         event.con_id > ROOT
@@ -120,17 +120,17 @@ def _find_by_xid(
 
 
 def names_its_transaction(events: EventColumns) -> bool:
-    """Tell whether all of some events are put to their transaction by an XID alone."""
+    """Return whether the transaction of each of these events is found by its XID alone."""
     count, *_ = _find_by_xid(events, *np.empty((3, events.size), np.int64))
     return bool(count == events.size)
 
 
 def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -> ChangeBatch:
-    """Put events to the undo that has their transaction, see the module's docstring.
+    """Assign events to the undo that contains their transaction; see the module.
 
     Args:
         batch: events in redo order.
-        opened: the transactions that wait for their end, by slot (`delimit.slot_keys`).
+        opened: the open transactions, by slot (`delimit.slot_keys`).
     """
     events = batch.events
     found, shared, own = np.empty((3, events.size), np.int64)
@@ -179,7 +179,7 @@ def _in_root(events: EventColumns, opened: Mapping[int, OpenTransaction]) -> set
 
 
 def _changed_by(transaction: OpenTransaction) -> int:
-    """Return the container that an open transaction changes, as far as it was read."""
+    """Return the container that an open transaction changes, as far as known."""
     if transaction.con_id != ROOT:
         return transaction.con_id
     return changed_container(transaction.chunks.batches)
@@ -188,7 +188,9 @@ def _changed_by(transaction: OpenTransaction) -> int:
 def _moved(
     events: EventColumns, rows: npt.NDArray[np.int64], moved: list[bool], *, root: bool
 ) -> EventColumns:
-    """Return the events, those of `rows` that are moved in the root's or in their own undo."""
+    """Return the events, with the events of `rows` moved to the root's undo or to their own
+    container's.
+    """
     if not any(moved):
         return events
     events, rows = events.copy(), rows[np.array(moved)]
@@ -223,9 +225,9 @@ def _known(
 def changed_containers(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint32]:
-    """Return the container that each of some whole instances changes.
+    """Return the container that each of some complete instances changes.
 
-    Its begin tells, unless that changed nothing itself and is of the root's undo.
+    It is in the begin, unless the begin contains no change and is in the root's undo.
     """
     containers: npt.NDArray[np.uint32] = events.con_id[instances.begin[rows]].astype(np.uint32)
     _find_changed(events, instances.order, instances.first, rows, containers)
@@ -233,7 +235,7 @@ def changed_containers(
 
 
 def changed_container(chunks: Sequence[ChangeBatch]) -> int:
-    """Return the container that one transaction changes, by all of its events."""
+    """Return the container that one transaction changes, from all of its events."""
     own = int(chunks[0].events.con_id[0])
     if own != ROOT:
         return own
@@ -256,12 +258,12 @@ def _find_changed(events: EventColumns, order: Any, first: Any, rows: Any, conta
 def strays(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64], user: Any
 ) -> list[ChangeBatch]:
-    """Return a transaction for each one that changes several containers, which tells of it.
+    """Return a transaction with a fault for each one that changes several containers.
 
     Args:
-        rows: the instances that committed; they are whole.
-        user: of each table whether it is delivered. Transactions of PDBs may change tables of the
-            root that Oracle has in each container, so that is no reason to stop.
+        rows: the committed instances, which must be complete.
+        user: for each table, whether it is delivered. Transactions of PDBs can change tables of the
+            root that Oracle has in each container, which is no reason to stop.
     """
     mixed = np.zeros(rows.size, np.bool_)
     if not _find_mixed(events, instances.order, instances.first, rows, mixed):

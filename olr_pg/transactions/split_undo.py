@@ -1,19 +1,19 @@
-"""The undo of one change that took several undo records, put together again.
+"""Joins the undo of a change that is divided among several undo records.
 
-Where the undo of a change does not fit one undo block it is written as several 5.1 vectors: TAIL
-first, then MID parts, HEAD last, beside the row vector. They may stand in different splits, so they
-travel as they are and are joined when their transaction is complete:
+If the undo of a change does not fit one undo block, it is written as several 5.1 vectors: first
+TAIL, then MID parts, last HEAD, together with the row vector. They can be in different splits, so
+they are kept as raw events and joined when their transaction is complete:
 
 - UNDO_PART is a TAIL or MID: one piece, whose entries are the vector's fields from F3 on.
 - SPLIT_CHANGE is a HEAD with its row vector: two pieces, the fields of the undo from F3 on and
   those of the row vector from F2 on.
 
-What cannot be joined becomes an UNDECODED event.
+If they cannot be joined, they become an UNDECODED event.
 
 Of these events `serial` holds ktub.flg; `session` holds the row vector's opcode in bits 0–15, the
 bytes of a row SCN in bits 16–23 and the byte order in bit 24. Joining gives a CHANGE event.
 
-Facts: redo-format §4.2; by the document alone, no real record of it was at hand.
+Facts: redo-format §4.2; only from the document, because no real record was available.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Allocate
 
 PARTS_MAX: Final = 4096
-"""The most undo vectors of one change; a row of 64 kB takes eight."""
+"""Maximum number of undo vectors of one change; a row of 64 kB needs eight."""
 
 _PART = int(EventKind.UNDO_PART)
 _CHANGE = int(EventKind.SPLIT_CHANGE)
@@ -80,7 +80,8 @@ class Joining(NamedTuple):
 
 @inlined
 def _append(job: Joining, piece: int, side: int, field: int, at: int, goes_on: int) -> int:
-    """Copy the fields of a raw piece behind `at`; the last field's number, −1 if too many.
+    """Copy the fields of a raw piece after `at`; return the last field's number, −1 if there are
+    too many.
 
     Where `goes_on` is not 0, the first of them continues field `field`.
     """
@@ -110,7 +111,7 @@ def _end_of(job: Joining, side: int, field: int, at: int) -> int:
 
 @inlined
 def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
-    """Join one change from its HEAD and parts; (`ChangeStatus`, where the next bytes go)."""
+    """Join one change from its HEAD and parts; return (`ChangeStatus`, where the next bytes go)."""
     events = job.batch.events
     for side in range(4):
         for k in range(3):
@@ -145,7 +146,7 @@ def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
 
 @inlined
 def _fail(job: Joining, failed: int, event: int, status: int) -> int:
-    """Note an event that cannot be joined; how many there are."""
+    """Record an event that cannot be joined; return their number."""
     job.failed[failed] = event
     job.reasons[failed] = status
     return failed + 1
@@ -153,10 +154,10 @@ def _fail(job: Joining, failed: int, event: int, status: int) -> int:
 
 @kernel
 def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[bool, int, int]:
-    """Join the split changes of transactions i, which have events ``order[first[i] : end[i]]``.
+    """Join the split changes of transactions i, whose events are ``order[first[i] : end[i]]``.
 
     Returns:
-        (whether there was room, changes joined, events that cannot be joined).
+        (whether there was space, number of joined changes, number of events that cannot be joined).
     """
     kind = job.batch.events.kind
     at = 0
@@ -203,16 +204,16 @@ def join_split_undo(
     cluster_columns: npt.NDArray[np.int32],
     allocate: Allocate | None = None,
 ) -> tuple[ChangeBatch, Instances]:
-    """Join the split changes of the instances `closed`; the batch and its instances then.
+    """Join the split changes of the instances `closed`; return the new batch and its instances.
 
-    The joined changes are appended to the batch; in the order they take the place of their HEADs.
-    What cannot be joined is UNDECODED.
+    The joined changes are appended to the batch; in the order they replace their HEADs. Changes
+    that cannot be joined are UNDECODED.
 
     Args:
         batch, instances: as delimited.
         closed: rows of `instances` that are whole.
         cluster_columns: CLUCOLS of each table.
-        allocate: gives the room for the bytes of the batch; None takes memory.
+        allocate: returns a buffer for the bytes of the batch; None for memory.
     """
     kind = batch.events.kind
     wanted = (kind == EventKind.SPLIT_CHANGE) | (kind == EventKind.UNDO_PART)
@@ -248,7 +249,7 @@ def join_split_undo(
 def _with_undecoded(
     batch: ChangeBatch, failed: npt.NDArray[np.int64], reasons: npt.NDArray[np.int64]
 ) -> ChangeBatch:
-    """Return the batch with some events as UNDECODED ones, whose pieces nobody reads."""
+    """Return the batch with some events as UNDECODED ones, whose pieces are not read."""
     if failed.size == 0:
         return batch
     # Others may share the events.

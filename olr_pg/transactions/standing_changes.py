@@ -1,10 +1,10 @@
-"""The changes of a large transaction that its undo markers have not taken back, stretch by stretch.
+"""Finds the changes of a large transaction that its undo markers have not taken back, with bounded
+memory.
 
-A marker takes back the newest change that it fits, and looks for it no deeper than a few thousand
-below the newest (`delimit.live_changes`). So the changes that stand are a stack. Only its top is in
-memory; what lies below waits wherever the storage has room, encrypted where there is a key, and is
-fetched when a rollback gets down to it. The memory that this takes does not depend on the
-transaction.
+An undo marker takes back the newest change that it fits. It looks no further than a few thousand
+changes below the newest (`delimit.live_changes`). So the changes that stand form a stack. Only its
+top is in memory. The changes below are in the storage, encrypted if there is a key, and are read
+when a rollback reaches them. The memory needed does not depend on the size of the transaction.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 STRETCH: Final = 1 << 14
-"""Changes that leave memory together, and events that are looked at together."""
+"""How many changes leave memory together, and how many events are processed together."""
 
 _READ_TOGETHER: Final = 8
-"""Stretches of changes, at the end: who reads them looks through all markers for each."""
+"""How many stretches of changes `stretches` reads together. The caller searches all markers once
+for each of them.
+"""
 
 _WITH_UNDO: Final = (
     EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED, EventKind.LOB,
@@ -37,10 +39,10 @@ _WITH_UNDO: Final = (
 
 
 class StandingChanges:
-    """The changes with undo that stand; see the module's docstring.
+    """The changes with undo that were not taken back so far; see the module's docstring.
 
-    Events are numbered through, from 0. The number is in place of the XID, which all events of one
-    transaction share.
+    Events are numbered from 0. The number takes the place of the XID, which is the same for all
+    events of a transaction.
 
     Attributes:
         undone: how many changes were taken back so far.
@@ -56,7 +58,9 @@ class StandingChanges:
         self.unmatched = 0
 
     def feed(self, events: EventColumns) -> Iterator[npt.NDArray[np.int64]]:
-        """Take the next events; yield the numbers of changes that they take back, ascending."""
+        """Take the next events. Yields the numbers of the changes that they take back, in ascending
+        order.
+        """
         for start in range(0, events.size, STRETCH):
             yield self._feed(take(events, slice(start, start + STRETCH)))
 
@@ -88,13 +92,15 @@ class StandingChanges:
         return gone
 
     def _fetch(self, count: int) -> None:
-        """Have so many changes in memory, or all that there are."""
+        """Read changes into memory until `count` are there, or all that there are."""
         while self._top.size < count and self._below:
             below = [batch.events for batch in self._below.pop().batches]
             self._top = joined_rows([*below, self._top])
 
     def _put(self, changes: EventColumns) -> None:
-        """Put changes on top; what is too much for memory goes below."""
+        """Push changes on the stack. If memory would hold too many, the lowest go to the
+        storage.
+        """
         self._top = joined_rows([self._top, changes])
         while self._top.size > 2 * STRETCH:
             below = Waiting()
@@ -105,7 +111,7 @@ class StandingChanges:
             self._top = take(self._top, slice(STRETCH, None)).copy()
 
     def stretches(self) -> Iterator[EventColumns]:
-        """Yield what stands, in redo order."""
+        """Yield the changes that stand, in redo order."""
         for at in range(0, len(self._below), _READ_TOGETHER):
             below = self._below[at : at + _READ_TOGETHER]
             yield joined_rows([batch.events for one in below for batch in one.batches])

@@ -1,4 +1,4 @@
-"""Rows whose values are as their row piece stores them: writing these like all others."""
+"""Converts rows whose values are stored in their row piece to the form of all other rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def spelled_out(dml: DmlColumns, column_first: npt.NDArray[np.int64]) -> DmlColu
 
 @kernel
 def _spell_out(dml: Any, first: Any, values: Any) -> None:
-    """Fill `values`, in which those of each change begin at `first`, further parts behind them."""
+    """Fill `values`. The values of each change begin at `first`; further parts of values come
+    behind them.
+    """
     changes = dml.kind.size
     moved = first[changes] - dml.entry_first[changes]
     for change in range(changes):

@@ -1,19 +1,19 @@
-"""Changes of which redo contradicts itself whether they were kept.
+"""Changes for which the redo is contradictory about whether they were committed.
 
 - Another transaction uses the slot of an open one. Oracle reuses a slot only after its transaction
   has ended. So the end was not read, or was misread. A surviving instance may have rolled the
   transaction back in another redo thread. This is decided when all redo was read up to the reuse.
-- A rollback takes back every change before it ends (redo-format §4.4). If a change is left, the end
-  was misread, or redo is missing. Undo that is applied in parallel comes in any order, so each
-  change is looked for among all undo markers of its transaction, however far behind they are.
+- A rollback undoes every change before it ends (redo-format §4.4). If a change remains, the end was
+  misread, or redo is missing. Undo that is applied in parallel can be in any order, so each change
+  is searched among all undo markers of its transaction.
 
 - An undo marker names the slot of its transaction, and the undo record. If no transaction on that
   slot has the record, but one on another slot does, the slot was misread. The marker of a
-  transaction's first record names no undo block. But it has the row in the vector before it, and
-  only one open transaction at a time can have changed a row: Oracle locks it.
+  transaction's first record contains no undo block. But the vector before it names the row, and
+  only one open transaction at a time can have changed a row, because Oracle locks it.
 
-Nothing tells whether these changes count. An UNDECODED change replaces them in each of their tables
-and stops the table with the reason (`row_faults`).
+It is unknown whether these changes were committed. An UNDECODED change replaces them in each of
+their tables and stops the table with the reason (`row_faults`).
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _WITH_UNDO = (
 )  # fmt: skip
 _USN = 48
 _AT_HEAD = np.uint64(1 << 63)
-"""In the key of an undo record that a 5.11 names, by the block before it."""
+"""Marks the key of an undo record that a 5.11 identifies by the previous block."""
 _SLOT = np.uint64(32)
-"""Where undo segment and slot begin in a packed XID."""
+"""Bit offset of undo segment and slot in a packed XID."""
 
 
 class Superseded(NamedTuple):
-    """An open transaction whose slot is used again.
+    """An open transaction whose slot is reused.
 
     Attributes:
         successor: the first event of the transaction that uses it.
@@ -61,7 +61,7 @@ class Superseded(NamedTuple):
 
 
 class UnseenEnds:
-    """The transactions whose slots are used again, until all redo was read up to there."""
+    """Transactions whose slots are reused, until all redo up to the reuse was read."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[int, int], Superseded] = {}
@@ -71,20 +71,22 @@ class UnseenEnds:
 
     @property
     def transactions(self) -> list[OpenTransaction]:
-        """Those that wait."""
+        """The waiting transactions."""
         return [one.transaction for one in self._waiting.values()]
 
     def add(self, key: int, transaction: OpenTransaction, successor: EventColumns) -> None:
-        """Take a transaction off its slot, whose key is that of `delimit.slot_keys`."""
+        """Add a transaction that was removed from its slot, with the slot's key from
+        `delimit.slot_keys`.
+        """
         self._waiting[key, transaction.xid] = Superseded(transaction, successor)
 
     def pop(self, key: int, xid: int) -> OpenTransaction | None:
-        """Return a transaction that has an end after all, and forget it."""
+        """Return and remove a transaction whose end was found after all."""
         found = self._waiting.pop((key, xid), None)
         return None if found is None else found.transaction
 
     def passed(self, scn: int) -> list[Superseded]:
-        """Remove and return those that no redo from before `scn` can end any more."""
+        """Remove and return the transactions that no redo from before `scn` can end any more."""
         found = {key: one for key, one in self._waiting.items() if one.successor.scn[0] < scn}
         for key in found:
             del self._waiting[key]
@@ -100,11 +102,11 @@ class UnseenEnds:
 def successors(
     opened: Mapping[int, OpenTransaction], whole: TransactionColumns
 ) -> list[tuple[int, EventColumns]]:
-    """Find the slots of open transactions that transactions which are whole have used since.
+    """Return the slots of open transactions that other complete transactions have used since.
 
     Args:
         opened: by slot.
-        whole: of the same redo thread or others.
+        whole: complete transactions, of the same redo thread or others.
 
     Returns:
         (slot, an event at the begin of the other transaction).
@@ -127,7 +129,9 @@ def successors(
 def _uses_slot_of(
     one: OpenTransaction, first: EventColumns, whole: TransactionColumns, row: int
 ) -> bool:
-    """Tell whether a whole transaction of the same thread and container came behind an open one."""
+    """Return whether a complete transaction used the same slot after an open one, in the same
+    thread and container.
+    """
     return bool(
         int(whole.con_id[row]) == one.con_id
         and int(whole.xid[row]) > one.xid
@@ -140,11 +144,11 @@ def _uses_slot_of(
 def misplaced_markers(
     events: EventColumns, opened: Mapping[int, OpenTransaction]
 ) -> list[ChangeBatch]:
-    """Return a transaction for each undo marker of another slot than its change, which tells of it.
+    """Return a transaction with a fault for each undo marker whose slot differs from its change's.
 
     Args:
         events: of a batch, in redo order.
-        opened: the transactions that wait for their end, by slot.
+        opened: the open transactions, by slot.
     """
     markers = np.flatnonzero((events.kind == EventKind.UNDONE) & (events.table >= 0))
     if markers.size == 0:
@@ -175,7 +179,9 @@ def misplaced_markers(
 def _related(
     events: EventColumns, records: npt.NDArray[np.uint64], markers: EventColumns
 ) -> EventColumns:
-    """Return the events that have an undo record of `records`, or a row that a marker names."""
+    """Return the events that have one of these undo records, or that concern a row that a marker
+    names.
+    """
     rows, keys = _undo_records(events)
     is_related = (events.session != 0) & np.isin(_row_keys(events), _row_keys(markers))
     is_related[rows[np.isin(keys, records)]] = True
@@ -183,11 +189,11 @@ def _related(
 
 
 def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
-    """Tell whether a transaction that is open at a marker has the undo record that it names.
+    """Tell whether a transaction that is open at a marker has the undo record in the marker.
 
-    The change of a marker need not be known: it may be from before the batch, or one that carries
-    no row, such as a lock. And undo blocks are used again once their transactions have ended: so
-    another transaction, before it or behind it, may have had a record of the same place and wrap.
+    The change of a marker can be unknown: it can be from before the batch, or have no row, such as
+    a lock. Undo blocks are reused after their transactions have ended, so another transaction,
+    earlier or later, can have had a record with the same position and wrap.
 
     Args:
         events: in redo order, those of open transactions before the batch first.
@@ -203,14 +209,9 @@ def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
 def _on_locked_rows(
     known: EventColumns, events: EventColumns, markers: npt.NDArray[np.int64]
 ) -> list[int]:
-    """Return those of some markers whose row an open transaction of another slot has changed.
+    """Return those markers whose row an open transaction in another slot has changed.
 
-    A batch need not be in redo order, so SCNs tell what was first, of one redo thread.
-
-    Args:
-        known: events of open transactions before the batch, and those of the batch.
-        events: of the batch.
-        markers: those of the batch whose change is not known.
+    A batch may not be in redo order, so SCNs decide what was first within a redo thread.
     """
     markers = markers[events.session[markers] != 0]
     if markers.size == 0:
@@ -237,7 +238,7 @@ def _on_locked_rows(
 
 
 def _locks(of_row: EventColumns, ends: npt.NDArray[np.uint64], scn: int) -> bool:
-    """Tell whether the transactions of a slot hold a row at an SCN.
+    """Return whether the transactions of a slot have locked a row at an SCN.
 
     Args:
         of_row: their changes of the row, and markers of them.
@@ -251,7 +252,7 @@ def _locks(of_row: EventColumns, ends: npt.NDArray[np.uint64], scn: int) -> bool
 
 
 def _row_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Return the row that each event names, as one number."""
+    """Return the row of each event, as one number."""
     block = events.session.astype(np.uint64) << np.uint64(16) | events.serial.astype(np.uint64)
     segment = events.con_id.astype(np.uint64) << np.uint64(32) | events.dataobj.astype(np.uint64)
     mixed: npt.NDArray[np.uint64] = block ^ segment * np.uint64(0x9E3779B97F4A7C15)
@@ -261,7 +262,7 @@ def _row_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
 def _marker_keys(
     events: EventColumns, markers: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the undo record that each marker names, as `_undone_keys` does."""
+    """Return the undo record of each marker, as in `_undone_keys`."""
     own = take(events, markers)
     at_head = own.slot_head != 0
     keys = np.where(
@@ -273,10 +274,10 @@ def _marker_keys(
 def _undone_keys(
     events: EventColumns,
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the undo record of each change that has one: alone, and with its slot.
+    """Return the undo record of each change that has one: alone, and combined with its slot.
 
-    A 5.11 names the block before the record's, which the first record of a transaction has not:
-    that is known by its slot and row.
+    A 5.11 contains the block before the record's. The first record of a transaction has none, and
+    is identified by its slot and row.
     """
     rows, keys = _undo_records(events)
     changes = take(events, rows)
@@ -287,9 +288,9 @@ def _undone_keys(
 def _undo_records(
     events: EventColumns,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Return the rows of the changes that have an undo record, and its key.
+    """Return the rows of the changes with an undo record, and its key.
 
-    The first record of an undo block has a second key, as 5.11 names it.
+    The first record of an undo block has a second key, as in a 5.11.
     """
     rows = np.flatnonzero(np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
     own = take(events, rows)
@@ -300,7 +301,9 @@ def _undo_records(
 
 
 def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Mix the slot of each event into its key; the row, too, where it names no undo block."""
+    """Combine each event's key with its slot, and with its row if the event contains no undo
+    block.
+    """
     mixed: npt.NDArray[np.uint64] = keys ^ slot_keys(events) * np.uint64(0x9E3779B97F4A7C15)
     is_first = (keys & _AT_HEAD != 0) & (events.prev_dba == 0)
     is_row = np.isin(events.kind, (EventKind.CHANGE, EventKind.UNDONE))
@@ -308,7 +311,7 @@ def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[
 
 
 def _told_alone(told: EventColumns) -> ChangeBatch:
-    """Return a transaction of its own, at the place of an event, that tells of its table.
+    """Return a separate transaction, at the position of an event, with a fault for its table.
 
     Args:
         told: the event, three times.
@@ -323,7 +326,9 @@ def _told_alone(told: EventColumns) -> ChangeBatch:
 
 
 def left_without_end(one: Superseded, storage: Storage) -> list[ChangeBatch]:
-    """Return a transaction that tells of the changes of another one that has no end, if any."""
+    """Return a transaction with a fault for each table that another transaction, which has no end,
+    has changed.
+    """
     chunks = one.transaction.chunks.batches
     return left_of_large(chunks, one.successor, storage, ChangeStatus.NO_END)
 
@@ -334,7 +339,7 @@ def left_of_large(
     storage: Storage,
     status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
 ) -> list[ChangeBatch]:
-    """Return what `left_changes` does, of one transaction that may wait outside of memory.
+    """Do what `left_changes` does for one transaction that may be on disk.
 
     Args:
         chunks: its events.
@@ -365,11 +370,11 @@ def left_changes(
     rows: npt.NDArray[np.int64],
     status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
 ) -> list[ChangeBatch]:
-    """Return a transaction for each one that left changes, which tells of them.
+    """Return, for each transaction with remaining changes, a transaction with a fault for each of
+    their tables.
 
-    Args:
-        rows: the instances that did not commit; they are whole.
-        status: why the changes may count all the same.
+    The remaining changes are those of transactions that ended without a COMMIT, and that no undo
+    marker has taken back.
     """
     live, undoable, left = np.empty((3, events.size), np.int64)
     counts = np.zeros(rows.size, np.int64)
@@ -391,7 +396,7 @@ def left_changes(
 
 
 def _is_marked(changes: EventColumns, events: EventColumns) -> npt.NDArray[np.bool_]:
-    """Tell which changes have an undo marker among the events, wherever it is."""
+    """Return which changes have an undo marker among the events, in whatever order."""
     at_head = (events.kind == EventKind.UNDONE) & (events.slot_head != 0)
     by_block = take(events, (events.kind == EventKind.UNDONE) & (events.slot_head == 0))
     by_slot = take(events, at_head)
@@ -404,7 +409,9 @@ def _is_marked(changes: EventColumns, events: EventColumns) -> npt.NDArray[np.bo
 
 
 def _undo_keys(dba: npt.NDArray[np.uint32], events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Return the undo record of each event, as `delimit` compares them, as one number."""
+    """Return one number for the undo record of each event. Records are the same where `delimit`
+    takes them as the same.
+    """
     keys: npt.NDArray[np.uint64] = (
         dba.astype(np.uint64) << np.uint64(24)
         | events.wrp.astype(np.uint64) << np.uint64(8)
@@ -418,7 +425,9 @@ def _find_left(
     events: EventColumns, order: Any, first: Any, rows: Any, live: Any, undoable: Any, left: Any,
     counts: Any,
 ) -> int:  # fmt: skip
-    """Fill `left` with the row changes that rollbacks left, `counts` with how many of each."""
+    """Fill `left` with the row changes that remained after a rollback, and `counts` with their
+    number per transaction.
+    """
     found = 0
     for at in range(rows.size):
         row = rows[at]
@@ -434,7 +443,7 @@ def _find_left(
 
 
 def told_of(events: EventColumns, end: EventColumns, status: ChangeStatus) -> ChangeBatch:
-    """Return a transaction with an UNDECODED change for each table that some changes are of.
+    """Return a transaction with an UNDECODED change for each table of some changes.
 
     Args:
         events: the BEGIN of the transaction, and its changes.

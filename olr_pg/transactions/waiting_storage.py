@@ -1,7 +1,8 @@
-"""Places where transactions wait: in memory, or wherever the caller puts what is too much.
+"""The interface of the storage where open transactions wait: in memory, or wherever the caller puts
+what does not fit in memory.
 
-The core does no I/O: whoever runs it hands in a storage. What waits are the tables of events,
-pieces and entries as well as the bytes: of small rows the tables are the larger part.
+The core does no I/O. Its caller passes in a storage. Both the tables of events, pieces and entries
+and the bytes of values wait there. For small rows, the tables are the larger part.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ Allocate: TypeAlias = "Callable[[int], U8]"
 
 
 _ALIGNED: Final = 8
-"""What the address of a table's row is a multiple of."""
+"""A table's row begins at an address that is a multiple of this."""
 
 
 class StoredBytes(Protocol):
-    """Bytes that take no memory, and are no array: they are read."""
+    """Bytes that are kept outside of memory. They are read when they are needed."""
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """How many bytes there are."""
 
     def read(self, first: int, size: int) -> memoryview:
-        """Return some of them, in memory of their own."""
+        """Read some of the bytes into memory and return them."""
 
 
 class StoredBatch(Protocol):
-    """A batch that takes no memory: it is opened.
+    """A batch that is kept outside of memory. `open` reads it into memory.
 
     Attributes:
         size: bytes, in memory once it is opened.
@@ -53,48 +54,52 @@ class StoredBatch(Protocol):
     lowest_scn: int
 
     def open(self) -> ChangeBatch:
-        """Return it in memory of its own."""
+        """Read the batch into memory and return it."""
 
 
 class Gathering(Protocol):
-    """Bytes that are written one behind the other, and of which nobody knows how many come."""
+    """Bytes that are written one behind the other, without knowing beforehand how many there will
+    be.
+    """
 
     def append(self, data: U8) -> None:
-        """Add some more; they are the caller's again afterwards."""
+        """Add some bytes. The caller may change its own buffer afterwards."""
 
     def finish(self) -> U8 | StoredBytes:
-        """Return all of them, one behind the other."""
+        """Return all bytes that were added."""
 
 
 class Storage(Protocol):
-    """A place where bytes wait."""
+    """The storage where transactions wait."""
 
     @property
     def memory_max(self) -> int:
-        """Bytes that may wait in memory for the end of their transactions."""
+        """How many bytes may wait in memory for the end of their transactions."""
 
     @property
     def part_bytes(self) -> int:
-        """About how many bytes of a transaction outside of memory are worked on at a time."""
+        """About how many bytes are processed at a time of a transaction outside of memory."""
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes that wait outside of memory now."""
+        """How many bytes wait outside of memory now."""
 
     def allocate(self, size: int) -> U8:
-        """Return room for `size` bytes, writable; in memory only if they are few."""
+        """Return a writable buffer of `size` bytes. It is in memory only if `size` is small."""
 
     def spill(self, size: int) -> U8:
-        """Return room for `size` bytes, writable, that take no memory if that can be had."""
+        """Return a writable buffer of `size` bytes, outside of memory if that is possible."""
 
     def store(self, batches: Sequence[ChangeBatch]) -> Sequence[StoredBatch] | None:
-        """Keep the events of batches outside of memory; None: what `spill` gives is there."""
+        """Keep the events of batches outside of memory. Returns None if the storage does not do
+        that; the caller then copies them into what `spill` returns.
+        """
 
     def keep(self, data: U8) -> U8 | StoredBytes:
         """Keep bytes outside of memory if that can be had; they may be read, not written."""
 
     def gather(self) -> Gathering:
-        """Return room for bytes that come one after the other and take no memory."""
+        """Return an object that collects bytes outside of memory."""
 
 
 class _GatheredInMemory:
@@ -109,7 +114,9 @@ class _GatheredInMemory:
 
 
 class InMemory:
-    """Everything in memory: for what is bounded by itself, such as one split."""
+    """A storage that keeps everything in memory, for input whose size is bounded, such as one
+    split.
+    """
 
     memory_max: Final = sys.maxsize
     part_bytes: Final = sys.maxsize
@@ -122,14 +129,14 @@ class InMemory:
     spill = allocate
 
     def store(self, batches: Sequence[ChangeBatch]) -> None:
-        """Keep nothing."""
+        """Return None: this storage keeps no batches itself."""
 
     def keep(self, data: U8) -> U8:
         """Return them as they are."""
         return data
 
     def gather(self) -> Gathering:
-        """Return room in memory."""
+        """Return an object that collects bytes in memory."""
         return _GatheredInMemory()
 
 
@@ -149,12 +156,12 @@ def joined(parts: Sequence[U8], allocate: Allocate) -> U8:
 
 
 def batch_bytes(batch: ChangeBatch) -> int:
-    """Count what a batch takes: its tables and its bytes."""
+    """Return the size of a batch: its tables and its bytes."""
     return sum(part.nbytes for part in batch)
 
 
 def batch_cells(batch: ChangeBatch) -> list[U8]:
-    """Return the bytes of each of the parts of a batch, as they are written and read."""
+    """Return the parts of a batch as bytes, in the order in which they are written and read."""
     return [np.ascontiguousarray(part).view(np.ndarray).view(np.uint8) for part in batch]
 
 
@@ -162,17 +169,18 @@ Kept: TypeAlias = "ChangeBatch | StoredBatch"
 
 
 def kept_bytes(kept: Kept) -> int:
-    """Count what a batch takes, or would take once it is opened."""
+    """Return the size of a batch in memory, also if it is not in memory now."""
     return batch_bytes(kept) if isinstance(kept, ChangeBatch) else kept.size
 
 
 def opened(kept: Kept) -> ChangeBatch:
-    """Return a batch in memory."""
+    """Return a batch in memory, read from the storage if it is there."""
     return kept if isinstance(kept, ChangeBatch) else kept.open()
 
 
 class Batches(Sequence[ChangeBatch]):
-    """Batches of which a stored one is opened when it is asked for; the last one stays open.
+    """A sequence of batches. A stored batch is opened when it is asked for, and the last one opened
+    stays in memory.
 
     Attributes:
         kept: what they are, opened or not.
@@ -207,7 +215,7 @@ class Batches(Sequence[ChangeBatch]):
 
 
 class Waiting:
-    """Batches that wait, and how many of their bytes do so in memory.
+    """Batches that wait for the end of their transaction, with a count of their bytes in memory.
 
     Attributes:
         changes: how many changes they hold.
@@ -220,7 +228,7 @@ class Waiting:
 
     @property
     def batches(self) -> Batches:
-        """All of them, in the order in which they came."""
+        """All batches, in the order in which they came."""
         return Batches(self._spilled, self._recent)
 
     @property
@@ -230,11 +238,11 @@ class Waiting:
 
     @property
     def is_spilled(self) -> bool:
-        """True if any of it waits outside of memory."""
+        """Whether any of the batches waits outside of memory."""
         return bool(self._spilled)
 
     def copy(self) -> Waiting:
-        """Return another one with the same batches, which shares their bytes."""
+        """Return a copy with the same batches. Both share the bytes of the batches."""
         other = Waiting()
         other._spilled, other._recent = list(self._spilled), list(self._recent)
         other.changes = self.changes
@@ -269,7 +277,9 @@ class Waiting:
         )
 
     def move_to(self, room: U8) -> None:
-        """Move what is in memory into `room`, which has just that size and is aligned."""
+        """Move the batches that are in memory into `room`, which has exactly their size and is
+        aligned.
+        """
         rest = room
 
         def take(size: int) -> U8:
@@ -282,7 +292,9 @@ class Waiting:
         self._recent = []
 
     def move_into(self, storage: Storage) -> bool:
-        """Let the storage keep what is in memory; False where it gives room for that instead."""
+        """Let the storage keep the batches that are in memory. Returns False if the storage only
+        offers buffers for them.
+        """
         stored = storage.store(self._recent)
         if stored is None:
             return False
@@ -304,7 +316,8 @@ def _changes(kept: Kept) -> int:
 
 
 def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
-    """Move the largest out of memory until half of what may wait there is left.
+    """Move the largest transactions out of memory, until the rest takes half of what may wait in
+    memory.
 
     They share one piece of storage, so that the number of pieces stays small.
     """

@@ -1,1 +1,3 @@
-"""The OLR TCP protocol without a socket: frames, messages, elements, state machine."""
+"""The OLR TCP protocol without a socket: frames, messages, elements, and the state machines of
+client and server.
+"""

@@ -1,8 +1,9 @@
-"""Chunk elements of chunked values, compiled: measured, then written behind their row change.
+"""Kernels that measure and write the Chunk elements of chunked values, behind the row change of the
+values.
 
-A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change; its bytes follow in Chunk
-elements, column after column, in pieces of at most the chunk size. A value of no bytes has one
-Chunk of no bytes. Facts: protocol, “Elements”.
+A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change. Its bytes follow in Chunk
+elements of at most the chunk size, column after column. A value of no bytes has one Chunk of no
+bytes. Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from olr_pg.wire.elements import ChunkFlags, ElementCode
 from olr_pg.wire.frame_writing import put16, put64, put_head
 
 CHUNK_BYTES: Final = 1 << 20
-"""Bytes of a value in one Chunk element, where nobody says otherwise."""
+"""The default of how many bytes of a value one Chunk element holds."""
 
 _CHUNK: Final = int(ElementCode.CHUNK)
 _LAST_OF_COLUMN: Final = int(ChunkFlags.LAST_OF_COLUMN)
@@ -27,7 +28,9 @@ _NAME: Final = 37
 
 @inlined
 def value_size(dml: Any, entry: int) -> int:
-    """Count the bytes of a value over its parts, which are in bounds."""
+    """Return the size in bytes of a value over all its parts. The caller has checked that they are
+    in bounds.
+    """
     size = 0
     while entry >= 0:
         size += max(0, dml.values.length[entry])
@@ -39,7 +42,9 @@ def value_size(dml: Any, entry: int) -> int:
 def measure_chunks(
     dml: Any, row: int, base: int, column_size: Any, column_chunked: Any, chunk_bytes: int
 ) -> tuple[int, int]:
-    """Return (bytes, number) of a change's chunk frames; its values are in bounds."""
+    """Return (size in bytes, number) of the Chunk frames of a row change. The caller has checked
+    that its values are in bounds.
+    """
     total, frames = 0, 0
     for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
         column = base + dml.values.column[entry]
@@ -58,7 +63,7 @@ def write_chunks(
     dml: Any, row: int, commit_scn: int, xid: int, base: int, column_size: Any, column_data: Any,
     column_chunked: Any, chunk_bytes: int, big: bool, out: Any, at: int,
 ) -> int:  # fmt: skip
-    """Write the chunk frames of a change; returns the end."""
+    """Write the Chunk frames of a row change and return where they end."""
     last = -1
     for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
         if column_chunked[base + dml.values.column[entry]] and dml.values.length[entry] >= 0:

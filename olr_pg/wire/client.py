@@ -1,16 +1,18 @@
-"""The client's side of one connection: bytes in, bytes out, no socket.
+"""The client's side of one connection of the protocol: it takes and returns bytes and has no
+socket.
 
-`request` gives the bytes to send and remembers what was asked; `receive` takes what came, in any
-split; `next_event` gives the answers in request order until more is needed. Runs of Data come as
-one `Elements`: contiguous framed messages and their offsets, which compiled code can read as they
-are; everything else comes as a `Reply`, a run of NoMore as one.
+`request` returns the bytes to send and remembers what was asked. `receive` takes the bytes that the
+server sent, split in any way. `next_event` returns the answers in the order of the requests, or
+None until more bytes are received. A run of Data answers comes as one `Elements`: contiguous framed
+messages with their offsets, which kernels can read as they are. Every other answer comes as a
+`Reply`; a run of NoMore is one `Reply`.
 
-A server in the same process may `tell` what happened to a table, between two answers.
+A server in the same process may report between two answers what happened to a table (`tell`).
 
 Confirming with pipelined requests: LastCommitedSCN(n) confirms every *transmitted* transaction with
 commit SCN ≤ n, and two transactions may share a commit SCN. A client must therefore not send n
 before it has made every transaction with commit SCN n durable that has been transmitted when the
-request is handled; requests on the way keep an older n, which is always safe.
+request is handled. Requests that are already on the way have an older n, which is always safe.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ class Elements:
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Shape (n + 1); where each message begins, and the end."""
+        """Where each message begins, and the end of the last one; shape (n + 1)."""
         return message_offsets(self.blob, self.order.is_big)
 
     def decode(self, order: ByteOrder) -> Iterator[Element]:
@@ -152,31 +154,36 @@ class ClientProtocol:
         return data
 
     def room(self) -> memoryview:
-        """Return where what the server sends may be written; then call `filled`."""
+        """Return a buffer for bytes from the server. Call `filled` after writing into it."""
         return self._frames.room(_ROOM_BYTES)
 
     def filled(self, count: int) -> None:
-        """Take the first `count` bytes of the `room`, which are what the server sent."""
+        """Take the first `count` bytes of the buffer that `room` returned as received from the
+        server.
+        """
         self._frames.filled(count)
 
     def receive(self, data: Buffer) -> None:
-        """Take what the server sent."""
+        """Take bytes that the server sent."""
         self._frames.receive(data)
 
     def adopt(self, data: memoryview) -> None:
-        """Take what the server sent without a copy, if that is possible; it must not change."""
+        """Take bytes that the server sent, without a copy if possible. The caller must not change
+        them afterwards.
+        """
         self._frames.adopt(data)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Take what happened to a table, behind all that was received so far."""
+        """Take an event about a table. It comes after everything that was received so far."""
         self._told.append(event)
 
     def told(self) -> SchemaEvent | None:
-        """Return what was told next, once the answers before it are given; None without any."""
+        """Return the next event of `tell` whose preceding answers were all returned, or None."""
         return self._told.popleft() if self._told else None
 
     def next_event(self) -> Event | None:
-        """Return the next answers in request order; None until more is received.
+        """Return the next answers in the order of the requests, or None until more bytes are
+        received.
 
         Raises:
             OlrPgError: 4001, 4002, 4003, 4007: the server broke the protocol; the connection is of
@@ -213,7 +220,7 @@ class ClientProtocol:
         return Reply(request, answer, answers)
 
     def _asked_alike(self, request: Request) -> int:
-        """Count the unanswered requests that the next run may answer (of BackToScn: one)."""
+        """Return how many unanswered requests the next run may answer. For BackToScn it is one."""
         count = 0
         for asked, times in self._asked:
             if type(asked) is not type(request):
@@ -224,7 +231,9 @@ class ClientProtocol:
         return count
 
     def _elements(self, request: Request) -> Elements | None:
-        """Return the Data answers here to requests of this one's kind (BackToScn: to it)."""
+        """Return the Data answers received so far to requests of the same kind. For BackToScn, to
+        that one request.
+        """
         count = self._asked_alike(request)
         data = np.frombuffer(self._frames.view(), np.uint8)
         found, end = data_run(data, self.order.is_big, count, self._limit)

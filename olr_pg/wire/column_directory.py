@@ -1,4 +1,4 @@
-"""The tables and described columns of a stream, by numbers that stay."""
+"""A directory of the tables and columns in a stream. It gives each a number that never changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class DescribedColumn(NamedTuple):
-    """A column as the protocol describes it.
+    """A column as the protocol describes it, without a value.
 
     Attributes:
         table: number of its table.
@@ -22,14 +22,11 @@ class DescribedColumn(NamedTuple):
 
 
 class ColumnDirectory:
-    """The tables and described columns that were met; both only grow.
+    """The tables and described columns that a stream contained so far. Entries are only added.
 
-    A column whose description changes (DDL; a LOB that is NULL comes without chunks) is another
-    one, with a number of its own. One thread adds, any thread may read what has a number.
-
-    Attributes:
-        tables: (owner, name) by number.
-        columns: by number.
+    A column whose description changes gets a new entry with a new number. The description changes
+    with DDL, and between a LOB that has chunks and one that is NULL. One thread adds entries; any
+    thread may read entries that have a number.
     """
 
     def __init__(self) -> None:
@@ -39,14 +36,14 @@ class ColumnDirectory:
         self._column_numbers: dict[DescribedColumn, int] = {}
 
     def table(self, owner: str, name: str) -> int:
-        """Return the number of a table, a new one where it has none."""
+        """Return the number of a table. A table without a number gets one."""
         number = self._table_numbers.setdefault((owner, name), len(self.tables))
         if number == len(self.tables):
             self.tables.append((owner, name))
         return number
 
     def column(self, table: int, column: ColumnValue) -> int:
-        """Return the number of a described column, a new one where it has none."""
+        """Return the number of a described column. A column without a number gets one."""
         described = DescribedColumn(table, replace(column, value=None))
         number = self._column_numbers.setdefault(described, len(self.columns))
         if number == len(self.columns):

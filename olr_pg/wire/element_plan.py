@@ -1,4 +1,6 @@
-"""Element plans: the bytes that every element of a table repeats, encoded once per subscription."""
+"""Element plans: the encoded bytes that are the same in every element of a table. They are built
+once per subscription.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
 
 
 def check_tables(tables: Iterable[Table]) -> None:
-    """Check that the protocol can express tables.
+    """Check that the protocol can express the tables.
 
     Raises:
         OlrPgError: as `build_element_plan`.
@@ -112,12 +114,13 @@ def _column_bytes(table: Table, order: ByteOrder) -> list[bytes]:
 
 
 _NUMERIC: Final = frozenset({OracleType.NUMBER, OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE})
-"""The types whose precision and scale are told: those of times and intervals are none of the
-protocol's."""
+"""The types whose precision and scale are sent. Times and intervals have them too, but the protocol
+does not send those.
+"""
 
 
 def described_column(column: Column) -> ColumnValue:
-    """Return what the protocol says of a delivered column, without a value."""
+    """Return the protocol's description of a delivered column, without a value."""
     type_code = delivered_type(column)
     is_numeric = type_code in _NUMERIC
     return ColumnValue(
@@ -156,5 +159,7 @@ def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
 
 
 def _writable(data: bytes) -> npt.NDArray[np.uint8]:
-    """Make arrays as a Spark task gets them: for read-only arrays the encoder is another one."""
+    """Return the array as a writable one, as a Spark task gets it. For read-only arrays the encoder
+    would be compiled again.
+    """
     return np.frombuffer(bytearray(data), np.uint8)

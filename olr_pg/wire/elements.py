@@ -1,8 +1,8 @@
-"""Elements, the content of Data: Begin, Commit, Insert, Update, Delete, Chunk.
+"""Elements, the content of Data messages: Begin, Commit, Insert, Update, Delete, Chunk.
 
-Values and one codec in both directions, for clients, the command line and as the judge of the
-compiled encoder (`olr_pg.wire.encoder`), which writes the same bytes from columns. All integers
-are packed in the connection's byte order. Facts: protocol, “Elements”.
+The elements are Python values, encoded and decoded one at a time. Clients and the command line use
+this codec, and tests compare the compiled encoder (`olr_pg.wire.encoder`) with it. Integers are
+packed in the connection's byte order. Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME_BYTES_MAX: Final = 255
 COLUMN_COUNT_MAX: Final = 0xFFFF
 
 NULL_NUMBER: Final = -(1 << 63)
-"""ColumnPrecision or ColumnScale where the dictionary has NULL."""
+"""The number sent for a ColumnPrecision or ColumnScale that is NULL in the dictionary."""
 
 NULL_CHARSET_ID: Final = (1 << 64) - 1
 NULL_CHARSET_FORM: Final = 0xFF
@@ -38,7 +38,7 @@ class ElementCode(IntEnum):
 
 
 class ChunkFlags(IntFlag):
-    """The place of a chunk in its value."""
+    """Whether a chunk is the last of its column's value, and the last of its row change."""
 
     NONE = 0
     LAST_OF_COLUMN = 1
@@ -47,7 +47,7 @@ class ChunkFlags(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
-    """One column of an image.
+    """One column in the before or after image of a row change.
 
     Attributes:
         type_code: Oracle's internal type code.
@@ -68,9 +68,9 @@ class ColumnValue:
     value: bytes | None = None
 
     def described(self) -> Column:
-        """Return what the protocol says of the column, as the dictionary would.
+        """Return the column as the dictionary would describe it, as far as the protocol tells.
 
-        Its place in the row and its length are not known: 1 and 0.
+        Its place in the row and its length are not known: they are set to 1 and 0.
         """
         return Column(
             name=self.name,
@@ -108,7 +108,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A transaction ends; `scn` is that of the COMMIT's record."""
+    """A transaction ends. `scn` is the SCN of the COMMIT's redo record."""
 
     scn: int
     commit_scn: int
@@ -118,7 +118,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """The content that Insert, Update and Delete share.
+    """The content that Insert, Update and Delete have in common.
 
     Attributes:
         scn: of this change.
@@ -157,7 +157,7 @@ class Delete(RowChange):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a LOB value; `type_code` 112 CLOB/NCLOB or 113 BLOB."""
+    """A part of a LOB value. `type_code` is 112 for CLOB and NCLOB, 113 for BLOB."""
 
     scn: int
     commit_scn: int
@@ -182,7 +182,9 @@ COLUMN_FIELDS: Final = "BQHqqQBB"  # the fixed part of ColumnValue
 
 
 class _Reader:
-    """Bounded reads from one element; every short read fails with the same sentence."""
+    """Reads the bytes of one element. A read beyond its end raises an error that names the
+    field.
+    """
 
     def __init__(self, data: Buffer, order: ByteOrder) -> None:
         self._data = data
@@ -224,7 +226,7 @@ class _Reader:
 
 
 def decode_element(data: Buffer, order: ByteOrder) -> Element:
-    """Decode the element in `data`, which holds nothing else.
+    """Decode `data`, which must hold one element and nothing else.
 
     Raises:
         OlrPgError: 4005 with the field and its offset.
@@ -256,7 +258,7 @@ def decode_element(data: Buffer, order: ByteOrder) -> Element:
 
 
 def encode_element(element: Element, order: ByteOrder) -> bytes:
-    """Encode `element`, without operation code and size.
+    """Encode `element` without the operation code and size of its message.
 
     Raises:
         OlrPgError: 4006, a name, count or number does not fit its field.
@@ -292,7 +294,7 @@ def encode_name(name: str, what: str) -> bytes:
 
 
 def encode_column_header(column: ColumnValue, size: int, order: ByteOrder) -> bytes:
-    """Encode ColumnValue up to and with its name; `size` is ColumnValueSize."""
+    """Encode the part of a ColumnValue that ends with its name. `size` is ColumnValueSize."""
     name = encode_name(column.name, "ColumnName")
     return (
         _pack(

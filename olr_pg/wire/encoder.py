@@ -1,9 +1,10 @@
-"""The encoder: finished transactions as columns to their framed Data messages, compiled.
+"""The compiled encoder: it writes finished transactions, given as columns, as framed Data messages.
 
-One pass over the columns writes every message and checks every index, into rooms that an output
-gives, one after the other: what a transaction takes is known when it is written. Its messages are
-contiguous: Begin, its row changes, each with its Chunks behind it, Commit. The pure-Python codec of
-`olr_pg.wire.elements` gives the same bytes, one element at a time (tests compare them).
+One pass over the columns writes every message and checks every index. It writes into rooms: buffers
+that an output gives one after the other. How many bytes a transaction takes is known only after it
+is written. The messages of a transaction are contiguous: Begin, its row changes, each followed by
+its Chunks, Commit. The Python codec in `olr_pg.wire.elements` gives the same bytes, one element at
+a time (tests compare them).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _IS_CHUNKED: Final = 36
 _HEAD: Final = 29
 BEGIN_FRAME: Final = _FRAME + _HEAD + 6
 COMMIT_FRAME: Final = _FRAME + _HEAD
-"""Bytes of these messages."""
+"""The size in bytes of the message."""
 
 _SIZE_MAX: Final = (1 << 32) - 1
 _COUNT_MAX: Final = 0xFFFF
@@ -75,21 +76,10 @@ def encode_transactions(
     chunk_bytes: int = CHUNK_BYTES,
     allocate: Allocate = IN_MEMORY.allocate,
 ) -> EncodedTransactions:
-    """Encode `transactions` as framed Data messages, with the commit SCN filled in.
+    """Encode `transactions` as framed Data messages that contain the commit SCN.
 
-    They are written twice, so that their room has just their size: first into a scratch.
-
-    Args:
-        transactions: n transactions in commit order.
-        dml: their row changes; `dml.table` and `dml.values.column` number as `plan` does.
-        plan: of the same tables as the row plan that `dml` was made with.
-        big_endian: byte order of the output.
-        chunk_bytes: bytes of a LOB value in one Chunk element, 1 or more.
-        allocate: gives the room for the messages.
-
-    Raises:
-        OlrPgError: 4014 the columns contradict themselves; 4006 a message over 4 GiB or an image
-            of more than 65,535 columns. Both with the row change's position.
+    The messages are written twice: first into a scratch buffer to find their size, then into a
+    buffer of just that size.
     """
 
     def write(output: MessageOutput) -> EncodedTransactions:
@@ -106,7 +96,9 @@ def write_messages(
     output: MessageOutput,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> EncodedTransactions:
-    """Write what `encode_transactions` does into an output, which gives the blob."""
+    """Write the same messages as `encode_transactions` into an output, which also returns the
+    result's blob.
+    """
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
     forms = ElementForms(
@@ -125,7 +117,7 @@ def write_messages(
 
 
 class ElementForms(NamedTuple):
-    """How elements are written.
+    """How elements are to be written.
 
     Attributes:
         table_first, table_data, table_column, column_size, column_data, column_chunked: of the
@@ -237,9 +229,11 @@ def _write_change(
     table_column: Any, column_size: Any, column_data: Any, column_chunked: Any, big: bool,
     place: Any, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write a row change at `at`; return (status, end), not whole where the end is past `out`.
+    """Write a row change at `at`. Returns (status, end). If the end is past `out`, the change was
+    not written whole.
 
-    What does not fit is measured, so that its room can be asked for, and refused if it is too much.
+    A change that does not fit is measured, so that the caller can ask for a room of its size. It is
+    refused if it is too large.
     """
     kind, table = int(dml.kind[row]), int(dml.table[row])
     if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
@@ -287,7 +281,9 @@ def _write_images(
     dml: Any, kind: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write BeforeData and AfterData, as the kind has them, as far as they fit: (status, end)."""
+    """Write BeforeData and AfterData, those that the kind of change has, as far as they fit.
+    Returns (status, end).
+    """
     entry = begin
     for image in range(_AFTER if kind == _INSERT else _BEFORE, _AFTER + (kind != _DELETE)):
         status, count, at = _write_image(
@@ -305,9 +301,10 @@ def _write_stored(
     dml: Any, row: int, base: int, width: int, column_size: Any, column_data: Any, big: bool,
     out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write AfterData of values as a row piece stores them, as far as they fit: (status, end).
+    """Write AfterData from values in the form in which a row piece stores them, as far as they fit.
+    Returns (status, end).
 
-    None of them is chunked: `RowPlan.as_stored`.
+    None of these values is chunked: see `RowPlan.as_stored`.
     """
     first, count = dml.stored_first[row], int(dml.stored_count[row])
     if count < 0 or first > dml.stored.size - count:
@@ -346,7 +343,9 @@ def _write_stored(
 def _put_column(
     out: Any, at: int, header: Any, size: int, data: Any, offset: int, length: int, big: bool
 ) -> int:
-    """Write one ColumnValue of `size` bytes before its value; there is room behind all of it."""
+    """Write one ColumnValue whose part before the value has `size` bytes. The caller has checked
+    that all of it fits.
+    """
     value = at + size
     copy_bytes(out, at, header, 0, FORWARD)
     if size > FORWARD:
@@ -366,7 +365,7 @@ def _write_image(
     dml: Any, image: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write BeforeData or AfterData, as far as they fit: (status, values, end)."""
+    """Write BeforeData or AfterData as far as it fits. Returns (status, number of values, end)."""
     count_at = at
     at += 2
     entry = np.uint64(begin)
@@ -406,7 +405,9 @@ def _write_image(
 def _write_column(
     dml: Any, entry: int, size: int, header: Any, is_chunked: int, big: bool, out: Any, at: int
 ) -> int:
-    """Write one ColumnValue of `size` bytes before its value, if it fits; its end, or −1."""
+    """Write one ColumnValue whose part before the value has `size` bytes, if it fits. Returns its
+    end, or −1.
+    """
     value = dml.values[entry]
     further = 0
     if value.next >= 0:

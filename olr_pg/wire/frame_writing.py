@@ -37,7 +37,7 @@ def put32(out: Any, at: int, value: Any, big: bool) -> None:
 
 @inlined_for(_LONG_BITS)
 def put64(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
+    """Write 64 bits. A uint64 of 2⁶³ or more keeps its bits."""
     store(out, at, np.uint64(value), big)
 
 

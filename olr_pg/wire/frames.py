@@ -1,7 +1,8 @@
-"""Frames: ``MessageSize u32``, then that many bytes (operation code and body); protocol, “Frames”.
+"""Frames of the protocol: ``MessageSize u32``, then that many bytes (operation code and body);
+protocol, “Frames”.
 
-Nothing here knows what a message means. `FrameBuffer` takes bytes as they come and gives whole
-messages back: any split of the input gives the same output.
+This module does not interpret messages. `FrameBuffer` takes bytes as they arrive and returns whole
+messages. How the bytes were split makes no difference.
 """
 
 from __future__ import annotations
@@ -17,34 +18,36 @@ from olr_pg.errors import Code, OlrPgError
 Buffer = bytes | bytearray | memoryview
 
 SIZE_BYTES: Final = 4
-"""Bytes of MessageSize, which does not count itself."""
+"""Size of the field MessageSize, which does not count itself."""
 
 CODE_BYTES: Final = 2
-"""Bytes of OperationCode, the least that a message holds."""
+"""Size of OperationCode, the smallest possible message."""
 
 MESSAGE_BYTES_MAX: Final = (1 << 32) - 1
 """The largest MessageSize that the field can hold."""
 
 REQUEST_BYTES_MAX: Final = 1 << 20
-"""The largest request taken by default: only TableList's query has a length of its own."""
+"""The default of the largest request that is accepted. Only the query of TableList has a length
+that varies.
+"""
 
 _BUFFER_BYTES: Final = 1 << 12
 
 
 class ByteOrder(Enum):
-    """The byte order of every integer on the wire (`target.byte-order`)."""
+    """The byte order of all integers on the wire (`target.byte-order`)."""
 
     LITTLE = "little"
     BIG = "big"
 
     @property
     def prefix(self) -> str:
-        """The same, as `struct` spells it (packed, standard sizes)."""
+        """The byte order as `struct` writes it (packed, standard sizes)."""
         return "<" if self is ByteOrder.LITTLE else ">"
 
     @property
     def is_big(self) -> bool:
-        """The same, as the kernels take it."""
+        """Whether the byte order is big-endian, which is how kernels take it."""
         return self is ByteOrder.BIG
 
 
@@ -65,11 +68,11 @@ def encode_frame(message: Buffer, order: ByteOrder) -> bytes:
 
 
 class FrameBuffer:
-    """Received bytes, cut into messages.
+    """A buffer of received bytes that returns them as messages.
 
-    A size out of bounds leaves no way to find the next message: `failure` is set, and no message
-    comes out any more. Those before it do. The check is made as soon as the size is there, so at
-    most `limit` bytes and one read wait in memory.
+    After a size that is out of bounds, the next message cannot be found: `failure` is set, and no
+    further message is returned. The messages before it are returned. The size is checked as soon as
+    it is received, so at most `limit` bytes and one read wait in memory.
 
     Args:
         order: byte order of the sizes.
@@ -93,7 +96,9 @@ class FrameBuffer:
         self.failure: OlrPgError | None = None
 
     def room(self, size: int) -> memoryview:
-        """Return where `size` bytes or more from the peer may be written; then call `filled`."""
+        """Return a buffer of `size` bytes or more for bytes from the peer. Call `filled` after
+        writing into it.
+        """
         if len(self._data) - self._end < size:
             self._make_room(size)
         return self._data[self._end :]
@@ -109,19 +114,21 @@ class FrameBuffer:
         self._position, self._end = 0, waiting
 
     def filled(self, count: int) -> None:
-        """Take the first `count` bytes of the `room`, which are what the peer sent."""
+        """Take the first `count` bytes of the buffer that `room` returned as received from the
+        peer.
+        """
         self._end += count
 
     def receive(self, data: Buffer) -> None:
-        """Append what the peer sent."""
+        """Append bytes that the peer sent."""
         self.room(len(data))[: len(data)] = data
         self.filled(len(data))
 
     def adopt(self, data: memoryview) -> None:
-        """Take what the peer sent as the buffer itself, where nothing else waits in it.
+        """Use `data`, which the peer sent, as the buffer itself if no other bytes wait in it.
 
-        Nobody may write into `data` any more. Read-only memory is copied: each kernel would have to
-        be compiled for it a second time.
+        Nobody may write into `data` afterwards. Read-only memory is copied, because each kernel
+        would have to be compiled a second time for it.
         """
         if self.waiting or data.readonly:
             self.receive(data)
@@ -131,30 +138,34 @@ class FrameBuffer:
 
     @property
     def waiting(self) -> int:
-        """Bytes received that no message has taken yet."""
+        """How many received bytes were not returned as a message yet."""
         return self._end - self._position
 
     def peek(self, count: int) -> bytes:
-        """Return a copy of the next `count` bytes, or of what there is."""
+        """Return a copy of the next `count` bytes, or of all bytes if there are fewer."""
         return bytes(self.view()[:count])
 
     def view(self) -> memoryview:
-        """Return the bytes that wait."""
+        """Return the bytes that wait, without removing them."""
         return self._data[self._position : self._end]
 
     def take(self, count: int) -> memoryview:
-        """Take the next `count` bytes, whole frames only; they stay as they are."""
+        """Remove and return the next `count` bytes, which must be whole frames. They are not
+        overwritten later.
+        """
         taken = self.view()[:count]
         self._position += count
         self._is_lent = True
         return taken
 
     def skip(self, count: int) -> None:
-        """Drop `count` bytes that the caller has read from `peek`: whole frames only."""
+        """Drop `count` bytes that the caller has read with `peek`. They must be whole frames."""
         self._position += count
 
     def skip_repeated(self, frame: bytes, most: int) -> int:
-        """Drop frames equal to `frame` at the head, up to `most` of them; return how many."""
+        """Drop frames equal to `frame` at the beginning, at most `most` of them. Returns how many
+        were dropped.
+        """
         count = min(most, self.waiting // len(frame))
         alike = np.frombuffer(self.peek(count * len(frame)), np.uint8).reshape(count, len(frame))
         different = np.flatnonzero((alike != np.frombuffer(frame, np.uint8)).any(axis=1))
@@ -163,7 +174,9 @@ class FrameBuffer:
         return count
 
     def next_message(self) -> bytes | None:
-        """Take the next whole message without its size, or None until more is received."""
+        """Remove and return the next whole message without its size, or return None if it is not
+        received yet.
+        """
         if self.failure is not None or self.waiting < SIZE_BYTES:
             return None
         size: int = self._size.unpack_from(self._data, self._position)[0]

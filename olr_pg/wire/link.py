@@ -1,4 +1,4 @@
-"""A link to the server, as whoever holds the client's side of the protocol uses it."""
+"""The interface of a link to the server, for a client of the protocol."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ if TYPE_CHECKING:
 
 
 class ServerLink(Protocol):
-    """Carries the bytes of one connection; every method raises OSError where it is broken."""
+    """Carries the bytes of one connection. Every method raises OSError if the connection is
+    broken.
+    """
 
     def send(self, requests: bytes) -> None:
-        """Bring requests to the server."""
+        """Send requests to the server."""
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
-        """Give `client` what the server answered; waits until there is something.
+        """Hand `client` the bytes that the server sent. Waits until there are some.
 
         Args:
             stopped: asked now and then while the server is silent: whether to give up.
         """
 
     def close(self) -> None:
-        """End the connection; may be called again."""
+        """Close the connection. It may be called more than once."""

@@ -1,8 +1,8 @@
-"""Every request and answer of the protocol, as values; both directions of both.
+"""All requests and answers of the protocol as Python values, with encoding and decoding of each.
 
-`encode_request`/`encode_answer` give whole frames, `decode_request`/`decode_answer` take messages
-without their size (what `FrameBuffer.next_message` returns). Validation is strict: a body has
-exactly the bytes that its message defines. Facts: protocol, “Frames”.
+`encode_request` and `encode_answer` return whole frames. `decode_request` and `decode_answer` take
+a message without its size, as `FrameBuffer.next_message` returns it. Validation is strict: a body
+must have exactly the bytes that its message defines. Facts: protocol, “Frames”.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from olr_pg.wire.frames import CODE_BYTES, Buffer, ByteOrder, encode_frame
 
 
 class RequestCode(IntEnum):
-    """Operation codes of requests; the spelling LastCommitedSCN is the protocol's own."""
+    """Operation codes of requests. The protocol itself spells LastCommitedSCN with one t."""
 
     TABLE_LIST = 1
     START_SCN = 2
@@ -40,7 +40,7 @@ class AnswerCode(IntEnum):
 
 
 class State(IntEnum):
-    """The state of a connection; the numbers are those of the Status answer."""
+    """The state of a connection. The numbers are those of the Status answer."""
 
     WAIT_TABLE_LIST = 1
     WAIT_START_SCN = 2
@@ -49,7 +49,7 @@ class State(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableList:
-    """Subscribe: a query that returns owner and name of each table."""
+    """Subscribe to tables. The query returns the owner and name of each table."""
 
     sql: str
 
@@ -70,19 +70,21 @@ class LastCommitedScn:
 
 @dataclass(frozen=True, slots=True)
 class BackToScn:
-    """Deliver again what was transmitted past commit SCN `scn` and is not confirmed."""
+    """Deliver again the transactions past commit SCN `scn` that were transmitted and are not
+    confirmed.
+    """
 
     scn: int
 
 
 @dataclass(frozen=True, slots=True)
 class LogOff:
-    """End the session; nothing is answered."""
+    """End the session. It gets no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class GetStatus:
-    """Ask for the state."""
+    """Ask for the state of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +97,17 @@ Request = TableList | StartScn | LastCommitedScn | BackToScn | LogOff | GetStatu
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """The request was done."""
+    """The answer to a request that was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoMore:
-    """Nothing is ready now."""
+    """The answer that nothing is ready now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """The request was refused and changed nothing.
+    """The answer to a request that was refused. The request changed nothing.
 
     Attributes:
         code: ErrorCode, 32 bits; this server's are those of `olr_pg.errors.Code`.
@@ -117,21 +119,23 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One element, encoded (`olr_pg.wire.elements.decode_element` reads it)."""
+    """The answer with one encoded element (`olr_pg.wire.elements.decode_element` decodes it)."""
 
     element: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of the connection."""
+    """The answer with the state of the connection."""
 
     state: State
 
 
 @dataclass(frozen=True, slots=True)
 class SavedScn:
-    """The SCN in the checkpoint; None = there is none (Flag 0, MinStartSCN 0)."""
+    """The answer with the SCN in the checkpoint. None means that there is none (Flag 0, MinStartSCN
+    0).
+    """
 
     scn: int | None
 

@@ -1,4 +1,4 @@
-"""Kernels that find where the messages of a contiguous run of frames begin, for both sides."""
+"""Kernels for server and client that find where the messages begin in contiguous frames."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArra
 def message_run(
     blob: Any, start: int, big: bool, messages_max: int, bytes_max: int
 ) -> tuple[int, int]:
-    """Find the whole messages from `start` on: (how many, where they end).
+    """Find the whole messages from `start` on. Returns (number of messages, where the last one
+    ends).
 
-    Stops at `messages_max`, at one that does not fit `bytes_max`, and at a broken one.
+    It stops after `messages_max` messages, at a message that does not fit `bytes_max`, and at a
+    broken one.
     """
     count, at = 0, start
     while count < messages_max and at + _FRAME <= blob.size:
@@ -52,7 +54,9 @@ def message_run(
 
 @kernel
 def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
-    """Fill where the messages begin, and the end, as many as `offsets` takes."""
+    """Fill `offsets` with where the messages begin and where the last one ends, for as many
+    messages as it has room for.
+    """
     at = 0
     for number in range(offsets.size):
         offsets[number] = at
@@ -62,9 +66,11 @@ def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
 
 @kernel
 def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[int, int]:
-    """Find the whole Data messages at the head of `data`: (how many, where they end).
+    """Find the whole Data messages at the beginning of `data`. Returns (number of messages, where
+    the last one ends).
 
-    Stops at `messages_max`, at another message, and at a size not in 7..`size_max`.
+    It stops after `messages_max` messages, at a message of another kind, and at a size that is not
+    in 7..`size_max`.
     """
     count, at = 0, 0
     while count < messages_max and at + _FRAME <= data.size:
@@ -79,7 +85,7 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
 
 @inlined_kernel
 def get32(data: Any, at: int, big: bool) -> int:
-    """Read 32 bits."""
+    """Read an integer of 32 bits."""
     # Unsigned indices: Numba leaves out the test for negative ones, and this is one load.
     place, number = np.uint64(at), 0
     if big:

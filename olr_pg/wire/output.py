@@ -1,4 +1,4 @@
-"""Outputs: the places that framed messages go to while they are written."""
+"""Outputs: where the encoder writes framed messages to."""
 
 from __future__ import annotations
 
@@ -15,27 +15,32 @@ if TYPE_CHECKING:
 U8 = npt.NDArray[np.uint8]
 
 ROOM_BYTES: Final = 1 << 20
-"""Bytes that are written before somebody takes them: they fit the processor's own cache, memory
-would take longer to write them to than the encoder to make them."""
+"""How many bytes are written before the output takes them. They fit the processor's cache; writing
+to memory would take longer than encoding.
+"""
 
 _NOTHING: Final = np.empty(0, np.uint8)
 
 
 class MessageOutput(Protocol):
-    """Takes messages room by room."""
+    """An output: it gives the encoder rooms (buffers), one after the other, and takes the messages
+    in them.
+    """
 
     def room(self, least: int) -> U8:
-        """Return where the next messages are written, `least` bytes or more of it."""
+        """Return a buffer of at least `least` bytes for the next messages."""
 
     def take(self, size: int) -> None:
-        """Take the first `size` bytes of the room, which are messages."""
+        """Take the first `size` bytes of the room. They are messages."""
 
     def taken(self) -> U8:
-        """Return what was taken since the last call, contiguous; empty if it is not in memory."""
+        """Return what was taken since the last call, contiguous. It is empty if the output does not
+        keep messages in memory.
+        """
 
 
 class Scratch:
-    """A room that is used again and again.
+    """An output that gives the same room again and again.
 
     Args:
         allocate: gives it; a row change with a large LOB needs one of its size.
@@ -53,54 +58,55 @@ class Scratch:
 
 
 class Unkept(Scratch):
-    """An output that keeps nothing: messages are checked and measured."""
+    """An output that keeps nothing. It serves to check and measure messages."""
 
     def take(self, size: int) -> None:
-        """Drop them."""
+        """Drop the messages."""
 
     def taken(self) -> U8:
-        """Return nothing."""
+        """Return an empty array."""
         return _NOTHING
 
 
 class Whole:
-    """A buffer for everything, of just its size."""
+    """An output with one buffer that has exactly the size of all messages."""
 
     def __init__(self, room: U8) -> None:
         self._room = room
 
     def room(self, least: int) -> U8:
-        """Return the room; nothing is asked for a second time."""
+        """Return the buffer. It is asked for once only."""
         return self._room
 
     def take(self, size: int) -> None:
-        """Note nothing: the room is full."""
+        """Do nothing: the buffer is full."""
         assert size == self._room.size, "the room was measured"
 
     def taken(self) -> U8:
-        """Return the room."""
+        """Return the buffer."""
         return self._room
 
 
 class Collected(Scratch):
-    """Messages in memory, as many as there are."""
+    """An output that collects messages in memory, however many they are."""
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: list[U8] = []
 
     def take(self, size: int) -> None:
-        """Keep a copy."""
+        """Keep a copy of the messages."""
         self._parts.append(self._room[:size].copy())
 
     def taken(self) -> U8:
-        """Return the copies one behind the other."""
+        """Return the copies, one behind the other."""
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
 
 
 class InParts(Scratch):
-    """One transaction that is written in parts, each with a Begin and a Commit, outside of memory.
+    """An output outside of memory for one transaction that is written in parts. Each part comes
+    with its own Begin and Commit.
 
     Args:
         begin, commit: bytes of these messages; no room ends within one.
@@ -115,12 +121,14 @@ class InParts(Scratch):
         self._skipped = 0
 
     def next_part(self) -> None:
-        """Begin another part: the last Commit is not the transaction's."""
+        """Begin another part. The Commit that was written last is then not the transaction's."""
         self._skipped = self._begin if self._last.size else 0
         self._last = _NOTHING
 
     def take(self, size: int) -> None:
-        """Pass on what is not a Commit, which may be the last one."""
+        """Pass on the messages, except a Commit at their end, which is held back because it may be
+        the last one.
+        """
         messages = self._room[self._skipped : size]
         self._skipped = 0
         if not messages.size:
@@ -130,10 +138,10 @@ class InParts(Scratch):
         self._last = messages[-self._commit :].copy()
 
     def taken(self) -> U8:
-        """Return nothing, before `finish`."""
+        """Return an empty array. `finish` returns the messages."""
         return _NOTHING
 
     def finish(self) -> U8 | StoredBytes:
-        """Return all messages, with one Begin and one Commit."""
+        """Return all messages with one Begin and one Commit."""
         self._gathered.append(self._last)
         return self._gathered.finish()

@@ -1,9 +1,10 @@
-"""Finished transactions packed: the form in which they travel to whoever renders them.
+"""The packed form of finished transactions, in which they travel from the decoder to the code that
+renders them.
 
-The bytes of a transaction are contiguous, as those of its messages are (`wire.encoder`). So the
-merger orders, joins and spills transactions without looking into them. Tables and columns have
-their numbers in the subscription, in the place of names. `wire.packed_reading` makes
-`ChangeColumns` of the bytes. Integers are little-endian:
+The bytes of a transaction are contiguous, as the bytes of its messages are (`wire.encoder`). So the
+merger can order, join and spill transactions without reading their content. Tables and columns are
+given by their numbers in the subscription instead of their names. `wire.packed_reading` turns the
+bytes into `ChangeColumns`. Integers are little-endian:
 
     Begin    kind 1 | SCN 8 | commit SCN 8 | XID 8 | time 4 | commit time 4 | serial 2 | session 4
     change   kind 1 | size of ROWID 1 | values before 2 | values after 2 | table 4 | SCN 8 | time 4
@@ -55,7 +56,7 @@ PACKED_BEGIN: Final = 39
 PACKED_CHANGE: Final = 22
 PACKED_VALUE: Final = 6
 PACKED_COMMIT: Final = 5
-"""Bytes of these, without ROWID and value."""
+"""The size in bytes of each, without ROWID and value."""
 
 NULL: Final = 0xFFFFFFFF
 LARGE: Final = 0xFFFFFFFE
@@ -91,7 +92,8 @@ def _put8(out: Any, at: int, value: Any) -> None:
 def write_packed(
     transactions: TransactionColumns, dml: DmlColumns, plan: ElementPlan, output: MessageOutput
 ) -> EncodedTransactions:
-    """Write finished transactions packed, as `encoder.write_messages` writes their messages.
+    """Write finished transactions in packed form, as `encoder.write_messages` writes their
+    messages.
 
     Raises:
         OlrPgError: 4014 the columns contradict themselves, 4006 an image of more than 65,535
@@ -106,7 +108,8 @@ def pack_room(
     transactions: Any, dml: Any, table_column: Any, column_chunked: Any, place: Any, first: Any,
     elements: Any, out: Any,
 ) -> int:  # fmt: skip
-    """Write transactions from `place` on until `out` is full: done, full, or why one is refused.
+    """Write transactions from `place` on until `out` is full. Returns whether all are written, the
+    room is full, or why a change is refused.
 
     Args:
         table_column, column_chunked: of the `ElementPlan`.
@@ -162,7 +165,9 @@ def _put_begin(transactions: Any, number: int, out: Any, at: int) -> int:
 def _put_change(
     dml: Any, row: int, table_column: Any, column_chunked: Any, place: Any, out: Any, at: int
 ) -> tuple[int, int]:
-    """Write a row change; return (status, end), not whole where the end is past `out`."""
+    """Write a row change. Returns (status, end). If the end is past `out`, the change was not
+    written whole.
+    """
     kind, table = int(dml.kind[row]), int(dml.table[row])
     if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
         return BAD_KIND, at
@@ -209,7 +214,9 @@ def _put_change(
 def _put_values(
     dml: Any, begin: int, end: int, base: int, width: int, column_chunked: Any, out: Any, at: int
 ) -> tuple[int, int, int]:
-    """Write the values of a change, as far as they fit: (status, those before it, end)."""
+    """Write the values of a change as far as they fit. Returns (status, number of values in the
+    before image, end).
+    """
     before = 0
     for entry in range(np.uint64(begin), np.uint64(end)):
         value = dml.values[entry]
@@ -241,7 +248,9 @@ def _put_values(
 
 @inlined
 def _put_stored(dml: Any, row: int, width: int, out: Any, at: int) -> tuple[int, int]:
-    """Write values as a row piece stores them, as far as they fit: (status, end)."""
+    """Write values in the form in which a row piece stores them, as far as they fit. Returns
+    (status, end).
+    """
     first, count = dml.stored_first[row], int(dml.stored_count[row])
     if count < 0 or first > dml.stored.size - count:
         return BAD_VALUE, at
@@ -263,7 +272,7 @@ def _put_stored(dml: Any, row: int, width: int, out: Any, at: int) -> tuple[int,
 
 @inlined
 def _put_value_head(out: Any, at: int, column: int, size: int, is_null: bool) -> int:
-    """Write what stands before a value, if it fits; return where the value begins."""
+    """Write the bytes that precede a value, if they fit. Returns where the value begins."""
     is_large = size >= LARGE
     start = at + PACKED_VALUE + (8 if is_large else 0)
     if start <= out.size:

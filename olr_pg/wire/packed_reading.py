@@ -1,4 +1,6 @@
-"""Packed transactions (`wire.packed_changes`) to columns: one kernel, no Python per change."""
+"""Reading of packed transactions (`wire.packed_changes`) as columns. One kernel reads them; no
+Python code runs per change.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,13 @@ _COMMIT_TIME: Final = 2
 _POSITION: Final = 3
 _SESSION: Final = 4
 _STATE_SIZE: Final = 5
-"""What is known of the open transaction: as of its Begin, and how many row changes came."""
+"""The size of the state of an open transaction: the values from its Begin, and how many row changes
+came so far.
+"""
 
 
 class ReadChanges(NamedTuple):
-    """Some elements; arrays with one item for each.
+    """A piece of the elements that were read. Each array has one item per element.
 
     Attributes:
         session: of its transaction, ``serial << 32 | session``.
@@ -65,7 +69,7 @@ class ReadChanges(NamedTuple):
 
 
 class PlanNumbers(NamedTuple):
-    """The numbers in the directory of what has one in the subscription.
+    """The directory's numbers of the tables and columns that the subscription numbers.
 
     Attributes:
         table: shape (tables).
@@ -171,7 +175,7 @@ def read_kernel(
 
 
 class PackedReader:
-    """Reads packed transactions of one subscription, whose tables may grow.
+    """Reads the packed transactions of one subscription. Tables may be added to the subscription.
 
     Attributes:
         directory: its tables, and the delivered columns of all their versions.
@@ -184,7 +188,7 @@ class PackedReader:
         self._room = room_for_changes(np.empty(0, np.uint8), 0, 0)
 
     def know(self, tables: Sequence[Table]) -> None:
-        """Take the tables of the subscription: those that are known already, and new ones."""
+        """Take the tables of the subscription, both those known already and new ones."""
         directory, (number, first, columns) = self.directory, self._numbers
         for table in tables[len(number) :]:
             new = directory.table(table.owner, table.name)
@@ -196,12 +200,10 @@ class PackedReader:
         self._numbers = PlanNumbers(number, first, columns)
 
     def read(self, packed: Buffer, piece_bytes: int) -> Iterator[ReadChanges]:
-        """Yield the elements of whole transactions in pieces, each valid until the next one.
+        """Yield the elements of whole transactions in pieces. Each piece is valid until the next
+        one is asked for.
 
-        A transaction is whole in one, unless it is larger than a piece.
-
-        Args:
-            piece_bytes: of a piece, about.
+        A transaction is not split over pieces unless it is larger than a piece.
         """
         data = read_only(np.frombuffer(packed, np.uint8))
         state = np.zeros(_STATE_SIZE, np.uint64)
@@ -233,7 +235,7 @@ class PackedReader:
 
 
 def _first(room: ChangeColumns, data: U8, elements: int, values: int) -> ChangeColumns:
-    """Return what of a room is filled, sharing its memory."""
+    """Return the filled part of a room, sharing its memory."""
     room = ChangeColumns(
         *(
             array[: values if name.startswith("value_") else elements + (name == "entry_first")]

@@ -1,35 +1,37 @@
-"""The server's side of one connection: bytes in, bytes out, no socket.
+"""The server's side of one connection of the protocol: it takes and returns bytes and has no
+socket.
 
-Theory of operation
--------------------
-The protocol is request and answer; the server never speaks first. A connection walks through three
-states, forward only:
+Theory of operation ------------------- Every message of the server is the answer to a request; the
+server never speaks first. A connection goes through three states and never back:
 
     WaitTableList --TableList: Ok--> WaitStartSCN --StartSCN: Ok--> Replicating
 
-Each request is answered where it stands in the input, so a client may send many before it reads
-(pipelining). A request that is unknown, malformed or not allowed in the state, and one that fails,
-is answered with Error and changes nothing; the session goes on with the next request. Its
-ErrorCode is the number of `olr_pg.errors.Code`. GetStatus, GetSavedSCN and LogOff are allowed
-in every state. There are two ends: LogOff, which is not answered, and a MessageSize out of bounds,
-after which no later message can be found: it is answered with Error. After either, `closed` is set,
-whatever follows in the input is ignored, and the caller closes the connection once the answers
-before it are sent.
+Requests are answered one by one in the order in which they come, so a client may send many before
+it reads (pipelining). A request is answered with Error if it is unknown, malformed or not allowed
+in the state, or if it fails. It then changes nothing, and the session goes on with the next
+request. The ErrorCode is the number of `olr_pg.errors.Code`. GetStatus, GetSavedSCN and LogOff are
+allowed in every state.
 
-`ServerProtocol` has two verbs. `receive` takes what came, in any split; `answers` gives the next
-piece of output, bounded by `answer_bytes`, and is called until it gives nothing. The bound is what
-keeps a client with thousands of requests on the way from filling the memory with answers that the
-network does not take: nothing is fetched from the queue before the piece in front of it is sent.
+A session ends in one of two ways: by LogOff, which has no answer, or by a MessageSize out of
+bounds, which is answered with Error because no later message can be found. After either, `closed`
+is set and the rest of the input is ignored. The caller closes the connection once the preceding
+answers are sent.
 
-A run of equal LastCommitedSCN requests — what a pipelining client sends — is counted at once and
-answered by slices of prebuilt messages, so the work per element is a fraction of a microsecond.
-What the run means is still one confirmation before each element: `SessionOperations.take` ends its
-batch where the next request would confirm something.
+`ServerProtocol` has two main methods. `receive` takes bytes, split in any way. `answers` returns
+the next piece of output and is called until it returns nothing. `answer_bytes` bounds a piece. No
+message is taken from the queue before the piece in front of it is sent. So a client that has sent
+thousands of requests cannot fill the memory with answers that the network does not take.
 
-A client inside of this process is also told what happened to tables. Where such an event is next,
-`answers` ends in front of it, with the request unanswered, until `event` has handed it over.
+A pipelining client sends runs of equal LastCommitedSCN requests. Such a run is counted at once and
+answered with slices of prebuilt messages, so the work per element is a fraction of a microsecond.
+The run still means one confirmation before each element: `SessionOperations.take` ends its batch
+where the next request would confirm something.
 
-What a session needs from the outside is `SessionOperations`.
+A client in the same process is also told what happened to tables. If such an event comes next,
+`answers` stops in front of it and leaves the request unanswered until `event` has returned the
+event.
+
+`SessionOperations` is what a session needs from the rest of the server.
 """
 
 from __future__ import annotations
@@ -70,22 +72,24 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 ANSWER_BYTES: Final = 1 << 20
-"""Where a piece of output ends by default; one message may be larger."""
+"""The default size at which a piece of output ends. One message may be larger."""
 
 TRANSACTION_BYTES: Final = 80
-"""What keeping an unconfirmed transaction costs a server beside its messages, about.
+"""About how many bytes a server needs to keep an unconfirmed transaction, in addition to its
+messages.
 
-A client counts what it has not confirmed in the same way."""
+A client counts its unconfirmed transactions with the same number.
+"""
 
 _CONFIRM_BYTES: Final = 14
 _SCN_BYTES: Final = 8
 _NO_SCNS: Final = np.empty(0, np.uint64)
 _RUN_BYTES_MIN: Final = 8 * _CONFIRM_BYTES
-"""Below this, looking for a run costs more than it saves."""
+"""Below this many bytes, looking for a run costs more time than it saves."""
 
 
 class Batch(NamedTuple):
-    """Consecutive framed Data messages, ready to be sent.
+    """Consecutive framed Data messages that are ready to be sent.
 
     Attributes:
         framed: the bytes.
@@ -100,9 +104,10 @@ class Batch(NamedTuple):
 
 
 class SessionOperations(Protocol):
-    """The operations that the protocol asks of the server; every method may raise `OlrPgError`.
+    """The operations that the protocol needs from the server. Every method may raise `OlrPgError`.
 
-    An error must leave things as they were: the client gets it as Error and may ask again.
+    An error must leave everything as it was: the client gets it as an Error answer and may ask
+    again.
     """
 
     def resolve(self, sql: str) -> None:
@@ -114,13 +119,13 @@ class SessionOperations(Protocol):
     def take(self, confirmed_scn: int, messages: int) -> Batch:
         """Answer up to `messages` LastCommitedSCN(`confirmed_scn`) requests in a row.
 
-        Confirms transmitted transactions up to that commit SCN (durably), then gives the next
-        messages: at least one if any is ready, and none past the point where the next request
-        would confirm a transaction that this batch completes.
+        It first confirms, durably, the transmitted transactions up to that commit SCN. Then it
+        returns the next messages: at least one if any is ready. It returns none beyond the point
+        where the next request would confirm a transaction that this batch completes.
         """
 
     def rewind(self, scn: int) -> Batch:
-        """Answer BackToSCN(`scn`): one message, a Begin, or none."""
+        """Answer BackToSCN(`scn`) with one message, which is a Begin, or with none."""
 
     def saved_scn(self) -> int | None:
         """Return the SCN in the checkpoint."""
@@ -180,17 +185,21 @@ class ServerProtocol:
         self.errors = 0
 
     def receive(self, data: Buffer) -> None:
-        """Take what the client sent; never raises on what it holds."""
+        """Take bytes that the client sent. Their content never makes it raise."""
         if not self.closed:
             self._frames.receive(data)
 
     @property
     def waiting(self) -> int:
-        """Bytes of requests that are not answered; after `answers` gave nothing, of one request."""
+        """Bytes of requests without an answer. After `answers` returned nothing, they are of one
+        incomplete request.
+        """
         return self._frames.waiting
 
     def answers(self) -> list[Buffer]:
-        """Return the next piece of output, in order; empty once every whole request is answered."""
+        """Return the next piece of output, in order. It is empty once every whole request is
+        answered.
+        """
         out: list[Buffer] = []
         size = 0
         while size < self._answer_bytes and (part := self._next_part()) is not None:
@@ -199,7 +208,7 @@ class ServerProtocol:
         return out
 
     def event(self) -> SchemaEvent | None:
-        """Hand over the event that comes before the next answer, if one does."""
+        """Return the event that comes before the next answer, if there is one, and forget it."""
         event, self._event = self._event, None
         return event
 
@@ -223,7 +232,9 @@ class ServerProtocol:
         return None
 
     def _break_off(self) -> Buffer | None:
-        """Wait for more where no whole message is left, or end where none can come any more."""
+        """Handle an input that holds no further whole message: wait for more bytes, or end if none
+        can come.
+        """
         if self._frames.failure is None:
             return None
         self.closed = True
@@ -231,7 +242,7 @@ class ServerProtocol:
         return self._error(self.failure)
 
     def _answer(self, message: bytes) -> Buffer | None:
-        """Answer one request; None where it is not answered (LogOff) or became a run."""
+        """Answer one request. Returns None if it has no answer (LogOff) or became part of a run."""
         try:
             request = decode_request(message, self._order)
             allowed = _ALLOWED.get(type(request), self.state)
@@ -266,7 +277,7 @@ class ServerProtocol:
                 return None
 
     def _count_run(self) -> None:
-        """Move the LastCommitedSCN requests at the head of the input to `_run`."""
+        """Move the LastCommitedSCN requests at the beginning of the input to `_run`."""
         head = self._frames.peek(_CONFIRM_BYTES)
         if len(head) < _CONFIRM_BYTES or not head.startswith(self._confirm_head):
             return
@@ -282,7 +293,9 @@ class ServerProtocol:
         self._frames.skip(len(scns) * _CONFIRM_BYTES)
 
     def _confirmations(self, size: int) -> npt.NDArray[np.uint64]:
-        """Return the SCNs of the LastCommitedSCN requests at the head of the next `size` bytes."""
+        """Return the SCNs of the LastCommitedSCN requests at the beginning of the next `size`
+        bytes.
+        """
         if self._frames.waiting < size:
             return _NO_SCNS
         data = self._frames.peek(size)
@@ -302,7 +315,7 @@ class ServerProtocol:
         return None
 
     def _answer_run(self) -> Buffer | None:
-        """Answer requests of the run; None where an event comes before them."""
+        """Answer requests of the run. Returns None if an event comes before the answers."""
         scn, requests = self._run.pop()
         try:
             batch = self._delivery.take(scn, requests)
@@ -333,7 +346,7 @@ class ServerProtocol:
 
 
 def _runs(values: npt.NDArray[np.uint64]) -> list[tuple[int, int]]:
-    """Return (value, how many times in a row) of a non-empty array."""
+    """Return (value, how often it occurs in a row) for each run in a non-empty array."""
     ends = np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
     starts = np.concatenate(([0], ends[:-1]))
     return list(zip(values[starts].tolist(), (ends - starts).tolist(), strict=True))

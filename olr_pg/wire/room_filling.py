@@ -1,4 +1,6 @@
-"""Finished transactions written room by room: the progress, and why a change is refused."""
+"""The writing of finished transactions into rooms (buffers): the progress, and the error where a
+change is refused.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +59,12 @@ _REASON: Final = {
 
 
 class Form(IntEnum):
-    """The form of the bytes of finished transactions."""
+    """The form in which finished transactions are written."""
 
     MESSAGES = 0
     """Framed Data messages (`wire.encoder`)."""
     PACKED = 1
-    """See `wire.packed_changes`."""
+    """Packed transactions (`wire.packed_changes`)."""
     LINES = 2
     """JSON Lines."""
 
@@ -86,7 +88,7 @@ class EncodedTransactions(NamedTuple):
 def filled(
     fill: Callable[[Any, Any, Any, Any], int], count: int, dml: DmlColumns, output: MessageOutput
 ) -> EncodedTransactions:
-    """Write transactions into an output.
+    """Write transactions into the rooms of an output, until all are written.
 
     Args:
         fill: the kernel that fills a room, as `encoder.fill_room`: place, first, messages, room.
@@ -113,14 +115,14 @@ def filled(
 def just_sized(
     write: Callable[[MessageOutput], EncodedTransactions], allocate: Allocate
 ) -> EncodedTransactions:
-    """Write transactions twice, so that their room has just their size: first into a scratch."""
+    """Write transactions twice, first to find their size, then into a buffer of just that size."""
     sized = write(Unkept(allocate))
     return write(Whole(allocate(int(sized.first[-1]))))
 
 
 @inlined
 def stopped(place: Any, at: int, needed: int) -> int:
-    """Note where a room ends, and what the next message needs."""
+    """Note where a room ends, and how many bytes the next message needs."""
     place[FILLED] = at
     place[BEFORE_ROOM] += at
     place[NEEDED] = needed

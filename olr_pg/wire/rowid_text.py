@@ -1,9 +1,10 @@
-"""Kernels that write a row's ROWID as text; rows of one block share its beginning.
+"""Kernels that write a row's ROWID as text.
 
     object number   relative file   block           slot
     6 digits        3 digits        6 digits        3 digits        base 64, most significant first
 
-The first three name the block: they are copied from the ROWID before where that is of the same one.
+The first three parts name the block. Where the preceding ROWID is of the same block, they are
+copied from it.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ BDBA: Final = 5
 OBJD: Final = 6
 ROWID: Final = 7
 PLACE_SIZE: Final = 8
-"""Fields of the encoder's place: the block and object of the last ROWID, and where its text begins,
-plus 1; 0 without one. Those before them are the encoder's own."""
+"""How many numbers the encoder's place has (`encoder.fill_room`).
+
+The last three belong to this module: the block and the object of the last ROWID, and the offset of
+its text plus 1 (0 if there is none). The numbers before them belong to the encoder.
+"""
 
 _ROWID_ALPHABET: Final = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
 )
 _ROWID_BLOCK: Final = 15
-"""Characters of a ROWID before its slot."""
+"""The number of characters of a ROWID before its slot."""
 
 
 @inlined
 def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any, place: Any) -> None:
-    """Write the 18 characters of `olr_pg.scalars.format_rowid`.
+    """Write the 18 characters that `olr_pg.scalars.format_rowid` returns.
 
-    Rows of one block follow each other mostly: the first 15 are those of the last one then.
+    Mostly, rows of one block follow each other. Their first 15 characters are then copied from the
+    last ROWID.
     """
     last = place[ROWID] - 1
     if last >= 0 and place[BDBA] == dba and place[OBJD] == dataobj:

@@ -1,7 +1,7 @@
-"""Kernels for values in several parts, which lie apart in the data and name one another.
+"""Kernels for values that consist of several parts, which are apart in the data.
 
-A part is an entry of the values: its bytes (`offset`, `length`), and `next`, the entry of the part
-behind it, negative at the last one.
+A part is an entry of the values: its bytes (`offset`, `length`), and `next`, the entry of the next
+part, which is negative at the last one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from olr_pg.kernels.compile import part
 
 @part
 def measure_value(dml: Any, entry: int) -> int:
-    """Count the bytes of a value over all its parts (NULL: 0); −1 where a part is out of bounds."""
+    """Return the size in bytes of a value over all its parts: 0 for NULL, −1 if a part is out of
+    bounds.
+    """
     size, parts = 0, 0
     while entry >= 0:
         parts += 1
@@ -31,7 +33,7 @@ def measure_value(dml: Any, entry: int) -> int:
 
 @part
 def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
-    """Write the further parts of a value from `entry` on; return the end."""
+    """Write the parts of a value from `entry` on and return where they end."""
     while entry >= 0:
         offset, length = dml.values.offset[entry], dml.values.length[entry]
         if length > 0:

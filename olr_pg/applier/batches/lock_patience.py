@@ -94,8 +94,8 @@ def unless_locked(
 
 
 def patience(*, patient: bool) -> int:
-    """Return the lock timeout of an attempt in milliseconds; if `patient`, that of the first
-    attempt.
+    """Return the lock timeout of an attempt in milliseconds. If `patient`, return the timeout of
+    the first attempt.
     """
     return _PATIENT_MILLISECONDS if patient else _SHORT_MILLISECONDS
 

@@ -74,7 +74,7 @@ class TableDone(NamedTuple):
     counters: ChangeCounts = ChangeCounts()
 
     def plus(self, other: TableDone) -> TableDone:
-        """Return the counts with those of later changes added."""
+        """Return the sum of these counts and the counts of later changes."""
         return TableDone(other.commit_scn, self.counters.plus(other.counters))
 
 

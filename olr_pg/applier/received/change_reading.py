@@ -1,11 +1,13 @@
-"""Messages to columns: one kernel walks over framed elements, no Python for any of them.
+"""Parses messages into columns: one kernel reads all framed elements, without Python code per
+element.
 
-Facts: protocol, “Frames”, “Elements”. The one-element codec in `olr_pg.wire.elements` reads the
-same bytes (tests compare them).
+Facts: protocol, “Frames”, “Elements”. `olr_pg.wire.elements` parses single elements of the same
+format (tests compare both).
 
-A LOB value comes in Chunk elements behind its row change, and is one slice of the data afterwards:
-of its chunk, or of a copy behind the received bytes. A row whose chunks go on in the next bytes is
-held back. One that grows past the limit is cut down to its row change, its values are `TOO_LARGE`.
+The value of a LOB arrives in Chunk elements after its row change. Afterwards it is one slice of the
+data: of its only chunk, or of a copy after the received bytes. A row whose chunks continue in the
+next bytes is held back. If a row exceeds the size limit, its chunks are dropped and its values are
+marked `TOO_LARGE`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
 ROW_BYTES_MAX: Final = (1 << 30) - (1 << 20)
-"""Bytes of one row's LOB values: PostgreSQL takes less than 1 GiB in one parameter."""
+"""Maximum bytes of one row's LOB values; PostgreSQL accepts less than 1 GiB in one parameter."""
 
 _WHOLE: Final = 0
 _INCOMPLETE: Final = 1
@@ -61,7 +63,7 @@ _WRONG: Final = {
 }
 
 _CHUNKED: Final = -3
-"""Length of a chunked value whose chunks were not met yet."""
+"""Length of a chunked value before its chunks are read."""
 
 _TOO_LARGE = TOO_LARGE
 
@@ -70,18 +72,20 @@ _VALUE: Final = 1
 _VALUES_END: Final = 2
 _IS_JOINED: Final = 3
 _OPENED: Final = 4
-"""Of a row that waits for chunks: its number, −1 where none does; the value that is put together,
-or the last one that was; where its values end; whether the value has more chunks."""
+"""State of a row that waits for chunks: its index (-1 if none); the value that is being joined, or
+the last one; where its values end; whether the value has more chunks.
+"""
 
 _FRAME: Final = 6
 _HEAD: Final = 29
 _BEGIN_BYTES: Final = 35
 _CHUNK_LEAST: Final = 42
-"""Bytes in front of an element, of what every element begins with, of a Begin, and of a Chunk
-without name and data."""
+"""Minimum bytes: before an element, of the common head of elements, of a Begin, and of a Chunk
+without name and data.
+"""
 
 _COLUMN: Final = 37
-"""Bytes of a ColumnValue without name and value."""
+"""Bytes of a ColumnValue without its name and value."""
 
 _SIZE_OF: Final = (0, _BEGIN_BYTES, _HEAD)
 """Bytes of a Begin and a Commit, by their code."""
@@ -96,12 +100,12 @@ _CHUNK = int(ElementCode.CHUNK)
 
 
 class ReceivedChanges(NamedTuple):
-    """Elements that were received together, whose rows are whole.
+    """Elements that were received together, with complete rows.
 
     Attributes:
-        directory: what the numbers in `changes` mean.
-        message_first: shape (n + 1); where the messages of each element begin in the data, its
-            chunks included, and where the last ones end.
+        directory: the tables and columns that the numbers in `changes` refer to.
+        message_first: shape (n + 1); the offset at which each element's messages (with its chunks)
+            begin, and the end of the last.
         chunk_bytes: shape (n); bytes of the messages with its chunks.
     """
 
@@ -112,7 +116,9 @@ class ReceivedChanges(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """How far a kernel has come: in the data, in elements, values and copied bytes; its table."""
+    """The position of a kernel: offsets into the data, elements, values and copied bytes; and its
+    table.
+    """
 
     at: int
     elements: int
@@ -123,7 +129,7 @@ class _Place(NamedTuple):
 
 @inlined
 def _chunk_fields(data: U8, first: int, size: int, big: bool) -> tuple[int, int, int, int]:
-    """Return (name bytes, flags, where the data begins, its size or −1) of a Chunk element."""
+    """Return (name bytes, flags, offset of the data, its size or −1) of a Chunk element."""
     name = byte_at(data, first + _HEAD) if size > _HEAD else 0
     if size < _CHUNK_LEAST + name:
         return name, 0, 0, -1
@@ -136,7 +142,9 @@ def _chunk_fields(data: U8, first: int, size: int, big: bool) -> tuple[int, int,
 
 @kernel
 def row_end_kernel(data: U8, big: bool) -> int:
-    """Return where the chunks of an open row end; −1 they go on, −2 something else comes before."""
+    """Return the offset at which the chunks of an open row end; −1 if they continue, −2 if another
+    element comes first.
+    """
     at = 0
     while at < data.size:
         size = int(np.int64(read_u32(data, at, big)))
@@ -153,7 +161,7 @@ def row_end_kernel(data: U8, big: bool) -> int:
 
 @inlined
 def _frame_end(data: U8, at: int, big: bool) -> int:
-    """Return where the Data message at `at` ends; −1 malformed."""
+    """Return the end of the Data message at `at`; −1 if it is malformed."""
     if data.size - at < _FRAME:
         return -1
     size = int(np.int64(read_u32(data, at, big)))
@@ -170,7 +178,7 @@ def _next_chunked(value: int, end: int, value_length: I64) -> int:
 
 @inlined
 def _same_name(data: U8, chunk: int, name: int, value: int) -> bool:
-    """Tell whether the name of a chunk stands in front of a column's value too."""
+    """Tell whether a chunk's name equals the name of a column's value."""
     if byte_at(data, value - name - _COLUMN) != name:
         return False
     for i in range(name):  # noqa: SIM110 - compiled as a loop
@@ -184,13 +192,13 @@ def _read_row(
     room: ChangeColumns, known: Known, n: int, values: int, table: int, first: int, end: int,
     big: bool,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
-    """Note table, ROWID and values of the row change ``data[first:end]``, which is element `n`.
+    """Record table, ROWID and values of the row change ``data[first:end]``, which is element `n`.
 
     Args:
-        table: of the row change in front of it, −1 none.
+        table: of the previous row change; −1 for none.
 
     Returns:
-        (status, values, table, chunked): how many values there are then; whether some come in
+        (status, values, table, chunked): the number of values afterwards; whether some arrive in
         chunks.
     """
     data = room.data
@@ -251,11 +259,12 @@ def _read_row(
 def _put_together(
     room: ChangeColumns, opened: I64, first: int, end: int, extra: U8, used: int, big: bool
 ) -> int:
-    """Take the Chunk element ``data[first:end]``; return the bytes that are joined, −1 malformed.
+    """Process the Chunk element ``data[first:end]``; return the number of joined bytes, −1 if it is
+    malformed.
 
     Args:
-        opened: the row that waits for chunks (`_ROW` and the like).
-        extra, used: where values of several chunks are joined, and how much is.
+        opened: the state of the row that waits for chunks (`_ROW` and the like).
+        extra, used: the buffer for values of several chunks, and the number of bytes used.
     """
     data, value = room.data, opened[_VALUE]
     name, flags, start, length = _chunk_fields(data, first, end - first, big)
@@ -288,7 +297,7 @@ def _put_together(
 
 @inlined
 def _read_head(room: ChangeColumns, n: int, values: int, first: int, big: bool) -> int:
-    """Note what every element begins with, as of one without values; return its kind."""
+    """Record the common head of an element, as if it had no values; return its kind."""
     data = room.data
     kind = byte_at(data, first)
     room.kind[n] = kind
@@ -318,14 +327,14 @@ def read_changes_kernel(
 ) -> tuple[int, int, int, int, int, int]:  # fmt: skip
     """Fill the room and the arrays of `ReceivedChanges` from the messages from `begin` on.
 
-    It walks over framed elements, one after the other:
+    The framed elements have this layout:
 
         at                first                                                      end
         | size 4 | code 2 | kind 1 | SCN 8 | commit SCN 8 | XID 8 | time 4 | content |
 
     Args:
-        extra: room for the chunked values that are joined.
-        opened: room for `_OPENED` numbers.
+        extra: the buffer for joined values.
+        opened: an array of `_OPENED` numbers.
         is_cut: the first element is a row change whose chunks were dropped.
 
     Returns:
@@ -382,12 +391,12 @@ def read_changes_kernel(
 
 
 class MessageReader:
-    """The reading of received bytes into changes with whole rows. Used by one thread.
+    """Parses received bytes into changes with complete rows. Used by one thread.
 
     Args:
         order: byte order of the protocol.
         row_bytes_max: bytes of one row's LOB values.
-        numbers: of the stream's columns, where another reader of the same thread has them.
+        numbers: of the stream's columns, if shared with another reader of the same thread.
     """
 
     def __init__(
@@ -409,17 +418,17 @@ class MessageReader:
         return bool(self._held)
 
     def forget(self) -> None:
-        """Drop what is held back: it comes again."""
+        """Discard what is held back, because it is delivered again."""
         self._held, self._held_bytes, self._is_cut = [], 0, False
 
     def feed(self, blob: U8) -> list[ReceivedChanges]:
-        """Take bytes; return the changes up to the last whole row, in order.
+        """Process bytes; return the changes up to the last complete row, in order.
 
         Args:
             blob: whole frames of Data answers.
 
         Raises:
-            OlrPgError: 4005, 5013, the bytes are not what protocol says.
+            OlrPgError: 4005, 5013, the bytes violate the protocol.
         """
         blob, found = read_only(blob), list[ReceivedChanges]()
         if self._held:
@@ -441,14 +450,14 @@ class MessageReader:
         return found
 
     def whole(self, blob: U8, *, is_cut: bool) -> ReceivedChanges:
-        """Return the changes of whole rows.
+        """Return changes whose rows must all be complete.
 
         Args:
             blob: whole frames of Data answers.
             is_cut: the first element is a row change whose chunks were dropped.
 
         Raises:
-            OlrPgError: 4005, 5013, the bytes are not what protocol says.
+            OlrPgError: 4005, 5013, the bytes violate the protocol.
         """
         changes, at = self._read(read_only(blob), is_cut=is_cut)
         if at < blob.size:
@@ -465,7 +474,7 @@ class MessageReader:
             self._is_cut = True
 
     def _read(self, data: U8, *, is_cut: bool) -> tuple[ReceivedChanges, int]:
-        """Return the changes up to the last whole row, and where they end."""
+        """Return the changes up to the last complete row, and where they end."""
         most = data.size // (_FRAME + _HEAD) + 1
         room = room_for_changes(data, most, data.size // _COLUMN + 1)
         message_first, chunk_bytes = np.zeros(most + 1, np.int64), np.empty(most, np.int64)

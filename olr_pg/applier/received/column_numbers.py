@@ -1,8 +1,8 @@
-"""The numbers of tables and columns that messages describe, as kernels look them up.
+"""Numbers the tables and columns in messages, with hash tables that kernels can search.
 
-A message repeats a column's description, 37 bytes and its name, with each value. `known_column`
-compares it with that of the column that followed the previous one the last time, and else looks for
-it by a hash. What is not known is described by Python (`ColumnNumbers.describe`), once.
+A message repeats a column's description (37 bytes and its name) with each value. `known_column`
+first compares it with the column that followed the previous one last time; otherwise it searches by
+hash. Unknown columns are added once, by Python code (`ColumnNumbers.describe`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Known(NamedTuple):
-    """What is known of a stream's tables and columns.
+    """The known tables and columns of a stream.
 
     Attributes:
-        text: what the two `…_at` point into: of a column its description, of a table the sizes of
-            its owner and name, and these.
+        text: the bytes that the `…_at` offsets refer to: of a column its description; of a table
+            the sizes of its owner and name, then both.
         table_at: shape (tables).
-        table_slots: open addressing, table number + 1.
-        first_of: shape (tables); the column that an image of the table began with, −1 none yet.
+        table_slots: hash table with open addressing, of table number + 1.
+        first_of: shape (tables); the first column of the table's last image, −1 if unknown.
         column_at, column_table: shape (columns).
-        column_slots: open addressing, column number + 1.
-        next_of: shape (columns); the column that came behind each, −1 none yet.
+        column_slots: hash table with open addressing, of column number + 1.
+        next_of: shape (columns); the column that followed each one, −1 if unknown.
     """
 
     text: U8
@@ -60,7 +60,7 @@ class Known(NamedTuple):
 
 @inlined
 def same_bytes(one: U8, at: int, other: U8, place: int, size: int) -> bool:
-    """Tell whether `size` bytes at `at` of `one` are those at `place` of `other`."""
+    """Tell whether `size` bytes at `at` of `one` equal those at `place` of `other`."""
     while size >= 8:
         if read_u64(one, at, False) != read_u64(other, place, False):
             return False
@@ -75,7 +75,7 @@ def same_bytes(one: U8, at: int, other: U8, place: int, size: int) -> bool:
 
 @inlined
 def digest_bytes(data: U8, at: int, size: int, digest: np.uint64) -> np.uint64:
-    """Mix `size` bytes at `at` into a digest."""
+    """Add `size` bytes at `at` to a digest."""
     while size >= 8:
         digest = mix(digest, read_u64(data, at, False))
         at += 8
@@ -88,12 +88,12 @@ def digest_bytes(data: U8, at: int, size: int, digest: np.uint64) -> np.uint64:
 
 @inlined
 def known_table(data: U8, sizes: int, names: int, size: int, last: int, known: Known) -> int:
-    """Return the number of the table of a row change; −1 not known.
+    """Return the number of a row change's table; −1 if unknown.
 
     Args:
-        sizes: where the sizes of owner and name are.
-        names: where they are, of `size` bytes together.
-        last: the table to compare with first, −1 none.
+        sizes: offset of the sizes of owner and name.
+        names: offset of both, of `size` bytes together.
+        last: the table to compare with first, −1 for none.
     """
     text = known.text
     if last >= 0:
@@ -122,10 +122,10 @@ def _is_column(data: U8, at: int, name: int, number: int, known: Known) -> bool:
 
 @inlined
 def known_column(data: U8, at: int, table: int, before: int, known: Known) -> int:
-    """Return the number of the column that is described at `at`; −1 not known.
+    """Return the number of the column that is described at `at`; −1 if unknown.
 
     Args:
-        before: the column in front of it, −1 where it is the first of its image.
+        before: the previous column, −1 if this is the first of its image.
     """
     name = int(np.int64(data[np.uint64(at)]))
     expected = known.next_of[before] if before >= 0 else known.first_of[table]
@@ -148,7 +148,7 @@ def known_column(data: U8, at: int, table: int, before: int, known: Known) -> in
 
 @kernel
 def note_tables_kernel(known: Known, first: int, end: int) -> None:
-    """Have the tables from `first` to `end` found."""
+    """Add the tables from `first` to `end` to the hash table."""
     mask = np.uint64(known.table_slots.size - 1)
     for number in range(first, end):
         at = known.table_at[number]
@@ -161,7 +161,7 @@ def note_tables_kernel(known: Known, first: int, end: int) -> None:
 
 @kernel
 def note_columns_kernel(known: Known, first: int, end: int) -> None:
-    """Have the columns from `first` to `end` found."""
+    """Add the columns from `first` to `end` to the hash table."""
     mask = np.uint64(known.column_slots.size - 1)
     for number in range(first, end):
         at = known.column_at[number]
@@ -174,14 +174,15 @@ def note_columns_kernel(known: Known, first: int, end: int) -> None:
 
 
 class ColumnNumbers:
-    """A stream's directory, as Python and as kernels read it. Used by the thread that parses.
+    """The tables and columns of a stream, for Python code and for kernels. Used by the parsing
+    thread.
 
     Args:
         order: byte order of the protocol.
 
     Attributes:
         directory: of the stream.
-        known: the same for kernels; replaced where something is described.
+        known: the same for kernels; replaced when something is added.
     """
 
     def __init__(self, order: ByteOrder) -> None:
@@ -200,7 +201,7 @@ class ColumnNumbers:
         )
 
     def describe(self, element: Buffer) -> None:
-        """Give numbers to the table and columns of a row change that have none.
+        """Give numbers to the table and the columns of a row change that have none yet.
 
         Raises:
             OlrPgError: 4005, a name is not UTF-8.
@@ -244,7 +245,7 @@ class ColumnNumbers:
         note_columns_kernel(self.known, number, number + 1)
 
     def _keep(self, text: bytes) -> int:
-        """Put a text behind the others; return where it begins."""
+        """Append a text; return its offset."""
         at, self._used = self._used, self._used + len(text)
         while self._used > len(self.known.text):
             self.known = self.known._replace(text=_doubled(self.known.text, 0))
@@ -253,7 +254,7 @@ class ColumnNumbers:
 
 
 def _doubled(array: npt.NDArray[T], filling: int) -> npt.NDArray[T]:
-    """Return the array with twice the room."""
+    """Return a copy of the array with twice the size."""
     larger = np.full(2 * len(array), filling, array.dtype)
     larger[: len(array)] = array
     return larger

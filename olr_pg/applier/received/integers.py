@@ -1,4 +1,4 @@
-"""Integers of messages inside kernels, in either byte order, and hashes of what is read so."""
+"""Reads integers in messages inside kernels, in either byte order, and hashes them."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def read_u64(data: U8, at: int, big: bool) -> np.uint64:
 
 @inlined
 def mix(digest: np.uint64, word: np.uint64) -> np.uint64:
-    """Mix another word into the digest."""
+    """Add another word to the digest."""
     digest = (digest ^ word) * np.uint64(0x9E3779B97F4A7C15)
     return digest ^ (digest >> np.uint64(29))

@@ -1,8 +1,8 @@
-"""Changes of one table to rows in the target's form: one kernel, one pass over the values.
+"""Converts changes of one table to rows in the target's form: one kernel, one pass over the values.
 
-Where the values of a described column go is an array by the column's number (`BoundColumns`). A
-value that the kernel does not take (a rare form, or one that is wrong) is noted; `table_changes`
-then gives such values to their column's encoder, which converts them or says what is wrong.
+`BoundColumns` maps a column's number to the target column of its values. A value that the kernel
+cannot convert (a rare form, or an invalid value) is recorded. `table_changes` passes such values to
+their column's encoder, which converts them or reports the error.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ U64 = npt.NDArray[np.uint64]
 
 UNBOUND: Final = -1
 NOWHERE: Final = -2
-"""In the place of a target column: nobody has looked for it yet; the column's values go nowhere."""
+"""Target column of a column whose target was not searched yet; its values are not written."""
 
 
 class BoundColumns(NamedTuple):
-    """Where the values of described columns go, by the numbers of a directory.
+    """The target column of each described column, by the numbers of a directory.
 
     Attributes:
-        field: the target column's place, `UNBOUND` or `NOWHERE`.
+        field: the target column's index, `UNBOUND` or `NOWHERE`.
         form: `PlainForm`.
     """
 
@@ -47,9 +47,9 @@ class RowCells(NamedTuple):
 
     Attributes:
         kind, row_hash: of each change.
-        offset, length: shape (at least 2 rows, columns); cells of the images, those after the
-            changes behind those before them.
-        out, shorts: the same memory; room for all values.
+        offset, length: shape (at least 2 rows, columns); cells of the images: first the before
+            images, then the after images.
+        out, shorts: two views of one buffer for all values.
     """
 
     kind: U8
@@ -61,10 +61,10 @@ class RowCells(NamedTuple):
 
 
 class LeftValues(NamedTuple):
-    """Room for the values that are left to encoders.
+    """Arrays for the values that encoders must convert.
 
     Attributes:
-        value: numbers of values of the changes.
+        value: indexes into the values of the changes.
         row: the rows of cells that they belong to.
     """
 
@@ -74,7 +74,7 @@ class LeftValues(NamedTuple):
 
 @inlined
 def _row_id_hash(data: U8, start: int, size: int) -> np.uint64:
-    """Return a hash of a ROWID; 0 where there is none."""
+    """Return a hash of a ROWID; 0 without one."""
     if size == 0:
         return np.uint64(0)
     digest = np.uint64(size)
@@ -96,7 +96,7 @@ def _clear(length: I64, row: int) -> None:
 
 @inlined
 def _sets_key(changes: ChangeColumns, element: int, field: I32, is_key: U8) -> bool:
-    """Tell whether an after image has a column of the key."""
+    """Tell whether an after image contains a column of the key."""
     for value in range(changes.entry_after[element], changes.entry_first[element + 1]):
         place = field[changes.value_column[value]]
         if place >= 0 and is_key[place]:
@@ -109,11 +109,11 @@ def encode_rows_kernel(
     changes: ChangeColumns, elements: I64, bound: BoundColumns, is_key: U8, whole: bool,
     cells: RowCells, left: LeftValues, first_row: int, begin: int, at: int, lefts: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Convert the changes `elements` from number `begin` on; the first's row is `first_row`.
+    """Convert the changes `elements` from index `begin` on; the first one's row is `first_row`.
 
     Args:
         is_key: of each target column.
-        whole: take before images wholly; otherwise their key, unless the change moves it.
+        whole: convert whole before images; otherwise only their key, unless the change modifies it.
         at: where to write.
         lefts: how many values are left so far.
 

@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Reception:
-    """Delivers committed changes, and keeps those of open transactions.
+    """Delivers the changes of committed transactions, and keeps the changes of open ones.
 
     Args:
         unconfirmed: counts what is received.

@@ -1,9 +1,8 @@
-"""Plain inserts straight from the received bytes into a binary COPY stream: one kernel, one pass.
+"""Copies plain inserts from the received bytes into a binary COPY stream: one kernel, one pass.
 
-A batch that only inserts has no net change to compute: a key that comes twice is refused by the
-target, or by nobody, one way or the other. What the kernel does not take – a value that only its
-encoder knows, a key that is not there – goes the way of all changes
-(`table_changes`, `table_statements`).
+A batch that contains only inserts needs no net change: if a key occurs twice, the target's
+constraint refuses it. If the kernel meets a value that only its encoder can convert, or a missing
+key, the batch is applied like other changes (`table_changes`, `table_statements`).
 
 Facts: type-mapping §3.2 (COPY).
 """
@@ -38,17 +37,17 @@ U64 = npt.NDArray[np.uint64]
 _INSERT = int(DmlKind.INSERT)
 
 _SCRATCH: Final = 2 * PLAIN_BYTES_MAX
-"""Bytes at the end of the room, for values that must begin at an even place."""
+"""Bytes at the end of the buffer, for values that must begin at an even offset."""
 
 
 class TupleColumns(NamedTuple):
     """The columns of a tuple.
 
     Attributes:
-        place: shape (fields of the target); where each stands in the tuple, −1 nowhere.
-        is_key: shape (columns); 1 where a value must not be NULL.
-        lead: the column that tuples are sorted by, −1 = none.
-        value: shape (columns); room for the number of each column's value.
+        place: shape (fields of the target); the index of each in the tuple, −1 if it is not in it.
+        is_key: shape (columns); 1 if the value must not be NULL.
+        lead: the column that tuples are sorted by, −1 for none.
+        value: shape (columns); scratch space for the index of each column's value.
     """
 
     place: I64
@@ -58,12 +57,12 @@ class TupleColumns(NamedTuple):
 
 
 class Tuples(NamedTuple):
-    """Room for the tuples of a batch.
+    """A buffer for the tuples of a batch.
 
     Attributes:
         start: where each tuple begins.
         prefix: of each tuple's lead.
-        out, shorts: the same memory; room for all tuples and `_SCRATCH`.
+        out, shorts: two views of one buffer for all tuples and `_SCRATCH`.
     """
 
     start: I64
@@ -126,14 +125,15 @@ def copy_rows_kernel(
 
 @kernel
 def reorder_kernel(data: U8, start: I64, order: I64, out: U8, at: int) -> int:
-    """Copy the tuples in that order to `at` of `out`; return the end."""
+    """Copy the tuples in the given order to offset `at` of `out`; return the end."""
     for row in order:
         at = copy_forward(out, at, data, start[row], start[row + 1])
     return at
 
 
 def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
-    """Write the whole COPY of these changes into `plan.inserted`, by the first bytes of the key.
+    """Write the COPY stream of these changes into `plan.inserted`, sorted by the first bytes of the
+    key; return None if they are not all plain inserts.
 
     None where they are not all plain inserts.
     """
@@ -181,7 +181,9 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
 def _again(
     plan: TablePlan, selection: Selection, chunk: ReceivedChanges, element: int
 ) -> memoryview | None:
-    """Write the COPY again if what was left to the other way is a change with unbound columns."""
+    """Write the stream again after binding the columns, if the kernel stopped at a change with
+    unbound columns.
+    """
     try:
         return copy_stream(plan, selection) if plan.bind(chunk, element) else None
     except OlrPgError:

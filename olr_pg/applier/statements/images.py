@@ -1,7 +1,7 @@
-"""Rows to PostgreSQL's binary forms: arrays, arrays of composites, COPY; built by kernels.
+"""Writes rows in PostgreSQL's binary formats, by kernels: arrays, arrays of composites, COPY.
 
-Facts: type-mapping §3.2 (COPY); arrays and composites as PostgreSQL's ``array_recv`` and
-``record_recv`` read them.
+Facts: type-mapping §3.2 (COPY); arrays and composites in the format that PostgreSQL's
+``array_recv`` and ``record_recv`` read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COPY_END: Final = np.frombuffer(b"\xff\xff", np.uint8)
 
 @kernel
 def values_size_kernel(length: I64, rows: I64, columns: I64) -> int:
-    """Count the bytes of the values of those columns in those rows."""
+    """Return the total size in bytes of the values of these columns in these rows."""
     total = 0
     for row in rows:
         for column in columns:
@@ -41,7 +41,7 @@ def values_size_kernel(length: I64, rows: I64, columns: I64) -> int:
 
 @kernel
 def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -> None:
-    """Note which of the columns each row has: the bits of their places, as `get_bit` numbers them.
+    """Set a bit for each column that a row has, numbered as in `get_bit`.
 
     Args:
         masks: shape (rows, bytes), zero.
@@ -58,12 +58,12 @@ def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -
 def rows_kernel(
     cells: Cells, rows: I64, columns: I64, types: I64, head: U8, is_sized: bool, out: U8, at: int
 ) -> int:
-    """Write the columns of rows, one row behind the other; return the end.
+    """Write the columns of the rows one after the other; return the end.
 
     Args:
-        types: the type OID in front of each field, none where there are no types.
-        head: what a row begins with.
-        is_sized: a row has its size in front of it.
+        types: the type OID before each field; empty for none.
+        head: the bytes at the start of each row.
+        is_sized: whether its size is written before each row.
     """
     length = cells.length
     for row in rows:
@@ -108,10 +108,10 @@ def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memor
 
 
 def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
-    """Tell which columns these rows set that an UPDATE may set: not the key, not generated ones.
+    """Return which columns these rows set in an UPDATE, without the key and generated columns.
 
     Returns:
-        (a mask of the columns' places per row, how many rows have each column).
+        (a bit mask of the columns per row, the number of rows with each column).
     """
     columns = [
         i
@@ -122,7 +122,7 @@ def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
 
 
 def row_masks(cells: Cells, rows: I64, columns: I64) -> tuple[U8, I64]:
-    """Return (a mask of the places of the columns that each row has, how many rows have each)."""
+    """Return (a bit mask of the columns that each row has, the number of rows with each column)."""
     width = cells.length.shape[1]
     masks, counts = np.zeros((len(rows), -(-width // 8)), np.uint8), np.zeros(width, np.int64)
     masks_kernel(cells.length, rows, columns, masks, counts)
@@ -154,7 +154,7 @@ def _written(
     cells: Cells, rows: I64, columns: I64, types: I64, head: U8, header: U8, end: U8 = _NOTHING,
     *, is_sized: bool = False,
 ) -> memoryview:  # fmt: skip
-    """Return what `rows_kernel` writes, between a header and an end."""
+    """Return the output of `rows_kernel` between a header and an end."""
     fixed = head.size + 4 * (len(columns) + len(types) + is_sized)
     size = len(rows) * fixed + values_size_kernel(cells.length, rows, columns)
     out = np.empty(len(header) + size + len(end), np.uint8)

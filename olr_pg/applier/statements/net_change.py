@@ -1,12 +1,12 @@
-"""The net change per key: the sum of a run of row changes, computed by one kernel.
+"""Computes the net change per key of a run of row changes, by one kernel.
 
-A batch sent to PostgreSQL holds each key once (architecture, “What PostgreSQL does and refuses”):
-deletes first, then updates, then inserts. A key that is deleted and comes back is in both the
-deletes and the inserts. A change of the key is the delete of the old one and the insert of the
-whole new row.
+A batch for PostgreSQL contains each key once (architecture, “What PostgreSQL does and refuses”):
+first deletes, then updates, then inserts. A key that is deleted and inserted again is in both the
+deletes and the inserts. A change of a key is a delete of the old key and an insert of the whole new
+row.
 
-Values are cells: an offset and a length into the batch's data; a length of −1 is NULL and −2 says
-that the change does not have the column.
+Values are cells: an offset and a length in the batch's data. A length of −1 is NULL; −2 means that
+the change lacks the column.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _INSERT = int(DmlKind.INSERT)
 _DELETE = int(DmlKind.DELETE)
 
 REST: Final = 0
-"""The run ends before `end`: the next change needs a state that only the table knows."""
+"""The run ends before `end`: the next change depends on a state that only the table knows."""
 SINGLE: Final = 1
-"""The next change moves a key, and its whole row is not known: an UPDATE of its own."""
+"""The next change modifies a key and its whole row is unknown: it needs its own UPDATE."""
 NO_KEY: Final = 2
-"""The next change does not have its key's values."""
+"""The next change lacks values of its key."""
 
 
 class Cells(NamedTuple):
@@ -51,19 +51,19 @@ class Cells(NamedTuple):
     length: I64
 
     def value(self, row: int, column: int) -> bytes | None:
-        """Return the bytes of a cell, None where it has none."""
+        """Return the bytes of a cell; None if the cell has none."""
         start, size = int(self.offset[row, column]), int(self.length[row, column])
         return None if size < 0 else self.data[start : start + size].tobytes()
 
 
 class NetChange(NamedTuple):
-    """The sum of ``changes[start:end]``; the rows are numbers of rows of cells,
-    sorted by the first bytes of the key.
+    """The net change of ``changes[start:end]``. Rows are row indexes of the cells, sorted by the
+    first bytes of the key.
 
     Attributes:
-        end: the first change that is not in it.
-        reason: why it ends there, where that is before the last.
-        delete: rows with the keys to delete; their other columns mean nothing.
+        end: the first change that it does not include.
+        reason: why it ends there, if changes remain.
+        delete: rows with the keys to delete; their other columns have no meaning.
         update: rows to update, with the key and the columns that are not `ABSENT`.
     """
 
@@ -133,7 +133,7 @@ def _same_key(fold: Fold, one: int, other: int) -> bool:
 
 @inlined
 def _find(fold: Fold, at: int) -> int:
-    """Find the number of the key of row `at`, or ``~slot`` where it would be noted."""
+    """Return the number of row `at`'s key, or ``~slot`` of its free slot."""
     mask = np.uint64(fold.slots.size - 1)
     slot = _hash_key(fold, at) & mask
     while fold.slots[slot] != 0:
@@ -146,7 +146,7 @@ def _find(fold: Fold, at: int) -> int:
 
 @inlined
 def _overlay(fold: Fold, at: int, row: int) -> None:
-    """Lay the cells of a row over the row `at`."""
+    """Copy the present cells of a row over the row `at`."""
     for column in range(fold.length.shape[1]):
         if fold.length[row, column] != -2:
             fold.offset[at, column] = fold.offset[row, column]
@@ -171,7 +171,7 @@ def _sets_key(fold: Fold, at: int) -> bool:
 
 @inlined
 def _add(fold: Fold, at: int, slot: int, prior: int, row: np.uint64, count: int) -> None:
-    """Note the key of row `at` as number `count`, without an image."""
+    """Add the key of row `at` as number `count`, without an image."""
     fold.slots[slot] = count + 1
     state = fold.state[count]
     state["prior"] = prior
@@ -184,9 +184,9 @@ def _add(fold: Fold, at: int, slot: int, prior: int, row: np.uint64, count: int)
 
 @inlined
 def _is_displaced(fold: Fold, number: int, row: np.uint64) -> bool:
-    """Tell whether a row that this run moved has the key of the target's own row being changed.
+    """Tell whether a row that this run moved has the key of the target's row being changed.
 
-    Oracle checks keys at the end of a statement (UPDATE … SET k = k + 1).
+    Oracle checks keys only at the end of a statement (UPDATE … SET k = k + 1).
     """
     if number < 0:
         return False
@@ -202,7 +202,9 @@ def _is_displaced(fold: Fold, number: int, row: np.uint64) -> bool:
 
 @inlined
 def _insert(fold: Fold, image: int, row: np.uint64, count: int) -> int:
-    """Give the key of an image a new row, unless it has one (−1); return the number of keys."""
+    """Give the key of an image a new row, unless it has one (return −1); return the number of
+    keys.
+    """
     number = _find(fold, image)
     if number >= 0 and fold.state[number]["current"] == 1:
         return -1
@@ -220,7 +222,7 @@ def _insert(fold: Fold, image: int, row: np.uint64, count: int) -> int:
 
 @inlined
 def _leave(fold: Fold, at: int, number: int, row: np.uint64, count: int) -> int:
-    """Take the row of the key of row `at` (as `_find` says) away; return the number of keys."""
+    """Remove the row of row `at`'s key (`number` as from `_find`); return the number of keys."""
     if number < 0:
         slot, number = ~number, count
         count += 1
@@ -242,7 +244,7 @@ def _clear(fold: Fold, at: int) -> None:
 
 @inlined
 def _update_image(fold: Fold, number: int, after: int, room: int) -> int:
-    """Lay an after image over the key's image; return how many rows of room are used then."""
+    """Copy an after image over the key's image; return the number of spare rows used."""
     state = fold.state[number]
     image = state["image"]
     if image < 0:
@@ -259,7 +261,7 @@ def _update_image(fold: Fold, number: int, after: int, room: int) -> int:
 
 @inlined
 def _known_row(fold: Fold, before: int, after: int, number: int, room: int) -> None:
-    """Put what is known of an updated row into a row of room; return its key's number, or −1."""
+    """Write what is known of an updated row to a spare row; return its key's number, or −1."""
     _clear(fold, room)
     _overlay(fold, room, before)
     if number >= 0 and fold.state[number]["image"] >= 0:
@@ -271,7 +273,7 @@ def _known_row(fold: Fold, before: int, after: int, number: int, room: int) -> N
 def net_change_kernel(
     kind: U8, row: U64, start: int, whole: I64, fold: Fold
 ) -> tuple[int, int, int]:
-    """Fold the changes from `start` on into `fold`; arguments as of `net_change`.
+    """Fold the changes from `start` on into `fold`; arguments as in `net_change`.
 
     Returns:
         (end, reason, number of keys)
@@ -324,7 +326,9 @@ def net_change_kernel(
 
 @inlined
 def key_prefix(data: U8, start: int, size: int, skip: int) -> np.uint64:
-    """Return eight bytes behind `skip` of a key's first column, so that they sort like the keys."""
+    """Return eight bytes after `skip` of a key's first column, as a number that sorts like the
+    keys.
+    """
     place = np.uint64(start + skip)
     word = np.uint64(0)
     for i in range(np.uint64(min(max(size - skip, 0), 8))):
@@ -335,7 +339,7 @@ def key_prefix(data: U8, start: int, size: int, skip: int) -> np.uint64:
 
 @kernel
 def prefixes_kernel(fold: Fold, skip: int, prefix: U64) -> None:
-    """Return the `key_prefix` of each key."""
+    """Write the `key_prefix` of each key."""
     column = fold.key[0]
     for number in range(prefix.size):
         at = fold.state[number]["key"]
@@ -373,7 +377,9 @@ def outcome_kernel(
 
 
 def _order(fold: Fold, count: int) -> I64:
-    """Order the keys by the first bytes of their first column: neighbours in the table's index."""
+    """Sort the keys by the first bytes of their first column, so that neighbours in the table's
+    index follow each other.
+    """
     first, second = np.empty((2, count), np.uint64)
     prefixes_kernel(fold, 0, first)
     order = np.argsort(first, kind="stable")
@@ -389,11 +395,11 @@ def net_change(kind: U8, row: U64, cells: Cells, key: I64, whole: I64, start: in
 
     Args:
         kind: `DmlKind` of each of the n changes.
-        row: hash of each change's ROWID, 0 = not known.
-        cells: n before images, n after images, n rows of room; all rows of the room, and key
-            columns of images, may be changed. Images of the changes from `end` on are not.
+        row: hash of each change's ROWID, 0 if unknown.
+        cells: n before images, n after images, n spare rows. Spare rows and key columns of images
+            can be modified, but not images of changes from `end` on.
         key: columns of the key.
-        whole: columns that a whole row must have.
+        whole: the columns of a whole row.
     """
     keys = 2 * (kind.size - start)
     fold = Fold(

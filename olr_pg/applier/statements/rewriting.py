@@ -110,7 +110,7 @@ def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundSta
 
 
 def _statement(plan: TablePlan, is_set: npt.NDArray[np.bool_]) -> sql.Composed:
-    """Return the statement for rows of which some set these columns.
+    """Return the statement for rows where some of the changes set these columns.
 
     The inserted rows are sorted, so that no insert runs before all deletes are done.
     """

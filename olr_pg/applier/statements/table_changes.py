@@ -34,18 +34,19 @@ U64 = npt.NDArray[np.uint64]
 
 
 _RAW_BYTES_MAX: Final = 1 << 16
-"""Bytes of a value that an error's record shows."""
+"""Maximum bytes of a value in an error's record."""
 
 
 class Selection(NamedTuple):
-    """Changes of one table, in delivery order, still in the protocol's form.
+    """Changes of one table in delivery order, still in the protocol's format.
 
     Attributes:
-        chunks: what they were received in.
-        chunk, element: shape (n); which of `chunks`, and which element of it.
+        chunks: the received messages that contain them.
+        chunk, element: shape (n); index of the chunk, and of the element in it.
         commit_scn, xid: shape (n); of the transaction.
-        lost: LOB values that are left out of them.
-        mark: shape (n); which of `lost` belongs to each, −1 for most; None where none does.
+        lost: missing LOB values of the changes.
+        mark: shape (n); index into `lost` for each change, −1 for most; None if no values are
+            missing.
     """
 
     chunks: tuple[ReceivedChanges, ...]
@@ -72,19 +73,19 @@ class Selection(NamedTuple):
         )
 
     def with_lost(self, lost: tuple[LostValues, ...], mark: I64) -> Selection:
-        """Return the same changes, of which these LOB values are left out."""
+        """Return the same changes with missing LOB values."""
         return Selection(
             self.chunks, self.chunk, self.element, self.commit_scn, self.xid, lost, mark
         )
 
     def marked(self) -> dict[int, LostValues]:
-        """Return the changes that LOB values are left out of, by their numbers."""
+        """Return the changes with missing LOB values, by index."""
         if self.mark is None:
             return {}
         return {at: self.lost[int(self.mark[at])] for at in np.flatnonzero(self.mark >= 0).tolist()}
 
     def firsts(self) -> I64:
-        """Return the first change of each transaction."""
+        """Return the index of the first change of each transaction."""
         scn, xid = self.commit_scn, self.xid
         differs = np.ones(len(self), np.bool_)
         np.not_equal(scn[1:], scn[:-1], out=differs[1:])
@@ -114,13 +115,15 @@ class Selection(NamedTuple):
         return found
 
     def element_bytes(self) -> int:
-        """Count the bytes of the messages, without their chunks."""
+        """Return the total size in bytes of the messages, without their chunks."""
         return self.value_bytes() - sum(
             int(chunk.chunk_bytes[elements].sum()) for chunk, elements in self.by_chunk()
         )
 
     def release_pages(self) -> None:
-        """Let the system drop what was received and is not read again soon; see `files.mapped`."""
+        """Let the system drop pages of received data that is not read again soon; see
+        `files.mapped`.
+        """
         for chunk in self.chunks:
             release_pages(chunk.changes.data.data)
 
@@ -139,7 +142,7 @@ class Selection(NamedTuple):
 
 
 def select(chunk: ReceivedChanges, rows: I64) -> Selection:
-    """Return the changes `rows` (element numbers) of one chunk."""
+    """Return the changes of one chunk with the element numbers `rows`."""
     changes = chunk.changes
     return Selection(
         (chunk,), np.zeros(len(rows), np.int64), rows, changes.commit_scn[rows], changes.xid[rows]
@@ -160,7 +163,7 @@ def by_name(chunk: ReceivedChanges, rows: I64) -> Iterator[tuple[str, I64]]:
 
 
 def received_table(selection: Selection) -> ReceivedTable:
-    """Return the table of a selection, with the columns of an insert, which names them all."""
+    """Return the table of a selection, with the columns of an insert, which names all columns."""
     found = None
     for chunk, elements in selection.by_chunk():
         if len(elements) == 0:
@@ -179,7 +182,7 @@ def received_table(selection: Selection) -> ReceivedTable:
 
 
 def join(parts: Sequence[Selection]) -> Selection:
-    """Put selections one behind the other."""
+    """Concatenate selections."""
     if len(parts) == 1:
         return parts[0]
     chunks = tuple(chunk for part in parts for chunk in part.chunks)
@@ -207,11 +210,11 @@ def _joined_marks(parts: Sequence[Selection]) -> tuple[tuple[LostValues, ...], I
 
 
 class ChangeError(Exception):
-    """A change that cannot be brought into the target's form.
+    """Raised if a change cannot be converted to the target's form.
 
     Attributes:
         number: of the change in its selection.
-        cause: why.
+        cause: the reason.
     """
 
     def __init__(self, number: int, cause: OlrPgError) -> None:
@@ -225,9 +228,9 @@ class TargetChanges(NamedTuple):
 
     Attributes:
         kind: `DmlKind`.
-        row: hash of the ROWID, 0 = none.
-        cells: 3 n rows: the before images, the after images, room for images that `net_change`
-            puts together. An insert has no before image, a delete no after image: undefined.
+        row: hash of the ROWID, 0 for none.
+        cells: 3 n rows: the before images, the after images, spare rows for images that
+            `net_change` builds. An insert has no before image, a delete no after image: undefined.
     """
 
     kind: U8
@@ -250,11 +253,11 @@ class TargetChanges(NamedTuple):
 
 
 class _Slow(NamedTuple):
-    """Values of a described column that go through its encoder.
+    """Values of a described column that its encoder must convert.
 
     Attributes:
-        value: their numbers in the changes.
-        row: the rows of cells that they are of.
+        value: their indexes in the changes.
+        row: their rows of cells.
     """
 
     changes: ChangeColumns
@@ -266,11 +269,11 @@ class _Slow(NamedTuple):
 def encode_changes(
     plan: TablePlan, selection: Selection, *, whole: bool = False, again: bool = False
 ) -> TargetChanges:
-    """Convert every value.
+    """Convert every value to the PostgreSQL form of its target column.
 
     Args:
-        whole: convert before images wholly, not only what the net change needs.
-        again: what policies change was counted before.
+        whole: convert whole before images, not only what the net change needs.
+        again: do not count changed values, because they were counted before.
 
     Raises:
         ChangeError: a value or a column does not fit the target.

@@ -1,4 +1,4 @@
-"""Plans: how the changes of one source table become rows of one target table."""
+"""Plans: how changes of one source table are mapped to rows of one target table."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 
 _STATEMENTS_MAX: Final = 4_000
-"""Statements, and parts of them by column, that a plan remembers."""
+"""Maximum number of statements, and column-specific parts of them, that a plan caches."""
 
 
 class ReceivedTable(NamedTuple):
-    """A table as its changes tell it.
+    """A table as described by its changes.
 
     Attributes:
-        columns: those of an INSERT, which are all; empty where there was none.
+        columns: those of an INSERT, which names all; empty without an INSERT.
     """
 
     owner: str
@@ -63,11 +63,11 @@ class ReceivedTable(NamedTuple):
 
 
 class BoundColumn(NamedTuple):
-    """A described column on its way into the target.
+    """The target of a described column.
 
     Attributes:
-        field: the target column's place; `NOWHERE` for one that nobody may write.
-        form: what kernels do with its values.
+        field: the index of the target column; `NOWHERE` for a column that cannot be written.
+        form: how kernels convert its values.
     """
 
     field: int
@@ -79,12 +79,12 @@ class TablePlan:
     """The plan of one table.
 
     Args:
-        source: the table as the source's dictionary has it, None where nobody told; then the
-            target's key decides and every writable target column counts as the source's.
+        source: the table in the source's dictionary, None if unknown; then the target's key is
+            used, and every writable target column counts as one of the source.
 
     Attributes:
         name: ``OWNER.NAME``.
-        key: places of the key's columns, in key order; empty = no key.
+        key: indexes of the key's columns, in key order; empty without a key.
         is_key: of each target column.
     """
 
@@ -114,25 +114,29 @@ class TablePlan:
 
     @property
     def whole(self) -> npt.NDArray[np.int64]:
-        """Places of the columns that a whole row has."""
+        """Indexes of the columns of a whole row."""
         return np.array(sorted(self._whole), np.int64)
 
     @property
     def movable(self) -> npt.NDArray[np.int64]:
-        """Places of the columns that a row keeps when its key changes: also the target's own."""
+        """Indexes of the columns that a row keeps when its key changes, including the target's own
+        columns.
+        """
         columns = enumerate(self.target.columns)
         own = {place for place, column in columns if not column.generated}
         return np.array(sorted(self._whole | own), np.int64)
 
     @property
     def indexed(self) -> bool:
-        """Tell whether an index finds a row by the key: the target's key lies within it."""
+        """Tell whether an index finds a row by the key: the key contains the target's primary
+        key.
+        """
         target = {self.target.column_number(name) for name in self.target.key}
         return bool(target) and target <= set(self.key.tolist())
 
     @property
     def inserted(self) -> npt.NDArray[np.int64]:
-        """Places of the columns that INSERT names: those the source is known to have."""
+        """Indexes of the columns that INSERT names: those that the source has."""
         return np.array(
             [i for i in sorted(self._known.copy()) if not self.target.columns[i].generated],
             np.int64,
@@ -144,7 +148,7 @@ class TablePlan:
         return np.array([column.type_oid for column in self.target.columns], np.int64)
 
     def field(self, column: str) -> int:
-        """Return the place of a source column in the target.
+        """Return the index of a source column's target column.
 
         Raises:
             OlrPgError: 5006, there is none.
@@ -161,23 +165,23 @@ class TablePlan:
         return found
 
     def source_name(self, place: int) -> str | None:
-        """Return the source column of a place in the target; None where none is known."""
+        """Return the source column of a target column's index; None if unknown."""
         return next((name for name in self._source if self.field(name) == place), None)
 
     def key_encoder(self, place: int) -> Encoder:
-        """Return what converts values of the known source column at a place of the target.
+        """Return the encoder for the source column at an index of the target.
 
         Raises:
-            OlrPgError: its values cannot go into the target's type.
+            OlrPgError: its values cannot be converted to the target's type.
         """
         source = self._source[str(self.source_name(place))]
         return column_encoder(self._settings, self.name, source, self.target.columns[place])
 
     def bind(self, received: ReceivedChanges, element: int) -> bool:
-        """Find the targets of the columns that a change has; tell whether some were not bound.
+        """Find the target columns of a change's columns; return whether some were not bound before.
 
         Raises:
-            OlrPgError: 5006 a column is missing, 5007 one cannot go into its target's type.
+            OlrPgError: 5006 a column is missing, 5007 one cannot be converted to its target's type.
         """
         bound = self.bound(received.directory)
         first, end = received.changes.entry_first[element : element + 2].tolist()
@@ -189,7 +193,7 @@ class TablePlan:
         return bool(unbound)
 
     def column(self, directory: ColumnDirectory, number: int) -> BoundColumn:
-        """Return the way of a described column of this table.
+        """Return the target of a described column of this table.
 
         Raises:
             OlrPgError: 5006, 5007.
@@ -201,7 +205,7 @@ class TablePlan:
         return bound
 
     def bound(self, directory: ColumnDirectory) -> BoundColumns:
-        """Return where the columns of a directory go, as far as they are bound."""
+        """Return the targets of a directory's columns, as far as they are bound."""
         bound, size = self._bound.get(directory), len(directory.columns)
         if bound is None or len(bound.field) < size:
             larger = BoundColumns(
@@ -218,7 +222,9 @@ class TablePlan:
         self._settings.losses.add(self.name, column, lost)
 
     def statement(self, kind: Hashable, compose: Callable[[], sql.Composed]) -> bytes:
-        """Return a statement of the table, or a part of one, in UTF-8; composed once per kind."""
+        """Return a statement of the table, or a part of one, in UTF-8; it is composed once per kind
+        and cached.
+        """
         found = self._statements.get(kind)
         if found is None:
             if len(self._statements) >= _STATEMENTS_MAX:
@@ -265,7 +271,7 @@ class TablePlan:
 
 
 def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
-    """Refuse any value but NULL: large objects come in chunks, not in the row itself."""
+    """Refuse any value except NULL: large objects arrive in chunks, not in the row itself."""
     present = np.flatnonzero(values.length > 0)
     if len(present):
         raise OlrPgError(Code.ANSWER_MALFORMED, "a LOB that is not chunked", row=int(present[0]))
@@ -285,15 +291,15 @@ def target_columns(settings: ApplierSettings, source: Table | None) -> dict[str,
 
 
 def planned_column(name: str, made: PgType) -> TargetColumn:
-    """Return the column that one of this type would be in the target, where there is none yet."""
+    """Return the target column that would be created for a column of this type."""
     oid = int(made.kind)
     return TargetColumn(name, oid, oid, made.name, False, "", modifier_of(made))
 
 
 def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:
-    """Return (schema, table) in the target: the mapping's, else folded.
+    """Return (schema, table) in the target: from the mapping, or the default in lower case.
 
-    The schema of an owner ``PDB.OWNER`` of several containers is ``pdb_owner``.
+    For several containers, the schema of an owner ``PDB.OWNER`` is ``pdb_owner``.
     """
     named = settings.table_names.get(f"{owner}.{table}")
     if named is not None:
@@ -303,7 +309,7 @@ def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str,
 
 
 def target_schema(settings: ApplierSettings, owner: str) -> str:
-    """Return the schema in the target of what is no table that is mapped by its name."""
+    """Return the target schema for objects that are not tables mapped by name."""
     container, _, rest = owner.partition(".")
     own = f"{container}_{rest}" if rest and container in settings.containers else owner
     return settings.schema_names.get(owner) or settings.choices.name(own)
@@ -319,7 +325,8 @@ def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:
 
 
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
-    """Refuse two source tables that go into one target table, and one beside the ledger.
+    """Refuse two source tables with the same target table, and a target table in the ledger's
+    schema.
 
     Raises:
         OlrPgError: 5016; 5026, into the appliance's own schema.
@@ -347,15 +354,15 @@ def plan_table(
     *,
     begins: bool = False,
 ) -> TablePlan:
-    """Plan the table, which is created where it is missing and that is allowed.
+    """Make the plan of a table; create the table if it is missing and creation is allowed.
 
     Args:
-        begins: what the table had does not count: it is loaded from the beginning.
+        begins: ignore the table's previous state, because it is loaded from the beginning.
         received: names the table; it can also say what columns to create.
 
     Raises:
-        OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 something fires there,
-            5040–5043 it is of a kind that would lose or hide rows, or has lost them.
+        OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 a trigger or foreign key
+            would fire, 5040–5043 its kind of table would lose or hide rows, or has lost them.
     """
     full_name = f"{received.owner}.{received.name}"
     schema, name = target_name(settings, received.owner, received.name)
@@ -387,14 +394,14 @@ def plan_table(
 
 
 def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[NewColumn]:
-    """Return the columns, with text in the place of xml where the server was built without it."""
+    """Return the columns, with text instead of xml if the server was built without xml."""
     if not any(column.type_name == "xml" for column in columns) or supports_xml(connection):
         return columns
     return [c._replace(type_name="text") if c.type_name == "xml" else c for c in columns]
 
 
 def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColumn], list[str]]:
-    """Return columns and key of a table as the source has it."""
+    """Return columns and key of a table as in the source."""
     names = target_columns(settings, source)
     key = [column.name for number in source.key for column in source.columns
            if column.intcol == number]  # fmt: skip
@@ -412,7 +419,7 @@ def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColum
 def new_table(
     settings: ApplierSettings, received: ReceivedTable | Table, source: Table | None
 ) -> tuple[list[NewColumn], list[str]]:
-    """Return columns and key of a table to create; no columns where nothing tells them all."""
+    """Return columns and key of a table to create; no columns if they are not all known."""
     if source is not None:
         return _columns_of(settings, source)
     if isinstance(received, Table):

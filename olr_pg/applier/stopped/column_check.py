@@ -107,7 +107,7 @@ class TargetShape:
 
 
 def _modifier(column: TargetColumn) -> int:
-    """Return the column's own type modifier; that of a domain is not considered."""
+    """Return the type modifier of the column itself. The modifier of a domain is not considered."""
     return column.modifier if column.type_oid == column.base_oid else -1
 
 

@@ -1,4 +1,4 @@
-"""Held changes as bytes: the protocol's own messages, as they were received."""
+"""Reads and writes held changes as bytes: the protocol's messages, as received."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def frames_kernel(data: U8, message_first: I64, elements: I64, first: I64, out: 
     """Write row changes as framed messages, each with its chunks.
 
     Args:
-        first: where each of them begins in `out`.
+        first: the offset of each in `out`.
     """
     for n in range(elements.size):
         start, end = message_first[elements[n]], message_first[elements[n] + 1]
@@ -38,7 +38,7 @@ def frames_kernel(data: U8, message_first: I64, elements: I64, first: I64, out: 
 
 
 def framed(selection: Selection) -> tuple[U8, I64]:
-    """Return (messages, where each change begins and the last one ends) of a selection."""
+    """Return (messages, offset of each change and the end of the last one) of a selection."""
     sizes = [np.zeros(1, np.int64)]
     for chunk, elements in selection.by_chunk():
         sizes.append(chunk.message_first[elements + 1] - chunk.message_first[elements])
@@ -66,7 +66,7 @@ def cut_rows(selection: Selection) -> I64:
 
 
 class HeldMessages:
-    """The reading of held messages; the columns that they describe are remembered."""
+    """Parses held messages; remembers the columns that they describe."""
 
     def __init__(self) -> None:
         self._numbers: dict[ByteOrder, ColumnNumbers] = {}
@@ -75,8 +75,9 @@ class HeldMessages:
         """Parse the row changes of framed messages.
 
         Args:
-            data: the messages; writable, as received ones are: kernels are compiled for that alone.
-            cut: where those begin whose LOB values were dropped.
+            data: the messages, in a writable array like received ones, because kernels are compiled
+                only for that.
+            cut: offset of the messages whose LOB values were dropped.
         """
         numbers = self._numbers.get(order)
         if numbers is None:

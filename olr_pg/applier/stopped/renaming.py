@@ -160,7 +160,7 @@ class Renaming:
                 )
 
     def _move_notes(self, new: str, old_target: tuple[str, str], target: tuple[str, str]) -> None:
-        """Let what is noted by the table's name be that of the new one."""
+        """Rename the table in the ledger's records, so that they belong to its new name."""
         run, subscription, old = self._connection, self._settings.subscription, self._event.table
         values = (new, ".".join(target), subscription, old)
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:

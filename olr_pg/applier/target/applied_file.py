@@ -167,7 +167,8 @@ class AppliedTables:
         """Write the file, if nothing is recorded yet.
 
         Call this before anything is confirmed: after a kill, the server's saved SCN is trusted only
-        if this file shows that the target has it (`session.positions`).
+        if this file shows that the target has it (`NotedPositions` in
+        `applier.session.conversation`).
         """
         with self._lock:
             is_first = not self._saved

@@ -1,4 +1,4 @@
-"""The target's tables as PostgreSQL's catalogue has them, and making those that are missing."""
+"""Reads the target's tables from PostgreSQL's catalogue, and creates missing tables."""
 
 from __future__ import annotations
 
@@ -92,17 +92,17 @@ WHERE c.relname = p.relname || '_' || %(name)s
 
 
 class TargetColumn(NamedTuple):
-    """One column of the target.
+    """A column of the target.
 
     Attributes:
-        type_oid: as a composite value must name it (a domain's own).
-        base_oid: of the type, below domains.
-        base_name: the same as SQL writes it, without modifiers (a cast must cut nothing).
-        generated: computed by the server; may not be written.
-        identity: '' none, 'a' ALWAYS, 'd' BY DEFAULT.
-        modifier: of the type below domains (`modifiers`); -1 none.
-        form: the `PgKind` whose binary form the values of a type have that is none: an enum and
-            citext that of text, types of pgvector their own; 0 none.
+        type_oid: as required in a composite value (for a domain, its own OID).
+        base_oid: of the type; for a domain, of its base type.
+        base_name: its name in SQL, without modifiers (a cast must not truncate).
+        generated: computed by the server; cannot be written.
+        identity: '' for none, 'a' ALWAYS, 'd' BY DEFAULT.
+        modifier: of the type; for a domain, of its base type (`modifiers`); -1 for none.
+        form: for a type that is no `PgKind`, the `PgKind` with the same binary format: text for
+            enums and citext, special kinds for types of pgvector; 0 for none.
     """
 
     name: str
@@ -116,7 +116,7 @@ class TargetColumn(NamedTuple):
 
     @property
     def kind(self) -> int:
-        """The `PgKind` of the values' binary form, or the OID of a type that is none."""
+        """The `PgKind` of the values' binary format, or the OID of a type that has none."""
         return self.form or self.base_oid
 
     @property
@@ -127,7 +127,7 @@ class TargetColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class TargetTable:
-    """One table of the target.
+    """A table of the target.
 
     Attributes:
         columns: all, in their order: the fields of the composite type.
@@ -149,11 +149,11 @@ class TargetTable:
 
     @property
     def full_name(self) -> str:
-        """``schema.name`` for people."""
+        """``schema.name`` for display."""
         return f"{self.schema}.{self.name}"
 
     def column_number(self, name: str) -> int | None:
-        """Return the place of a column in `columns`."""
+        """Return the index of a column in `columns`."""
         return self._numbers.get(name)
 
     @cached_property
@@ -162,7 +162,7 @@ class TargetTable:
 
 
 class Instead(NamedTuple):
-    """What is found where a table is missing; `is_in_place`: under its very name."""
+    """What exists instead of a missing table; `is_in_place` if it has exactly the table's name."""
 
     what: str
     is_in_place: bool
@@ -177,7 +177,7 @@ class NewColumn(NamedTuple):
 
 
 def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
-    """Read the table as the catalogue has it, None where there is none."""
+    """Read a table from the catalogue; None if it does not exist."""
     found = connection.execute(_TABLE, (schema, name)).fetchone()
     if found is None:
         return None
@@ -188,7 +188,9 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
 
 
 def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:
-    """Return what stands in a missing table's place, or is called like it but for the case."""
+    """Return another object with a missing table's name, or a table whose name differs only in
+    case.
+    """
     found = connection.execute(_LIKE_IT, (schema, name, schema, name)).fetchone()
     if found is None:
         return None
@@ -202,7 +204,8 @@ def found_instead(connection: Connection[Any], schema: str, name: str) -> Instea
 def lost_table(
     connection: Connection[Any], schema: str, name: str, subscription: str, source: str
 ) -> OlrPgError | None:
-    """Return the error of a missing table that had rows: an empty one would lack them unnoticed.
+    """Return the error for a missing table that had rows; an empty new table would silently lack
+    them.
 
     Args:
         source: ``OWNER.NAME`` of the source's.
@@ -223,7 +226,7 @@ def lost_table(
 
 
 def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:
-    """Return the error of a table that is not there, with what is in its place.
+    """Return the error for a missing table, with what exists instead.
 
     Args:
         source: ``OWNER.NAME`` of the source's.
@@ -234,7 +237,7 @@ def missing_table(connection: Connection[Any], schema: str, name: str, source: s
 
 
 def supports_xml(connection: Connection[Any]) -> bool:
-    """Tell whether the server was built with libxml: else it takes no value of type xml."""
+    """Tell whether the server was built with libxml; otherwise it accepts no values of type xml."""
     try:
         with connection.transaction():
             connection.execute("SELECT '<a/>'::text::xml")
@@ -250,10 +253,10 @@ def create_table(
     columns: Sequence[NewColumn],
     key: Sequence[str],
 ) -> None:
-    """Create the table, and its schema where that is missing (`connection` in autocommit).
+    """Create the table, and its schema if needed (`connection` in autocommit mode).
 
     Raises:
-        OlrPgError: such as 5004, this role may not; those of `postgres.sqlstates`.
+        OlrPgError: such as 5004 the role lacks the privilege; others of `postgres.sqlstates`.
     """
     parts: list[sql.Composable] = [
         sql.SQL("{} {}{}").format(
@@ -292,9 +295,9 @@ def create_table(
 def find_partition(
     connection: Connection[Any], target: TargetTable, name: str
 ) -> sql.Identifier | None:
-    """Find the partition for the one of the source that is called `name` in the target.
+    """Find the target partition for the source's partition with the target name `name`.
 
-    It has the name that `schema export` gives it: its parent's, an underscore, its own.
+    `schema export` names it after its parent, an underscore, and its own name.
     """
     row = connection.execute(_PARTITION, {"table": target.oid, "name": name}).fetchone()
     return None if row is None else sql.Identifier(*row)
@@ -307,7 +310,7 @@ def has_rows(connection: Connection[Any], table: sql.Identifier) -> bool:
 
 
 def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
-    """Remove every row of a table or partition, in the transaction that is open."""
+    """Delete every row of a table or partition, in the open transaction."""
     try:
         with connection.transaction():
             connection.execute(sql.SQL("TRUNCATE {}").format(table))

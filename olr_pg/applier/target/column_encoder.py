@@ -1,4 +1,4 @@
-"""The conversion of a source column into a column of the target, with what was chosen for it."""
+"""Chooses the conversion from a source column to a target column, with the configured choices."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     Encoded = tuple[ValueColumn, Counters]
 
 _SCALE_AT: Final = 6
-"""Where a numeric in binary form has the number of its digits behind the point."""
+"""Offset of the number of fractional digits in a numeric in binary format."""
 
 _HEADER: Final = 4
-"""What PostgreSQL adds to the length of a varchar in its modifier (varchar.c)."""
+"""What PostgreSQL adds to the length in the type modifier of a varchar (varchar.c)."""
 
 _ACTION: Final = (
     "choose a type for the column that holds it (`apply.columns`) and give the target's column that"
@@ -49,15 +49,16 @@ def column_encoder(
 ) -> Encoder:
     """Choose the encoder of a source column for a target column.
 
-    What PostgreSQL would round or cut silently is refused where the column's type was chosen.
+    If the column's type was configured, values that PostgreSQL would silently round or truncate are
+    refused.
 
     Args:
         table: ``OWNER.NAME``.
-        described: what the values are, where that is not what the dictionary says.
-        facts: of the values, where they are not those of the source database.
+        described: the type of the values, if it differs from the dictionary.
+        facts: of the values' database, if it is not the source database.
 
     Raises:
-        OlrPgError: what `encoder_for` raises; 2057, the target rounds what the source's type has.
+        OlrPgError: any error of `encoder_for`; 2057, the target rounds values of the source's type.
     """
     check_modifiers(column, target)
     try:
@@ -87,12 +88,14 @@ def column_encoder(
 
 
 def no_flag_setting(table: str, column: OracleColumn) -> str:
-    """Return what in `apply` keeps a column of ``OWNER.NAME`` from becoming boolean."""
+    """Return the setting in `apply` that keeps a column of ``OWNER.NAME`` from becoming boolean."""
     return f'"columns": {{"{table}.{column.name}": {{"type": "{pg_type(column).name}"}}}}'
 
 
 def _flags(values: ValueColumn, encode: Callable[[ValueColumn], Encoded], out: str) -> Encoded:
-    """Encode flags; say of a value that is none how its column is kept from being boolean."""
+    """Encode flags; an error about another value names the setting that keeps the column from being
+    boolean.
+    """
     try:
         return encode(values)
     except OlrPgError as error:
@@ -111,7 +114,7 @@ def _checked(
 
 
 def _check(column: OracleColumn, target: TargetColumn) -> Check | None:
-    """Return what looks at the encoded values, None where PostgreSQL alters none."""
+    """Return a check of the encoded values; None if PostgreSQL alters no value."""
     if may_round(column, target) is not None:
         kept = numeric_scale(target.modifier)
         if kept < 0:
@@ -127,7 +130,7 @@ def _check(column: OracleColumn, target: TargetColumn) -> Check | None:
 
 
 def _check_digits(values: ValueColumn, kept: int) -> None:
-    """Refuse a numeric with more digits behind its point than the target keeps."""
+    """Refuse a numeric with more fractional digits than the target keeps."""
     rows = np.flatnonzero(values.length > 0)
     at = values.offset[rows] + _SCALE_AT
     digits = values.data[at].astype(np.int64) << 8 | values.data[at + 1]
@@ -142,7 +145,9 @@ def _check_digits(values: ValueColumn, kept: int) -> None:
 
 
 def _check_characters(values: ValueColumn, most: int) -> None:
-    """Refuse a text that is too long, also where only blanks are: PostgreSQL would cut these."""
+    """Refuse a text that is too long, even if the excess is only blanks, which PostgreSQL would
+    remove.
+    """
     for row in np.flatnonzero(values.length > most).tolist():
         length = len((values.value(row) or b"").decode("utf-8", "replace"))
         if length > most:

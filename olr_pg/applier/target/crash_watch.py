@@ -1,15 +1,16 @@
-"""UNLOGGED target tables: a crash of PostgreSQL empties them, and the ledger would not know.
+"""Detects that a crash of PostgreSQL has emptied UNLOGGED target tables, which the ledger would not
+show.
 
-PostgreSQL empties every UNLOGGED table when it recovers from a crash, and in a standby that is
-promoted or a base backup that is restored. Whether a table is empty does not tell: its source may
-have no rows, and a partition may never have had any. So ``olr_pg.crash_mark`` is such a table of
-our own, with one line per subscription, and ``olr_pg.crash_watch`` an ordinary table that says
-that the line was there. Each new connection compares the two before it writes: without the line, a
-crash has emptied every UNLOGGED table since then. That holds for tables, for single partitions, and
-for those that were made UNLOGGED a minute before.
+PostgreSQL empties every UNLOGGED table in crash recovery, when a standby is promoted, and when a
+base backup is restored. An empty table alone proves nothing, because its source may have no rows.
+So ``olr_pg.crash_mark`` is an UNLOGGED table with one row per subscription, and
+``olr_pg.crash_watch`` is an ordinary table that records that the row exists. Each new connection
+compares both before it writes: if the row is missing, a crash has emptied every UNLOGGED table.
+This covers tables, single partitions, and tables that were made UNLOGGED just before.
 
-Such tables are noted in ``olr_pg.unlogged``, also before a crash, since somebody may make them
-LOGGED again once they are empty. Their changes are refused until a load anew removes the note.
+UNLOGGED tables are recorded in ``olr_pg.unlogged`` even before a crash, because an operator may set
+them to LOGGED after they were emptied. Changes of emptied tables are refused until a new load
+removes the record.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ _log = structlog.get_logger(__name__)
 def watched(
     subscription: str, check: Callable[[Connection[Any]], None]
 ) -> Callable[[Connection[Any]], None]:
-    """Return a check of new connections that looks for a crash behind another one."""
+    """Return a check for new connections that runs `check` and then looks for a crash."""
 
     def both(connection: Connection[Any]) -> None:
         check(connection)
@@ -100,10 +101,10 @@ def watched(
 
 
 def look_for_crash(connection: Connection[Any], subscription: str) -> None:
-    """Note the UNLOGGED tables of a subscription, and which of them a crash has emptied.
+    """Record the UNLOGGED tables of a subscription, and which of them a crash has emptied.
 
     Args:
-        connection: in autocommit; nothing is looked at before the ledger's tables are there.
+        connection: in autocommit mode; nothing is done until the ledger's tables exist.
     """
     if connection.execute(_EXISTS).fetchone() != (True,):
         return
@@ -129,14 +130,14 @@ def _note(connection: Connection[Any], subscription: str) -> None:
 
 
 def lost_tables(connection: Connection[Any], subscription: str) -> list[str]:
-    """Return the source tables whose target's rows a crash has taken."""
+    """Return the source tables whose target rows were lost in a crash."""
     if connection.execute(_EXISTS).fetchone() != (True,):
         return []
     return [name for (name,) in connection.execute(_LOST, (subscription,))]
 
 
 def lost_rows(source: str) -> OlrPgError:
-    """Return the error of a table whose rows a crash has taken.
+    """Return the error for a table whose rows were lost in a crash.
 
     Args:
         source: ``OWNER.NAME`` of the source's table.

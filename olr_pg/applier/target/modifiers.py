@@ -1,7 +1,8 @@
-"""The rounding that a target column's type modifiers, as in numeric(10,2), would do silently.
+"""Detects rounding by a target column's type modifiers, such as numeric(10,2), which PostgreSQL
+would do silently.
 
-PostgreSQL refuses a number with too many digits before its point, and text that is too long; digits
-behind the point, and of seconds, it rounds away.
+PostgreSQL refuses a number with too many integer digits, and text that is too long. But it rounds
+fractional digits, also of seconds.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _MONTH: Final = 1 << 1
 _DIGITS: Final = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 
 _FLOAT_DIGITS: Final[dict[int, int]] = {PgKind.FLOAT4: 6, PgKind.FLOAT8: 15}
-"""Decimal digits that come back from each as they were."""
+"""Decimal digits that each type preserves."""
 
 _MICROSECONDS: Final = 6
-"""Digits of seconds that PostgreSQL has; what lies behind them is a policy's."""
+"""Fractional digits of seconds in PostgreSQL; a policy decides about further digits."""
 
 _TIMESTAMPS: Final = frozenset(
     {OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ}
@@ -40,7 +41,7 @@ _TIMESTAMPS: Final = frozenset(
 
 
 def modifier_of(made: PgType) -> int:
-    """Return the modifier that a column of this type gets; -1 where it has none that rounds."""
+    """Return the modifier of a column of this type; -1 if it has none that rounds."""
     found = _DIGITS.search(made.name)
     if found is None:
         return -1
@@ -53,10 +54,10 @@ def modifier_of(made: PgType) -> int:
 
 
 def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
-    """Check that the target rounds nothing that the source's type may have.
+    """Check that the target does not round values of the source's type.
 
     Raises:
-        OlrPgError: 2057, it does.
+        OlrPgError: 2057, it would.
     """
     reason = _rounding(source, target)
     if reason is not None:
@@ -66,7 +67,7 @@ def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
 
 
 def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
-    """Return what the target would round of a type that does not tell its digits, or None."""
+    """Return what the target would round for a type that does not specify its digits, or None."""
     if target.base_oid != PgKind.NUMERIC or target.modifier < 0:
         return None
     if source.type_code != OracleType.NUMBER or source.scale is not None:
@@ -76,10 +77,10 @@ def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
 
 
 def may_change(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
-    """Return how the target would change values of the source's type without an error, or None.
+    """Return how the target would silently change values of the source's type, or None.
 
     Args:
-        made: the type that a new column would get: one that was chosen is meant.
+        made: the type that a new column would get; an explicitly configured type is intended.
     """
     if made.kind == target.base_oid:
         return None
@@ -133,10 +134,10 @@ def numeric_scale(modifier: int) -> int:
 
 
 def integer_digits(modifier: int) -> int:
-    """Return how many digits a numeric takes before the point."""
+    """Return the maximum number of integer digits of a numeric."""
     return ((modifier - _HEADER) >> _FIELDS_AT & _FULL_PRECISION) - numeric_scale(modifier)
 
 
 def text_length(modifier: int) -> int:
-    """Return how many characters a varchar or char takes."""
+    """Return the maximum number of characters of a varchar or char."""
     return modifier - _HEADER

@@ -1,11 +1,11 @@
-"""Triggers, rules and foreign keys that replication sets aside, and puts back.
+"""Disables triggers, rules and foreign keys during replication, and enables them at the cut-over.
 
-Where the applier's role may set ``session_replication_role`` none of them fires, and they stay as
-they are. Managed services often do not let it: with `apply.triggers` "disable" a table's ordinary
-triggers and rules are switched off instead, and the foreign keys of the table, and those that refer
-to it, are dropped. What was set aside is noted in ``olr_pg.set_aside`` in the same transaction, so
-that a kill leaves nothing half done; the cut-over puts it back. Only the owner of a table may do
-this. Triggers that fire ALWAYS or for REPLICA only are left alone, as the other way leaves them.
+If the applier's role can set ``session_replication_role``, none of them fires and they stay
+unchanged. Managed services often forbid this. With `apply.triggers` "disable", a table's ordinary
+triggers and rules are disabled instead, and foreign keys of the table, and those that reference it,
+are dropped. All this is recorded in ``olr_pg.set_aside`` in the same transaction, so a kill leaves
+nothing half done. The cut-over restores them. Only the owner of a table can do this. Triggers that
+fire ALWAYS or only for REPLICA are not changed, as with the first method.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ WITH RECURSIVE part AS (
         AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
 )
 """
-"""What acts on ordinary writes to a table and its partitions; PostgreSQL 18 has NOT ENFORCED.
+"""Selects what acts on ordinary writes to a table and its partitions; PostgreSQL 18 has NOT
+ENFORCED.
 
-A trigger of a partition that comes from the whole table's is switched with that, unless that one is
-off already.
+A partition's trigger that belongs to the whole table's trigger is switched with it, unless the
+partition's is already disabled.
 """
 
 _FIRING: Final = (
@@ -107,7 +108,7 @@ _STATES: Final = {
     "R": "ALTER TABLE {table} ENABLE REPLICA TRIGGER {name}",
     "A": "ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}",
 }
-"""By pg_trigger.tgenabled; that a parent's was switched on or off has overwritten it."""
+"""By pg_trigger.tgenabled; switching the parent's trigger has overwritten the partition's state."""
 
 _log = structlog.get_logger(__name__)
 
@@ -117,10 +118,10 @@ class Firing(NamedTuple):
 
     Attributes:
         kind: ``trigger``, ``rule`` or ``foreign key``.
-        schema, table: whose it is; a foreign key's is the referring one.
-        definition: of a foreign key, as PostgreSQL writes it.
-        remark: its comment; of a partitioned table's trigger the partitions in which it is not
-            switched on as in the others, JSON ``[[schema, table, tgenabled], …]``.
+        schema, table: its table; for a foreign key the referencing table.
+        definition: of a foreign key, as PostgreSQL prints it.
+        remark: its comment; for a partitioned table's trigger, the partitions where its state
+            differs, JSON ``[[schema, table, tgenabled], …]``.
         valid: whether a foreign key was validated.
     """
 
@@ -134,7 +135,7 @@ class Firing(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the name to be printed."""
+        """Return the name for display."""
         return f"{self.kind} {self.name} of {self.schema}.{self.table}"
 
     @property
@@ -143,13 +144,13 @@ class Firing(NamedTuple):
         return sql.Identifier(self.schema, self.table)
 
     def off(self) -> sql.Composed:
-        """Compose the statement that sets it aside."""
+        """Return the statement that disables or drops it."""
         return sql.SQL(_OFF[self.kind]).format(
             table=self.identifier, name=sql.Identifier(self.name)
         )
 
     def in_partitions(self) -> Iterator[sql.Composed]:
-        """Compose what gives partitions the trigger's state of their own again."""
+        """Yield the statements that restore different trigger states of partitions."""
         if self.kind == "trigger" and self.remark is not None:
             for schema, table, state in json.loads(self.remark):
                 yield sql.SQL(_STATES[state]).format(
@@ -158,12 +159,12 @@ class Firing(NamedTuple):
 
 
 class PutBack(NamedTuple):
-    """What was put back.
+    """The result of restoring.
 
     Attributes:
-        done: what is there again; its foreign keys are still to be validated.
-        lost: what could not be put back, with the reason; it stays noted.
-        gone: what nobody needs any more: its table is gone, or somebody made it anew.
+        done: what is restored; its foreign keys still need validation.
+        lost: what could not be restored, with the reason; its record is kept.
+        gone: what is no longer needed: its table was dropped, or it was created again.
     """
 
     done: list[Firing]
@@ -172,7 +173,7 @@ class PutBack(NamedTuple):
 
 
 def firing_on(connection: Connection[Any], schema: str, name: str) -> list[Firing]:
-    """Return what acts on ordinary writes to a table; nothing where there is no such table."""
+    """Return what acts on ordinary writes to a table; empty if the table does not exist."""
     quoted = sql.Identifier(schema, name).as_string(connection)
     return [Firing(*row) for row in connection.execute(_FIRING, {"table": quoted})]
 
@@ -180,10 +181,10 @@ def firing_on(connection: Connection[Any], schema: str, name: str) -> list[Firin
 def check_quiet(
     connection: Connection[Any], settings: ApplierSettings, schema: str, name: str
 ) -> None:
-    """See that nothing fires on a target table where replication is to keep it from that.
+    """Check that nothing fires on a target table, if replication must prevent it.
 
     Raises:
-        OlrPgError: 5028, something came since the others were set aside.
+        OlrPgError: 5028, something was added after the others were disabled.
     """
     if settings.triggers is not TriggerHandling.DISABLE:
         return
@@ -197,18 +198,18 @@ def check_quiet(
 def set_aside(
     connection: Connection[Any], settings: ApplierSettings, targets: Iterable[tuple[str, str]]
 ) -> list[Firing]:
-    """Set aside what fires on target tables, where `apply.triggers` says so.
+    """Disable what fires on target tables, if `apply.triggers` is "disable".
 
     Args:
-        connection: in autocommit, or in the transaction that it is to be part of.
-        targets: schema and name of each; one that is not there has nothing.
+        connection: in autocommit mode, or in the caller's transaction.
+        targets: schema and name of each; missing tables are ignored.
 
     Returns:
-        What was set aside now.
+        What was disabled by this call.
 
     Raises:
         OlrPgError: 5004, the role does not own a table.
-        psycopg.errors.LockNotAvailable: somebody has been using a table for half a minute.
+        psycopg.errors.LockNotAvailable: another session has locked a table for half a minute.
     """
     if settings.triggers is not TriggerHandling.DISABLE:
         return []
@@ -227,7 +228,8 @@ def set_aside(
 
 @contextmanager
 def _full_names(connection: Connection[Any]) -> Iterator[None]:
-    """Let PostgreSQL name each table with its schema in a definition: it must mean the same later.
+    """Make PostgreSQL print table names in definitions with their schema, so that their meaning
+    does not change.
 
     Args:
         connection: in a transaction.
@@ -258,20 +260,20 @@ def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[F
 
 
 def noted(connection: Connection[Any], subscription: str) -> list[Firing]:
-    """Return what is set aside."""
+    """Return what is recorded as disabled."""
     return [Firing(*row) for row in connection.execute(_NOTED, (subscription,))]
 
 
 def put_back(
     connection: Connection[Any], subscription: str, what: Sequence[Firing] | None = None
 ) -> PutBack:
-    """Put back what was set aside, each thing in a transaction with its note.
+    """Restore what was disabled, each in a transaction with its record.
 
-    Foreign keys come back NOT VALID: they hold for what is written from now on, and
-    `validate_foreign_keys` looks at the rows.
+    Foreign keys are restored as NOT VALID: they apply to new writes; `validate_foreign_keys` checks
+    the existing rows.
 
     Args:
-        what: of what is noted; None = all.
+        what: some of the records; None for all.
     """
     result = PutBack([], [], [])
     for one in noted(connection, subscription) if what is None else what:
@@ -291,7 +293,7 @@ def put_back(
 
 
 def _is_there(connection: Connection[Any], one: Firing) -> bool:
-    """Tell whether it is to be put back: its table is there, a foreign key's name is free."""
+    """Tell whether it can be restored: its table exists, and a foreign key's name is free."""
     quoted = one.identifier.as_string(connection)
     if one.definition is None:
         query = (
@@ -334,7 +336,9 @@ def _key_statement(one: Firing) -> sql.Composed:
 
 
 def validate_foreign_keys(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:
-    """Validate the foreign keys that were valid before; return those that do not hold, in words."""
+    """Validate the foreign keys that were valid before; return descriptions of those that are
+    violated.
+    """
     broken = list[str]()
     for one in done:
         if one.kind != "foreign key" or not one.valid:

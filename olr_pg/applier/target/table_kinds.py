@@ -1,9 +1,9 @@
-"""What kind of table a target table is: what PostgreSQL would do with its rows without an error.
+"""Checks the kind of a target table: what PostgreSQL would silently do with its rows.
 
-Each function asks the catalogue about one table and everything below it, and changes nothing. What
-loses or hides rows is refused; the rest is for `olr-pg doctor` to name. Facts: PostgreSQL's pages
-CREATE TABLE (UNLOGGED), Row Security Policies, Rules on INSERT, UPDATE and DELETE, Inheritance, and
-Publication (replica identity).
+Each function queries the catalogue about one table and everything below it (partitions, children),
+and changes nothing. Kinds that lose or hide rows are refused; the others are reported by `olr-pg
+doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on INSERT,
+UPDATE and DELETE, Inheritance, and Publication (replica identity).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ JOIN pg_am a ON a.oid = c.relam AND a.amname <> 'heap' WHERE c.relkind = 'r' ORD
 def suspicious(
     connection: Connection[Any], targets: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """Return the tables where a closer look may find something that is refused, or fires.
+    """Return the tables for which a detailed check may find something that is refused or fires.
 
     Args:
         targets: schema and name of each.
@@ -190,7 +190,7 @@ def suspicious(
 def check_kind(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:
-    """Name what is unfit about the kind of a target table, what is refused first."""
+    """Yield what is unfit about the kind of a target table; what is refused comes first."""
     yield from _refusable(connection, settings, target)
     yield from _parents(connection, target)
     yield from _partitions(connection, target)
@@ -203,7 +203,7 @@ def check_kind(
 def check_firing(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:
-    """Name the triggers and rules that fire on what the applier writes."""
+    """Yield the triggers and rules that fire on the applier's writes."""
     yield from _rules(connection, settings, target)
     yield from _triggers(connection, settings, target)
 
@@ -226,7 +226,7 @@ def refuse_kind(
 
 
 def refuse_hidden(connection: Connection[Any], target: TargetTable, source: str) -> None:
-    """Refuse a target table of which the role may not see all rows.
+    """Refuse a target table if the role cannot see all its rows.
 
     Args:
         source: ``OWNER.NAME`` of the source's table.
@@ -310,7 +310,7 @@ def _parents(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit
 
 
 def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    """Name ranges of values that no partition takes."""
+    """Yield ranges of values that no partition accepts."""
     for schema, name, strategy, is_single, has_default, bounds, detaching in connection.execute(
         _BOUNDS, {"table": target.oid}
     ):
@@ -351,7 +351,7 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
 
 
 def _gaps(bounds: list[str]) -> list[str]:
-    """Return where ranges begin though none ends there, but for the lowest of them."""
+    """Return where ranges begin without another range that ends there, except the lowest."""
     ranges = [found.groups() for one in bounds if (found := _RANGE.fullmatch(one))]
     ends = {end for _, end in ranges}
     starts = [start for start, _ in ranges if start not in ends]
@@ -359,7 +359,7 @@ def _gaps(bounds: list[str]) -> list[str]:
 
 
 def _in_order(bound: str) -> tuple[int, Decimal, str]:
-    """Order bounds as their values are: numbers, and dates as PostgreSQL writes them."""
+    """Return a sort key for bounds: numbers, and dates as PostgreSQL prints them."""
     if bound == "MINVALUE":
         return 0, Decimal(0), ""
     try:
@@ -393,9 +393,9 @@ def _row_security(connection: Connection[Any], target: TargetTable) -> Iterator[
 
 
 def firing_states(settings: ApplierSettings) -> list[str]:
-    """Return the states of triggers and rules that fire on what the applier writes.
+    """Return the states of triggers and rules that fire on the applier's writes.
 
-    Those that fire on ordinary writes alone are kept from it (`set_aside`).
+    Those that fire only on ordinary writes are prevented (`set_aside`).
     """
     return ["A", "R"] if settings.is_replica else ["A"]
 
@@ -453,7 +453,7 @@ def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[
 
 
 def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    """Name publications whose row filter or column list keeps changes from being made."""
+    """Yield publications whose row filter or column list would reject changes."""
     for schema, name, publication, filters, lists in connection.execute(
         _NARROWED, {"table": target.oid}
     ):
@@ -481,7 +481,7 @@ def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfi
 
 
 def _methods(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    """Name tables and partitions that PostgreSQL's own kind of table is not."""
+    """Yield tables and partitions with an access method other than PostgreSQL's heap."""
     for schema, name, method in connection.execute(_METHODS, {"table": target.oid}):
         yield warned_of(
             KIND,

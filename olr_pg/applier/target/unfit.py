@@ -1,4 +1,4 @@
-"""Something about a target that does not fit, and the error that a load or a run ends it with."""
+"""A property of the target that is unfit, and the error with which a load or a run refuses it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Unfit(NamedTuple):
-    """Names something that does not fit.
+    """An unfit property of the target.
 
     Attributes:
         finding: for `olr-pg doctor`.
-        code: of the error that refuses it; None where replication works with it, or PostgreSQL
-            itself refuses what would go wrong.
+        code: of the error that refuses it; None if replication works with it, or if PostgreSQL
+            itself refuses the failing operations.
     """
 
     finding: Finding
@@ -25,17 +25,17 @@ class Unfit(NamedTuple):
 
 
 def refused_for(code: Code, check: str, what: str, *mend: str) -> Unfit:
-    """Make a finding that a load and a run refuse."""
+    """Return a finding that a load and a run refuse."""
     return Unfit(error(check, what, *mend), code)
 
 
 def warned_of(check: str, what: str, *mend: str) -> Unfit:
-    """Make a finding that a load and a run accept."""
+    """Return a finding that a load and a run accept."""
     return Unfit(warning(check, what, *mend))
 
 
 def first_refusal(found: Iterable[Unfit]) -> OlrPgError | None:
-    """Return the error of the first finding that is refused; None where there is none."""
+    """Return the error of the first refused finding, or None."""
     for one in found:
         if one.code is not None:
             return OlrPgError(one.code, one.finding.what, action=" ".join(one.finding.mend) or None)

@@ -206,7 +206,8 @@ def put_back(config: Config) -> list[str]:
 
 
 def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
-    """Advance Oracle's sequences past those of the target, as the cut-over paired them.
+    """Advance Oracle's sequences past the values of the target's sequences. The cut-over recorded
+    which sequences are pairs.
 
     Each loses one value, because fetching a value is the only way to read its position. Identity
     columns are set after their largest row.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class RepairedTable(NamedTuple):
-    """The result for a table.
+    """The result of repairing a table.
 
     Attributes:
         inserted, updated, deleted: numbers of rows.
@@ -223,7 +223,7 @@ class _Table:
         connection.execute(query, [*table, names, *parameters])
 
     def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
-        """Count the rows equal to this one, before any of them was repaired.
+        """Return how many rows were equal to this one before any of them was repaired.
 
         Without a key, only this number shows whether the difference still exists.
         """

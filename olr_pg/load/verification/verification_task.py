@@ -77,7 +77,7 @@ class Blocks(NamedTuple):
 
 
 class VerifyTask(NamedTuple):
-    """A part of one side of one table.
+    """A task of verification: to read a part of one table, in the source or in the target.
 
     Attributes:
         table: number in `VerifyJob.tables`.

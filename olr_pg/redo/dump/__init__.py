@@ -1,1 +1,1 @@
-"""Redo for people to read: logs as text, incident files, masked data, counts."""
+"""Prints redo for people: logs as text, incident files, masked data, counts."""

@@ -1,4 +1,6 @@
-"""The fields of a change vector as lines of text: known members, texts, columns, plain bytes."""
+"""Prints the fields of a change vector as lines of text: known members, texts, columns, plain
+bytes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incident files: the redo of one transaction around a failure, in one file that explains itself.
+"""Incident files: the redo of one transaction around a failure, in one self-contained file.
 
 A file is one JSON object (UTF-8)::
 
@@ -9,8 +9,8 @@ A file is one JSON object (UTF-8)::
      "records": [{"block": 580, "offset": 360, "scn": 2267707, "subscn": 1, "vld": 1,
                   "time": 1227231879, "failed": true, "data": "<hexadecimal>"}, …]}
 
-`data` is the record as it stands in the log, its header included, block headers left out. Nothing
-here does I/O: the caller writes what `write_incident` gives.
+`data` is the record as in the log, including its header, without block headers. This module does no
+I/O: the caller writes the result of `write_incident`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 FORMAT: Final = "olr-pg incident"
 VERSION: Final = 1
 MOST_RECORDS: Final = 1000
-"""How many records an incident keeps: those nearest to the failure, and the first."""
+"""Maximum number of records in an incident: those nearest to the failure, and the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRecord:
-    """A redo record: its place in the log, its header's SCN, its bytes.
+    """A redo record: its position in the log, its header's SCN, its bytes.
 
     Attributes:
         time: redo time of its LWN.
@@ -68,9 +68,9 @@ class Incident:
     """A failure with the redo around it.
 
     Attributes:
-        xid: the transaction, packed; None where none was known.
-        code, detail, where: of the error; `where` holds the breadcrumbs (file, thread, sequence,
-            block, offset, vector, xid, table …).
+        xid: the transaction, packed; None if unknown.
+        code, detail, where: of the error; `where` is the location (file, thread, sequence, block,
+            offset, vector, xid, table …).
         masked: whether the data bytes are random.
     """
 
@@ -90,9 +90,9 @@ def collect_incident(
     """Collect the records of one transaction in a window, and the one that failed.
 
     Args:
-        window: where decoding failed.
+        window: the window in which decoding failed.
         position: payload position in the failing record (`payload_position` of an RBA).
-        xid: the transaction, packed; None keeps the failing record alone.
+        xid: the transaction, packed; None to collect only the failing record.
     """
     found = []
     block, offset = window.address(position)
@@ -134,7 +134,7 @@ def collect_incident(
 
 
 def payload_position(window: Window, block: int, offset: int) -> int:
-    """Return the payload position of a place in one of the window's blocks."""
+    """Return the payload position of an offset in one of the window's blocks."""
     width = window.log.header.block_size - BLOCK_HEADER
     return (block - window.first) * width + offset - BLOCK_HEADER
 
@@ -171,7 +171,7 @@ _RECORD_FIELDS: Final = {
 
 
 def write_incident(incident: Incident) -> bytes:
-    """Write the content of an incident file."""
+    """Return the contents of an incident file."""
     header = {name: getattr(incident.header, name) for name in _HEADER_FIELDS}
     document = {
         "format": FORMAT,
@@ -194,10 +194,10 @@ def write_incident(incident: Incident) -> bytes:
 
 
 def read_incident(content: bytes, *, path: str) -> Incident:
-    """Read the incident of a file's content.
+    """Parse the contents of an incident file.
 
     Raises:
-        OlrPgError: 2100, it is no incident file; 2101, it is one but damaged or of a newer version.
+        OlrPgError: 2100, it is not an incident file; 2101, it is damaged or of a newer version.
     """
     try:
         document = orjson.loads(content)
@@ -261,7 +261,7 @@ def mask_incident(incident: Incident, random_bytes: Callable[[int], bytes]) -> I
 
 
 def incident_window(incident: Incident) -> Window:
-    """Lay the records out as a window, one to a block, so that they can be decoded again.
+    """Return the records as a window with one record per block, so that they can be decoded again.
 
     Block k of the window is record k of the incident.
     """
@@ -296,7 +296,9 @@ def incident_window(incident: Incident) -> Window:
 
 
 def incident_records(incident: Incident) -> Iterator[Record]:
-    """Read the records with their vectors, at their places in the log, in the incident's order."""
+    """Yield the records with their vectors and their positions in the log, in the incident's
+    order.
+    """
     if not incident.records:
         return
     by_index = {record.block: record for record in records_of(incident_window(incident))}
@@ -305,7 +307,7 @@ def incident_records(incident: Incident) -> Iterator[Record]:
 
 
 def dump_incident(incident: Incident, wanted: DumpFilter, *, raw: bool = False) -> Iterator[str]:
-    """Dump an incident as text: the failure, then the log's header and the records that fit.
+    """Yield an incident as text: the failure, then the log's header and the matching records.
 
     Raises:
         OlrPgError: the fault of the first malformed record, after all lines.

@@ -1,8 +1,8 @@
-"""A log as text, in the spirit of Oracle's own log-file dump.
+"""Prints a log as text, in the style of Oracle's log-file dump.
 
-Lines come from windows that were read and checked like those to decode; nothing here is part of
-decoding. A malformed record is shown as bytes with its fault, the others around it in full, and
-the fault is raised at the end.
+The windows are read and checked like those for decoding; nothing here is used by decoding. A
+malformed record is printed as bytes with its fault, the records around it normally, and the fault
+is raised at the end.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     from olr_pg.redo.window import Log
 
 _WINDOW_BYTES: Final = 1 << 20
-"""Small windows: the first lines come soon, and little is held."""
+"""Small windows, so that the first lines appear soon and little memory is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpFilter:
-    """The conditions that a record fits, all of them, if it is printed.
+    """The conditions for printing a record, all of which must be met.
 
     Attributes:
-        scn_from, scn_to: record SCNs, both included.
-        rba: only the record that holds this redo byte address.
+        scn_from, scn_to: range of record SCNs, inclusive.
+        rba: only the record that contains this redo byte address.
         xid: records with a vector of this transaction.
         objects: records with a vector of one of these object or data object numbers.
         opcodes: records with a vector of one of these, ``layer << 8 | code``.
-        limit: at most so many records, over all logs of one call.
+        limit: maximum number of records over all logs of one call.
     """
 
     scn_from: int = 0
@@ -72,7 +72,7 @@ class DumpFilter:
         return scn >= self.scn_from and (self.scn_to is None or scn <= self.scn_to)
 
     def wants(self, record: Record, header: LogHeader) -> bool:
-        """Tell whether the record is to be printed; `limit` is not looked at."""
+        """Tell whether the record is to be printed; `limit` is ignored."""
         if not self.wants_scn(record.scn):
             return False
         if self.rba is not None and not _holds(record, self.rba, header):
@@ -102,15 +102,15 @@ def _holds(record: Record, rba: Rba, header: LogHeader) -> bool:
 def dump_logs(
     logs: Iterable[Log], wanted: DumpFilter | None = None, *, raw: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of logs, one behind the other.
+    """Yield the lines of logs, one after the other.
 
     Args:
-        logs: taken one by one.
+        logs: read one by one.
         wanted: which records; all by default.
         raw: also print each record's bytes.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the place, after what stands before it.
+        OlrPgError: 2004, 2005, 2006, 2008 with the position, after everything before it.
     """
     wanted = wanted or DumpFilter()
     left = wanted.limit
@@ -127,7 +127,7 @@ def dump_logs(
 
 
 def log_records(log: Log, wanted: DumpFilter) -> Iterator[Record]:
-    """Yield the records of a log that may fit, window by window."""
+    """Yield the records of a log that may match, window by window."""
     if wanted.rba is not None and wanted.rba.sequence != log.header.sequence:
         return
     if log.header.next_scn is not None and wanted.scn_from >= log.header.next_scn:
@@ -143,7 +143,7 @@ def log_records(log: Log, wanted: DumpFilter) -> Iterator[Record]:
 def chosen_records(
     header: LogHeader, records: Iterable[Record], wanted: DumpFilter
 ) -> Iterator[Record]:
-    """Yield those records of one log that fit the filter, its limit aside.
+    """Yield the records of one log that match the filter, without its limit.
 
     Raises:
         OlrPgError: the fault of the first malformed record, after all the others.
@@ -159,7 +159,7 @@ def chosen_records(
 
 
 def header_lines(log: Log) -> Iterator[str]:
-    """Write what block 1 of the log says."""
+    """Yield the lines for block 1 of the log."""
     header = log.header
     yield f"LOG FILE {log.path}"
     yield (
@@ -190,7 +190,7 @@ def _container_uid(header: LogHeader, record: Record) -> str:
 
 
 def record_lines(header: LogHeader, record: Record, *, raw: bool = False) -> Iterator[str]:
-    """Write a record with its vectors."""
+    """Yield the lines for a record with its vectors."""
     rba = Rba(header.sequence, record.block, record.offset)
     uid = _container_uid(header, record)
     yield ""
@@ -218,7 +218,7 @@ def record_lines(header: LogHeader, record: Record, *, raw: bool = False) -> Ite
 
 
 def change_line(number: int, vector: Vector) -> str:
-    """Write the header of a vector."""
+    """Return the line for the header of a vector."""
     return (
         f"CHANGE #{number} CON_ID:{vector.con_id} TYP:{vector.typ & VECTOR_KIND} CLS:{vector.cls}"
         f" AFN:{vector.afn} DBA:0x{vector.dba:08x} OBJ:{vector.obj} SCN:{scn_text(vector.scn)}"

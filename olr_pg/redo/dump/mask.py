@@ -1,8 +1,9 @@
-"""The bytes of a change vector that are somebody's data, and their replacement.
+"""Finds the bytes of a change vector that are user data, and replaces them.
 
-Lengths, numbers of columns, flags and addresses stay, so that a masked record decodes to the same
-structure. Vectors that are not known to be free of data lose the content of all fields. Padding
-is replaced too: it holds whatever the process had in memory. Facts: redo-format §4–§8.
+Lengths, numbers of columns, flags and addresses are kept, so that a masked record decodes to the
+same structure. Vectors that may contain data in unknown places lose the content of all fields.
+Padding is replaced too, because it contains arbitrary memory of the process. Facts: redo-format
+§4–§8.
 """
 
 from __future__ import annotations
@@ -115,9 +116,9 @@ def mask_record(
     """Return a record with its data replaced.
 
     Args:
-        vectors: its vectors; without any, everything behind the record header goes.
+        vectors: its vectors; without any, everything after the record header is replaced.
         row_scn: bytes of the row SCN in multi-row vectors.
-        random_bytes: gives so many random bytes.
+        random_bytes: returns this many random bytes.
     """
     out = bytearray(data)
     spans = [span for vector in vectors for span in secret_spans(vector, row_scn)]
@@ -132,7 +133,7 @@ def mask_record(
 
 
 def secret_spans(vector: Vector, row_scn: int) -> Iterator[Span]:
-    """Find where a vector holds data of the database or of its users."""
+    """Yield where a vector contains data of the database or of its users."""
     fields, layer = vector.fields, vector.opcode >> 8
     for offset, length in zip(fields.offset, fields.length, strict=True):
         yield offset + length, offset + ((length + 3) & ~3)
@@ -188,7 +189,7 @@ def _undo(fields: Fields, row_scn: int) -> Iterator[Span]:
 
 
 def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
-    """Columns and supplemental values; the lists of numbers and lengths stay."""
+    """Yield columns and supplemental values; the lists of numbers and lengths are kept."""
     head = fields.bytes(kdo)
     if len(head) < KDO_SIZE:
         yield from _all_but(fields, tuple(range(1, kdo)))
@@ -215,7 +216,9 @@ def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
 
 
 def _is_supplemental(fields: Fields, number: int) -> bool:
-    """Tell whether a field of that size is the header and no column (redo-format §4.3)."""
+    """Tell whether a field of that size is the supplemental header, not a column (redo-format
+    §4.3).
+    """
     count = fields.number(number, SUPPLEMENTAL_CC, 2)
     data = fields.bytes(number)
     zeros = data[SUPPLEMENTAL_ZERO : SUPPLEMENTAL_ZERO + SUPPLEMENTAL_ZEROS]
@@ -318,7 +321,9 @@ def _ddl(fields: Fields) -> Iterator[Span]:
 
 
 def _block_image(fields: Fields) -> Iterator[Span]:
-    """Find the columns of every row; of anything but a plain table block, all behind its header."""
+    """Yield the columns of every row; for anything except a plain table block, everything after its
+    header.
+    """
     data = fields.bytes(1)
     order = -1 if fields.big else 1
 

@@ -1,6 +1,6 @@
-"""Members of structures as text: each kind in its way.
+"""Prints members of structures as text, by kind.
 
-A member that does not fit its field is left out.
+A member that extends past its field is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def xid_text(xid: int) -> str:
 
 
 def write_members(data: bytes, members: tuple[Member, ...], *, big: bool) -> str:
-    """Write the members of a field that fit into it, as ``name: value`` one behind the other."""
+    """Return the members of a field that fit into it, as ``name: value``, one after the other."""
     parts = []
     for member in members:
         if member.end <= len(data):

@@ -1,6 +1,6 @@
-"""The fields of row changes as lines of text: ktub, KTB, KDO, columns, supplemental data.
+"""Prints the fields of row changes as lines of text: ktub, KTB, KDO, columns, supplemental data.
 
-Undo records and row vectors are built of them alike. Facts: redo-format §4.2, §4.3, §5.
+Undo records and row vectors both consist of these fields. Facts: redo-format §4.2, §4.3, §5.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 
 _SUPPLEMENTAL: Final = SUPPLEMENTAL.shown + SUPPLEMENTAL_ADDRESS.shown
 _BITMAPS: Final = {IRP: KDO_PIECE_NULLS, ORP: KDO_PIECE_NULLS, URP: KDO_UPDATE_NULLS}
-"""Where the NULL bits begin."""
+"""The position of the NULL bits."""
 
 
 def ktub_lines(fields: Fields, number: int) -> Iterator[str]:
-    """Write a ktub: the undo record's object and operation, and its links."""
+    """Yield the lines of a ktub: the undo record's object and operation, and its links."""
     kind = KTUB_NAMES.get(fields.size(number), "ktub")
     yield from known_lines(fields, number, f"{kind} redo", KTUB.shown)
     data = fields.bytes(number)
@@ -77,7 +77,9 @@ def ktub_lines(fields: Fields, number: int) -> Iterator[str]:
 
 
 def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
-    """Write KTB redo: the transaction's entry in the block, and a cleanout of others."""
+    """Yield the lines of KTB redo: the transaction's entry in the block, and a cleanout of
+    others.
+    """
     data, big = fields.bytes(number), fields.big
     if len(data) < KTB_LEAST:
         yield from plain_lines(fields, number)
@@ -99,7 +101,7 @@ def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
 
 
 def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
-    """Return (operation, lines) of a KDO field; 0 where it is too short."""
+    """Return (operation, lines) of a KDO field; 0 if it is too short."""
     data = fields.bytes(number)
     if len(data) < KDO_SIZE:
         return 0, list(plain_lines(fields, number))
@@ -130,7 +132,9 @@ def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
 
 
 def _is_there(member: str, data: bytes) -> bool:
-    """Tell whether a row piece has the address (redo-format §5.4); else those bytes are garbage."""
+    """Tell whether a row piece has the address (redo-format §5.4); otherwise its bytes are
+    garbage.
+    """
     if member not in ("hrid", "nrid"):
         return True
     fb = data[KDO_PIECE_FB]

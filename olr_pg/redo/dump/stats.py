@@ -1,4 +1,6 @@
-"""Counts of a log, for ``dump --stats`` and for checking a decoder against redo-format §10."""
+"""Counts the contents of a log, for ``dump --stats`` and for checking a decoder against redo-format
+§10.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LogStatistics:
-    """The counts of a log's content.
+    """The counts of a log's contents.
 
     Attributes:
         blocks: blocks after block 0.
         lwns: LWN chunks.
         records: redo records, void ones too.
         vectors: change vectors of valid records.
-        opcodes: how many of each, by ``layer.code``, in numeric order.
+        opcodes: counts by ``layer.code``, in numeric order.
         transactions: begins (5.2 with a sequence number).
         rolled_back: 5.4 vectors that end a rolled-back transaction.
     """
@@ -74,7 +76,7 @@ def log_statistics(log: Log) -> LogStatistics:
     """Count what is in `log`.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the place.
+        OlrPgError: 2004, 2005, 2006, 2008 with the position.
     """
     stats = LogStatistics(blocks=log.header.file_blocks)
     layout = log.header.layout

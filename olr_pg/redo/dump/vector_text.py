@@ -1,7 +1,7 @@
-"""The content of a change vector as lines of text.
+"""Prints the content of a change vector as lines of text.
 
-Known fields are written member by member, columns in hexadecimal, everything else as size and
-bytes. A field that is shorter than its layout loses the members that do not fit. Facts:
+Known fields are printed member by member, columns in hexadecimal, everything else as size and
+bytes. If a field is shorter than its layout, the members that do not fit are left out. Facts:
 redo-format §4–§8.
 """
 

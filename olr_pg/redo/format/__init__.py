@@ -1,1 +1,1 @@
-"""Writes the redo format down, once: opcodes, and structures with named offsets; others read it."""
+"""The redo format, defined in one place: opcodes, and structures with named offsets."""

@@ -1,4 +1,4 @@
-"""What a log is made of before its vectors' fields: block, record and vector headers.
+"""The structures of a log outside its vectors' fields: block, record and vector headers.
 
 All of them are in the byte order of the file; the vector's layer and code are single bytes.
 """
@@ -68,7 +68,7 @@ LOG_HEADER: Final = structure(
 
 DB_NAME_SIZE: Final = 8
 NAB_OPEN: Final = 0xFFFFFFFF
-"""Instead of the blocks in use: the log is being written."""
+"""The value instead of the number of used blocks while the log is being written."""
 
 RECORD: Final = structure(
     "redo record", "2.2", 24,
@@ -104,7 +104,7 @@ LWN: Final = structure(
     64  (u4)   time         of each record
     """,
 )  # fmt: skip
-"""What the first record of a chunk has behind `RECORD`; offsets from the record's beginning."""
+"""The part after `RECORD` in the first record of a chunk; offsets from the record's beginning."""
 
 LWN_RECORD_HEADER: Final = LWN.size
 LWN_CHUNK: Final = LWN.at("chunk")
@@ -138,15 +138,17 @@ VECTOR_SEQ: Final = VECTOR.at("seq")
 VECTOR_TYP: Final = VECTOR.at("typ")
 VECTOR_OBJ_LOW: Final = VECTOR.at("obj low")
 VECTOR_ENCRYPTED: Final = 0x80
-"""Bit of the type: the fields are encrypted by the tablespace's key."""
+"""Bit of the type: the fields are encrypted with the tablespace's key."""
 VECTOR_KIND: Final = 0x7F
-"""The bits of the type that are one of these."""
+"""The bits of the type with the kind of vector."""
 VECTOR_NO_BLOCK: Final = 6
-"""The kind of vectors without a block: what is in place of their object means nothing."""
+"""The kind of vectors without a block; the bytes of their object have no meaning."""
 UNDO_HEADER_CLS: Final = 15
-"""The class of undo segment 0's header; its blocks have the next one, segment 1 the two behind."""
+"""The class of undo segment 0's header; its blocks have the next class, segment 1 the next two, and
+so on.
+"""
 NO_OBJECT: Final = 0xFFFFFFFF
-"""Instead of a data object id: of undo blocks."""
+"""The value instead of a data object id for undo blocks."""
 
 VECTOR_LONG: Final = structure(
     "change vector, from 12.1", "3.1", 32,
@@ -155,10 +157,10 @@ VECTOR_LONG: Final = structure(
     28  (x2)   flg
     """,
 )  # fmt: skip
-"""What vectors have behind `VECTOR` from 12.1 on; offsets from the vector's beginning."""
+"""The part after `VECTOR` since 12.1; offsets from the vector's beginning."""
 
 VECTOR_LONG_HEADER: Final = VECTOR_LONG.size
 VECTOR_CON_ID: Final = VECTOR_LONG.at("con id")
 VECTOR_FLG: Final = VECTOR_LONG.at("flg")
 ROOT: Final = 1
-"""The root container, which has everybody's undo where undo is shared (redo-format §3.1)."""
+"""The root container, which contains all undo if undo is shared (redo-format §3.1)."""

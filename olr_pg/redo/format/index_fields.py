@@ -21,7 +21,7 @@ LEAF_LEAST: Final = LEAF.end("sno")
 LEAF_ARRAY: Final = 0x20
 
 LEAF_ARRAY_REDO: Final = structure("index redo", "6.1", 10, "8 u2 count")
-"""What an array has behind `LEAF`; offsets from its beginning."""
+"""The part after `LEAF` for an array; offsets from its beginning."""
 
 LEAF_COLUMNS_REDO: Final = structure(
     "index redo, columns", "6.1", 13,
@@ -72,14 +72,15 @@ KDILK_RESTORE: Final = 0x05
 KDILK_DATA: Final = 0x12
 KDILK_ROW: Final = 0x1E
 KDILK_COLUMNS: Final = 0x23
-"""What the undo does: purge an insert, restore a delete, put back what is behind the key, all of
-an index-organised row, some columns of it."""
+"""What the undo does: purge an insert, restore a delete, restore the columns after the key, a whole
+index-organised row, some columns of it.
+"""
 KDILK_SUPPLEMENTAL: Final = 0x80
-"""Bit of flags: supplemental data follow."""
+"""Bit of flags: supplemental data follows."""
 
 KDILK_OF_COLUMNS: Final = structure(
     "kdilk, columns", "6.1", 26, "20 x1 flag\n21 u1 ncol\n22 u1 nnew"
 )
-"""What KDILK_COLUMNS has behind `KDILK`; offsets from its beginning."""
+"""The part after `KDILK` for KDILK_COLUMNS; offsets from its beginning."""
 KDILK_NCOL: Final = KDILK_OF_COLUMNS.at("ncol")
 KDILK_COLUMNS_LEAST: Final = KDILK_OF_COLUMNS.end("ncol")

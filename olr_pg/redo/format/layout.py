@@ -1,4 +1,4 @@
-"""The versions of the redo format, and what of it depends on them.
+"""The versions of the redo format, and the differences between them.
 
 Facts: redo-format §0.4, checked on real logs of 19c and 23ai.
 """
@@ -25,7 +25,8 @@ _VERSIONS: Final = (
 
 
 class RedoLayout(NamedTuple):
-    """The differences between files that kernels must know to read vectors; chosen once per file.
+    """The differences between log files that kernels must know to read vectors; determined once per
+    file.
 
     Attributes:
         big_endian: byte order of the platform that wrote the log.
@@ -41,12 +42,12 @@ class RedoLayout(NamedTuple):
 
 
 def is_known_version(compat: int) -> bool:
-    """Tell whether redo of this COMPATIBLE value is understood (redo-format §0.4)."""
+    """Tell whether redo of this COMPATIBLE value is supported (redo-format §0.4)."""
     return any(low <= compat <= high for low, high in _VERSIONS)
 
 
 def layout_of(compat: int, *, big_endian: bool) -> RedoLayout:
-    """Choose the layout of redo written with COMPATIBLE `compat`."""
+    """Return the layout of redo that was written with COMPATIBLE `compat`."""
     return RedoLayout(
         big_endian,
         VECTOR_LONG.size if compat >= VERSION_12_1 else VECTOR.size,
@@ -56,7 +57,7 @@ def layout_of(compat: int, *, big_endian: bool) -> RedoLayout:
 
 
 def format_version(compat: int) -> str:
-    """Write a version like ``19.0.0.0`` (redo-format §0.4)."""
+    """Return a version such as ``19.0.0.0`` (redo-format §0.4)."""
     if compat >> 24 >= 18:
         parts = (compat >> 24, compat >> 16 & 255, compat >> 8 & 255, compat & 255)
     else:

@@ -108,13 +108,13 @@ KDLI_ITEMS: Final = {
     KDLI_IMAP: structure("imap", "6.3", 8, "4 u4 count"),
     KDLI_IMAPX: structure("imapx", "6.3", 8, "4 u4 count"),
 }  # fmt: skip
-"""The items of 26.x by code; their sizes are the least."""
+"""The items of 26.x by code, with their minimum sizes."""
 
 KDLI_INFO_LOB: Final = KDLI_ITEMS[KDLI_INFO].at("lobid")
 KDLI_INFO_LOB_END: Final = KDLI_ITEMS[KDLI_INFO].end("lobid")
 KDLI_LOAD_LOB: Final = KDLI_ITEMS[KDLI_LOAD].at("lobid")
 KDLI_LOAD_LOB_END: Final = KDLI_ITEMS[KDLI_LOAD].end("lobid")
-"""In load lhb and load itree too."""
+"""Also in load lhb and load itree."""
 KDLI_LOAD_HWM: Final = KDLI_ITEMS[KDLI_LOAD].at("hwm")
 KDLI_LOAD_SPR: Final = KDLI_ITEMS[KDLI_LOAD].at("spr")
 KDLI_LOAD_LEAST: Final = KDLI_ITEMS[KDLI_LOAD].end("hwm")
@@ -125,13 +125,13 @@ KDLI_FILL_OFFSET: Final = KDLI_ITEMS[KDLI_FILL].at("offset")
 KDLI_FILL_COUNT: Final = KDLI_ITEMS[KDLI_FILL].at("size")
 KDLI_FILL_BYTES: Final = KDLI_ITEMS[KDLI_FILL].at("bytes")
 KDLI_LIST_COUNT: Final = KDLI_ITEMS[KDLI_LMAP].at("count")
-"""In almap and almapx too."""
+"""Also in almap and almapx."""
 KDLI_LIST_ENTRIES: Final = KDLI_ITEMS[KDLI_LMAP].at("entries")
 KDLI_PART_FIRST: Final = KDLI_ITEMS[KDLI_ALMAP].at("sidx")
 KDLI_PART_ENTRIES: Final = KDLI_ITEMS[KDLI_ALMAP].at("entries")
 KDLI_ENTRY: Final = 8
 KDLI_ENTRY_WIDE: Final = 16
-"""Bytes of a list's entry; the wide ones are of lmapx and almapx."""
+"""Bytes of a list's entry; lmapx and almapx have wide entries."""
 KDLI_SUPLOG_XID: Final = KDLI_ITEMS[KDLI_SUPLOG].at("xid")
 KDLI_SUPLOG_OBJN: Final = KDLI_ITEMS[KDLI_SUPLOG].at("objn")
 KDLI_SUPLOG_SIZE: Final = KDLI_ITEMS[KDLI_SUPLOG].size
@@ -195,7 +195,7 @@ LOB_KEY_SIZE: Final = LOB_KEY.size
 LOB_ID_BEGIN: Final = 1
 """The first four bytes of a LOB id, big endian."""
 LOB_ROW_SIZE: Final = 32
-"""What is behind a LOB index's key."""
+"""Size of the part after a LOB index's key."""
 LOB_LEAF: Final = structure("LOB index leaf of one row", "6.1", 50, "2 (*) data\n34 (*) key")
 """F4 of a 10.8."""
 LOB_LEAF_DATA: Final = LOB_LEAF.at("data")
@@ -225,7 +225,7 @@ BLOCK_TABLE: Final = 1
 BLOCK_INDEX: Final = 2
 BLOCK_ASSM: Final = 0x20
 BLOCK_ASSM_BYTES: Final = 8
-"""More before the data header of blocks with that flag."""
+"""Additional bytes before the data header in blocks with that flag."""
 BLOCK_DATA: Final = 6
 """The type of blocks with transactional data: F2 of a 19.1."""
 
@@ -245,7 +245,7 @@ KDBH: Final = structure(
     """,
 )  # fmt: skip
 KDBH_COMPRESSED: Final = 0x40
-"""Of blocks in a compressed form, whose directories lie elsewhere."""
+"""Flag of compressed blocks, whose directories are elsewhere."""
 KDBH_NTAB: Final = KDBH.at("ntab")
 KDBH_NROW: Final = KDBH.at("nrow")
 KDBH_FSBO: Final = KDBH.at("fsbo")

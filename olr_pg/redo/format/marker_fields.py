@@ -24,14 +24,14 @@ DDL_SIZE: Final = DDL.size
 DDL_MAGIC: Final = 10000
 
 DDL_CONTINUED: Final = 2
-"""The field in which the statement goes on from the second record on."""
+"""The field in which the statement continues, from the second record on."""
 DDL_STATEMENT: Final = 8
 DDL_OWNER: Final = 9
 DDL_NAME: Final = 10
 DDL_OBJN: Final = 12
 """Fields by number."""
 DDL_FIELDS: Final = 12
-"""The least that the first record has."""
+"""Minimum number of fields of the first record."""
 
 DDL_TEXTS: Final = {
     2: "login schema",

@@ -1,8 +1,8 @@
-"""The operation codes: numbers, names, and which of them are known to change no row.
+"""The operation codes: their numbers and names, and which of them are known to change no row.
 
 An opcode is ``layer << 8 | code``, as a vector's header has both. Facts: redo-format §4.7, §5.2,
-§5.12, §6, §8, §12; the harmless ones of real logs of 19c and 23ai stand there beside changes that
-LogMiner shows whole.
+§5.12, §6, §8, §12; the harmless codes occur in real logs of 19c and 23ai together with changes that
+LogMiner shows completely.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Titled(IntEnum):
     title: str
 
     def __new__(cls, value: int, title: str = "") -> Self:
-        """Make a member of a number and its title."""
+        """Make a member from a number and its title."""
         member = int.__new__(cls, value)
         member._value_ = value
         member.title = title
@@ -28,7 +28,7 @@ class _Titled(IntEnum):
 
 
 class Opcode(_Titled):
-    """The operations that are known by name."""
+    """The operations with a known name."""
 
     CLEANOUT = 0x0401, "block cleanout"
     COMMIT_CLEANOUT = 0x0406, "block cleanout at commit"
@@ -77,7 +77,7 @@ class Opcode(_Titled):
 
 
 class Layer(_Titled):
-    """The layers: what their codes are about."""
+    """The layers: the subjects of their codes."""
 
     CLEANOUT = 4, "block cleanout"
     TRANSACTION = 5, "transaction"
@@ -96,10 +96,10 @@ class Layer(_Titled):
 
 
 class RowOperation(IntEnum):
-    """The codes of layer 11, by Oracle's abbreviations; KDO has them too (redo-format §5.2).
+    """The codes of layer 11, by Oracle's abbreviations; KDO contains them too (redo-format §5.2).
 
-    UPA, and UPR in its KDO, are our names for the array update of 11.2, which Oracle's dumps write
-    as "Array Update of n rows". Its layout is not known.
+    UPA, and UPR in its KDO, are our names for the array update of 11.2, which Oracle's dumps print
+    as "Array Update of n rows". Its layout is unknown.
     """
 
     IUR = 1
@@ -169,7 +169,7 @@ LEAF_COLUMNS: Final = Opcode.LEAF_COLUMNS & 0xFF
 """Codes of layer 10."""
 
 LEAF_STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
-"""Codes of layer 10 that change blocks of an index, and no row."""
+"""Codes of layer 10 that change blocks of an index, but no row."""
 
 IRP: Final = int(RowOperation.IRP)
 DRP: Final = int(RowOperation.DRP)
@@ -196,7 +196,7 @@ UNDO_OF_LEAF: Final = int(UndoOf.LEAF)
 UNDO_OF_ROW: Final = int(UndoOf.ROW)
 
 UNDONE: Final = (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER)
-"""What says that an undo record was applied."""
+"""Operations that record that an undo record was applied."""
 
 _ALL: Final = range(256)
 
@@ -222,8 +222,9 @@ HARMLESS: Final = {
     # Notes for LogMiner on what other vectors do; DDL and direct loads are interpreted.
     24: (2, 4, 5, 6, 10),
 }
-"""The codes by layer, each for the reason above it. Not listed, hence a warning: 12 (old clusters),
-19.3, 20, 25 (queues), 24.8 (XML) and whatever is new."""
+"""The harmless codes by layer, each with the reason above it. Not listed, so reported with a
+warning: 12 (old clusters), 19.3, 20, 25 (queues), 24.8 (XML), and any new code.
+"""
 
 
 def opcode_name(opcode: int) -> str:
@@ -236,7 +237,7 @@ def opcode_name(opcode: int) -> str:
 
 
 def _title(opcode: int) -> str:
-    """Return the title of an opcode, else that of its layer."""
+    """Return the title of an opcode, or else of its layer."""
     try:
         return Opcode(opcode).title
     except ValueError:

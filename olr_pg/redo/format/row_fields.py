@@ -20,7 +20,7 @@ KTB_OPERATION: Final = 0x0F
 KTB_CLEANOUT: Final = 0x10
 """A block cleanout is appended."""
 KTB_LONG: Final = 0x08
-"""Bit of ver: data begin at KTB_DATA_LONG, else at KTB_DATA."""
+"""Bit of ver: the data begins at KTB_DATA_LONG, otherwise at KTB_DATA."""
 KTB_DATA: Final = 4
 KTB_DATA_LONG: Final = 8
 
@@ -34,7 +34,7 @@ KTB_OPERATIONS: Final = {
     5: structure("R", "5.1", 12, "0 i2 itc"),
     6: structure("N", "5.1", 0, ""),
 }
-"""The data of each operation; F claims an entry of the block's ITL, C renews its uba."""
+"""The data of each operation; F claims an entry of the block's ITL, C updates its uba."""
 KTB_F_XID: Final = KTB_OPERATIONS[KTB_F].at("xid")
 KTB_F_UBA: Final = KTB_OPERATIONS[KTB_F].at("uba")
 KTB_C_UBA: Final = KTB_OPERATIONS[KTB_C].at("uba")
@@ -48,7 +48,7 @@ KTB_CLEANOUT_DATA: Final = structure(
     40  scn    scn
     """,
 )  # fmt: skip
-"""Offsets from where data begin; entries of KTB_CLEANOUT_ENTRY bytes follow."""
+"""Offsets from the beginning of the data; entries of KTB_CLEANOUT_ENTRY bytes follow."""
 KTB_CLEANOUT_ENTRY: Final = 8
 
 KDO: Final = structure(
@@ -68,15 +68,15 @@ KDO_OP: Final = KDO.at("op")
 KDO_TYPE: Final = KDO.at("xtype")
 KDO_SIZE: Final = KDO.size
 KDO_OPERATION: Final = 0x1F
-"""The bits of op that are one of `opcodes.RowOperation`."""
+"""The bits of op with the `opcodes.RowOperation`."""
 KDO_UNDO: Final = 0x20
-"""In the undo, and in what takes a change back."""
+"""Set in undo records, and in vectors that undo a change."""
 KDO_ROW_SCN: Final = 0x40
-"""The table has ROWDEPENDENCIES: rows have an SCN."""
+"""The table has ROWDEPENDENCIES: its rows contain an SCN."""
 KDO_XTYPE: Final = 0x03
 KDO_XTYPES: Final = {1: "XA", 2: "XR", 3: "CR"}
 KDO_PACKED: Final = 0x08
-"""The row is of a compressed block, in its form."""
+"""The row is in compressed form, from a compressed block."""
 KDO_COLUMN_VECTOR: Final = 0x80
 """KDOM2: the values of a URP are one field."""
 
@@ -111,7 +111,7 @@ KDO_DELETE: Final = structure("KDO DRP", "5.5", 20, "16 x2 slot\n18 u1 tabn")
 KDO_LOCK: Final = structure("KDO LKR", "5.6", 20, "16 x2 slot\n18 u1 tabn\n19 x1 to")
 KDO_DELETE_SLOT: Final = KDO_DELETE.at("slot")
 KDO_DELETE_LEAST: Final = KDO_DELETE.end("slot")
-"""In both."""
+"""The same for both operations."""
 
 KDO_UPDATE: Final = structure(
     "KDO URP", "5.7", 26,
@@ -176,16 +176,17 @@ KDO_OPERATIONS: Final = {
     RowOperation.QMD: KDO_MULTI,
     RowOperation.DSC: KDO_COLUMN,
 }
-"""What KDO has from byte 16 on, by operation."""
+"""The part of KDO from byte 16 on, by operation."""
 
 ROW: Final = structure("row", "5.9", 3, "0 (fb) fb\n1 (x1) lb\n2 (u1) cc")
-"""A row of QMI, of a block, and behind the key of an index-organised table's leaf row: this, then
-the columns, each behind its length."""
+"""A row in a QMI, in a block, and after the key of an index-organised table's leaf row: this
+header, then the columns, each after its length.
+"""
 ROW_CC: Final = ROW.at("cc")
 ROW_SIZE: Final = ROW.size
 LENGTH_NULL: Final = 0xFF
 LENGTH_LONG: Final = 0xFE
-"""Instead of a column's length: NULL; 16 bits of length follow."""
+"""Values instead of a column's length: NULL; a 16-bit length follows."""
 
 FB_CLUSTER_KEY: Final = 0x80
 FB_HEAD: Final = 0x20
@@ -195,12 +196,13 @@ FB_LAST: Final = 0x04
 FB_PREVIOUS: Final = 0x02
 FB_NEXT: Final = 0x01
 """Bits of a piece's flag byte (redo-format §5.3): a cluster's key; the row's head; deleted; the
-row's first and last piece; its first column goes on from the previous piece, its last into the
-next."""
+row's first and last piece; its first column continues from the previous piece, its last column in
+the next piece.
+"""
 FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
-"""Of a row of one piece."""
+"""The flags of a row with a single piece."""
 FB_LETTERS: Final = "KCHDFLPN"
-"""The bits from 0x80 down, as dumps write them."""
+"""The letters of the bits from 0x80 down, as in dumps."""
 
 SUPPLEMENTAL: Final = structure(
     "supplemental header", "4.3", 20,
@@ -226,22 +228,24 @@ SUPPLEMENTAL_ZEROS: Final = 3
 SUPPLEMENTAL_OPT_HIGH: Final = SUPPLEMENTAL.at("opt high")
 SUPPLEMENTAL_OPT: Final = SUPPLEMENTAL.at("opt")
 SUPPLEMENTAL_CHANGED: Final = 0x20
-"""Bit of opt: the bitmap of the columns really changed follows."""
+"""Bit of opt: a bitmap of the really changed columns follows."""
 SUPPLEMENTAL_MOVES: Final = 0x80
-"""Bit of fb: a row that moves, deleted here and inserted there."""
+"""Bit of fb: a row that moves is deleted here and inserted there."""
 SUPPLEMENTAL_FB_LETTERS: Final = "KCxDFLPN"
 
 SUPPLEMENTAL_ADDRESS: Final = structure(
     "supplemental header", "4.3", 28, "20 x4 bdba\n24 x2 slot\n26 x1 tabn"
 )
-"""What the longer ones have behind `SUPPLEMENTAL`: the row's head; offsets from its beginning."""
+"""The part after `SUPPLEMENTAL` in the longer headers: the row's head; offsets from its
+beginning.
+"""
 SUPPLEMENTAL_BDBA: Final = SUPPLEMENTAL_ADDRESS.at("bdba")
 SUPPLEMENTAL_SLOT: Final = SUPPLEMENTAL_ADDRESS.at("slot")
 SUPPLEMENTAL_LONG: Final = SUPPLEMENTAL_ADDRESS.end("slot")
 SUPPLEMENTAL_SIZES: Final = (20, 26, 28)
-"""Bytes of a supplemental header, by which it is known among columns."""
+"""Sizes of a supplemental header, by which it is distinguished from columns."""
 SUPPLEMENTAL_NULL: Final = 0xFFFF
-"""Instead of a value's length."""
+"""The value instead of a length for NULL."""
 
 SUPPLEMENTAL_UPDATE: Final = 1
 SUPPLEMENTAL_INSERT: Final = 2
@@ -255,4 +259,4 @@ SUPPLEMENTAL_TYPES: Final = (
     SUPPLEMENTAL_INTERNAL,
     SUPPLEMENTAL_LOCK,
 )
-"""Of what SQL did: a cluster's key (internal) and SELECT … FOR UPDATE change no row."""
+"""Types of SQL operations: a cluster's key (internal) and SELECT … FOR UPDATE change no row."""

@@ -1,8 +1,9 @@
-"""How a structure of the redo is written down: a table of members with offset, kind and meaning.
+"""Defines how structures of the redo are described: a table of members with offset, kind and
+meaning.
 
-Kernels take offsets from it by name, as frozen integers; dump and mask take the structure. What a
-member means in full, and whether it was seen in real bytes, says the structure's section of
-docs/internals/redo-format.md.
+Kernels get offsets by name, as constant integers; dump and mask use the structure. The structure's
+section of docs/internals/redo-format.md has the complete meaning of each member, and whether it was
+seen in real bytes.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ WIDTHS: Final = {
     "u1": 1, "u2": 2, "u4": 4, "i2": 2, "i4": 4, "x1": 1, "x2": 2, "x4": 4, "b2": 2, "b4": 4,
     "xid": 8, "uba": 8, "scn": 8, "rid": 6, "op": 2, "fb": 1, "sfb": 1, "lob": 10, "*": 0,
 }  # fmt: skip
-"""The bytes of each kind of member: u unsigned, i signed, x unsigned and written in hexadecimal, b
-big endian whatever the file; fb and sfb flags of a row piece and of a supplemental header; `*` is
-where something begins whose length is told elsewhere."""
+"""The size of each kind of member: u unsigned, i signed, x unsigned and printed in hexadecimal, b
+big-endian in every file; fb and sfb flags of a row piece and of a supplemental header; `*` the
+start of a part whose length is stored elsewhere.
+"""
 
 
 class Member(NamedTuple):
     """A member of a structure.
 
     Attributes:
-        name: Oracle's, as a dump writes it.
+        name: Oracle's name, as in a dump.
         at: bytes from the structure's beginning.
         kind: of `WIDTHS`.
-        what: its meaning, as far as the name does not tell.
-        shown: whether a dump writes it with the others, and not in a way of its own or not at all.
+        what: its meaning, if the name is not enough.
+        shown: whether a dump prints it with the others; otherwise it is printed specially or not at
+            all.
     """
 
     name: str
@@ -37,7 +40,7 @@ class Member(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Return the offset behind it."""
+        """Return the offset after it."""
         return self.at + WIDTHS[self.kind]
 
 
@@ -45,10 +48,10 @@ class RedoStructure(NamedTuple):
     """A structure: a field of a vector, a header, or a part of one.
 
     Attributes:
-        name: Oracle's, where it has one.
-        section: of redo-format that tells all that is known of it.
-        size: bytes; where there are several sizes, or more behind it, the least.
-        members: in the order in which a dump writes them.
+        name: Oracle's name, if there is one.
+        section: the section of redo-format with everything known about it.
+        size: bytes; the minimum if there are several sizes, or if more data follows.
+        members: in the order of a dump.
     """
 
     name: str
@@ -58,7 +61,7 @@ class RedoStructure(NamedTuple):
 
     @property
     def shown(self) -> tuple[Member, ...]:
-        """Return the members that a dump writes."""
+        """Return the members that a dump prints."""
         return tuple(member for member in self.members if member.shown)
 
     def member(self, name: str) -> Member:
@@ -75,14 +78,14 @@ class RedoStructure(NamedTuple):
         return self.member(name).at
 
     def end(self, name: str) -> int:
-        """Return the offset behind a member: what a field must have to hold it."""
+        """Return the offset after a member: the minimum size of a field that contains it."""
         return self.member(name).end
 
 
 def structure(name: str, section: str, size: int, table: str) -> RedoStructure:
-    """Read a structure from a table: per line offset, kind, name and meaning.
+    """Make a structure from a table with offset, kind, name and meaning per line.
 
-    A kind in parentheses is not shown; in names ``_`` stands for a space.
+    A kind in parentheses is not printed; ``_`` in a name represents a space.
     """
     return RedoStructure(name, section, size, tuple(map(_member, table.strip().splitlines())))
 

@@ -102,15 +102,17 @@ KTUB_SIZE: Final = KTUB.size
 KTUB_BEGINS: Final = 0x0008
 """Bit of flg: the first undo record of its transaction."""
 KTUB_NAMES: Final = {24: "ktubu", 28: "ktubx", 76: "ktubl"}
-"""Its names by its sizes."""
+"""Its names, by its sizes."""
 
 KTUB_HEAD: Final = 0x0001
 KTUB_TAIL: Final = 0x0002
 KTUB_CUT: Final = 0x0004
 KTUB_MID: Final = 0x0100
-"""Bits of flg, of an undo in several parts: its parts; the last field goes on in the next one."""
+"""Bits of flg for undo in several parts: the kind of part; the last field continues in the next
+part.
+"""
 KTUB_APART: Final = KTUB_TAIL | KTUB_MID
-"""The parts that do not stand beside the row vector."""
+"""The parts that are not in the record of the row vector."""
 KTUB_PART: Final = KTUB_HEAD | KTUB_APART
 
 KTUB_LONG: Final = structure(
@@ -127,7 +129,7 @@ KTUB_LONG: Final = structure(
     72  u4     logon_user   USER#
     """,
 )  # fmt: skip
-"""What the larger ones have behind `KTUB`; offsets from its beginning."""
+"""The part after `KTUB` in the larger ones; offsets from its beginning."""
 KTUB_LONG_SIZE: Final = KTUB_LONG.size
 
 KTUCM: Final = structure(
@@ -147,12 +149,16 @@ KTUCM_LEAST: Final = KTUCM.end("flg")
 KTUCM_STA: Final = KTUCM.at("sta")
 KTUCM_SIZE: Final = KTUCM.size
 KTUCM_PARALLEL: Final = 12
-"""State of a transaction that commits while the children of its parallel DML have yet to."""
+"""State of a transaction that commits while the children of its parallel DML have not committed
+yet.
+"""
 KTUCM_SRT: Final = KTUCM.at("srt")
 KTUCM_CHILD: Final = 1
 """A child of parallel DML."""
 KTUCM_HAS_SCN: Final = 0x01
-"""A field of KTUCM_SCN_SIZE bytes is the commit SCN: of a child of parallel DML, its parent's."""
+"""A field of KTUCM_SCN_SIZE bytes contains the commit SCN: for a child of parallel DML, its
+parent's.
+"""
 KTUCM_SCN_SIZE: Final = 8
 KTUCM_HAS_KTUCF: Final = 0x02
 KTUCM_ROLLED_BACK: Final = 0x04
@@ -182,7 +188,7 @@ SESSION_OLD: Final = structure(
     2   u2     serial_number
     """,
 )  # fmt: skip
-"""Of 5.19 and 5.20 before 19."""
+"""Layout of 5.19 and 5.20 before 19c."""
 
 SESSION: Final = structure(
     "session", "4.6", 8,
@@ -195,7 +201,7 @@ SESSION_OLD_NUMBER: Final = SESSION_OLD.at("session number")
 SESSION_OLD_SIZE: Final = SESSION_OLD.size
 SESSION_NUMBER: Final = SESSION.at("session number")
 SESSION_SERIAL: Final = SESSION.at("serial number")
-"""In both."""
+"""The same in both layouts."""
 SESSION_SIZE: Final = SESSION.size
 
 SESSION_TEXTS: Final = {
@@ -218,4 +224,4 @@ TRAN_FLAGS: Final = structure(
     4   x2     aux
     """,
 )  # fmt: skip
-"""Of 11.2 the first two bytes only; in 24.4 too."""
+"""In 11.2 only the first two bytes; also in 24.4."""

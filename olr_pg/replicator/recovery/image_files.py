@@ -350,7 +350,7 @@ def data_name(stem: str) -> str:
 
 
 def files_bytes(directory: Path) -> int:
-    """Return the bytes of all files in a directory, which can be missing."""
+    """Return the total size in bytes of all files in a directory, which may be missing."""
     return sum(path.stat().st_size for path in directory.glob(f"{_PREFIX}*"))
 
 

@@ -230,7 +230,7 @@ class RecoveryRun:
         )
 
     def _image(self, taken: _Taken, parts: Sequence[Part]) -> Image:
-        """Return the manifest; the parts are those of the state's batches, in order."""
+        """Return the manifest of a state. Its parts are the batches of the state, in order."""
         state, rest = taken.state, iter(parts)
         opened = [
             Opened(

@@ -224,6 +224,6 @@ def _constant(cursor: Cursor, name: str, relations: Relations, owner: str) -> Co
 
 
 def used(names: Iterable[str], text: str) -> list[str]:
-    """Return those of the names that occur in a text."""
+    """Return which of the names occur in a text."""
     words = {word.upper() for word in re.findall(r"[\w$#]+", text)}
     return [name for name in names if name in words]

@@ -1,1 +1,1 @@
-"""LOB values put together from the pieces that a transaction logged."""
+"""Assembles LOB values from the pieces that a transaction logged."""

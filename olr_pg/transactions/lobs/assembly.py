@@ -1,8 +1,8 @@
-"""LOB values of assembled row changes: locators out, content in (docs/lobs.md).
+"""Replaces the locators in assembled row changes by the LOBs' contents (docs/lobs.md).
 
-A value comes out whole or not at all: one that the redo does not hold whole is left out of its
-change's columns, so that whoever applies the change keeps what is there. Old values of LOBs are
-never delivered. Facts: values-and-lobs §16–§22.
+A value is delivered complete or not at all. If the redo contains it only partly, its column is left
+out of the change, so that the target keeps its old value. Old values of LOBs are never delivered.
+Facts: values-and-lobs §16–§22.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.lobs.source_reads import LobWanted
 
 _FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
-"""What the source of the redo may tell."""
+"""Statuses for which the source database may still have the value."""
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -53,11 +53,11 @@ U8 = npt.NDArray[np.uint8]
 
 
 class LobLosses(NamedTuple):
-    """LOB values that could not be delivered.
+    """Counts of LOB values that could not be delivered.
 
     Attributes:
         missing: by running column number: bytes are not in the redo (2120).
-        malformed: by running column number: the locator is not understood (2122).
+        malformed: by running column number: the locator is invalid (2122).
         undecoded: by running column number: the content cannot be decoded (2123).
         unclaimed: by table: LOBs that were changed without a change of their row (2121).
     """
@@ -68,7 +68,7 @@ class LobLosses(NamedTuple):
     unclaimed: I64
 
     def plus(self, other: LobLosses) -> LobLosses:
-        """Add both up."""
+        """Return the sum of both."""
         return LobLosses(*(a + b for a, b in zip(self, other, strict=True)))
 
     @property
@@ -78,13 +78,14 @@ class LobLosses(NamedTuple):
 
 
 def no_losses(plan: RowPlan) -> LobLosses:
-    """Return the counts of nothing lost of the columns and tables of `plan`."""
+    """Return zero counts for the columns and tables of `plan`."""
     missing, malformed, undecoded = np.zeros((3, int(plan.column_first[-1])), np.int64)
     return LobLosses(missing, malformed, undecoded, np.zeros(plan.table_obj.size, np.int64))
 
 
 class Owners(NamedTuple):
-    """The transactions whose LOBs are resolved: events ``order[first[i] : end[i]]`` are i's.
+    """The transactions whose LOBs are resolved, in commit order: the events of transaction i are
+    ``order[first[i] : end[i]]``.
 
     They are in commit order.
     """
@@ -101,13 +102,13 @@ class LobOutcome(NamedTuple):
     """Row changes with LOB contents.
 
     Attributes:
-        dml, dml_first: what goes on; `dml_first` as in `TransactionColumns`.
-        incomplete: shape (transactions); True where the redo does not give a value whole.
+        dml, dml_first: the remaining changes; `dml_first` as in `TransactionColumns`.
+        incomplete: shape (transactions); True if the redo contains a value only partly.
         losses: what was left out.
         values: LOB values delivered.
-        emptied: updates that set nothing any more and were left out.
+        emptied: number of updates that would set nothing any more and were left out.
         fetched: of the values, those that were read from the source.
-        lost: of which rows the values are that were left out.
+        lost: the rows of the values that were left out.
     """
 
     dml: DmlColumns
@@ -121,12 +122,12 @@ class LobOutcome(NamedTuple):
 
 
 class LobPieces(NamedTuple):
-    """The pieces that transactions logged of their LOBs.
+    """The pieces that transactions logged for their LOBs.
 
     Attributes:
         rows: sorted.
-        may_be_unclaimed: by transaction, whether it is told where no row change refers to one.
-        data: the bytes of the row changes, and behind them those that the rows point into.
+        may_be_unclaimed: by transaction, whether a LOB to which no row change refers is reported.
+        data: the bytes of the row changes, followed by those of the pieces.
     """
 
     rows: LobRows
@@ -144,15 +145,15 @@ def resolve_lobs(
     tables: Sequence[Table] = (),
     base: I64 | None = None,
 ) -> LobOutcome:
-    """Put contents in the place of locators.
+    """Replace locators by contents.
 
     Args:
-        pieces_of: what was logged of the values' LOBs; `pieces_of_events` mostly.
+        pieces_of: returns the logged pieces of the values' LOBs; usually `pieces_of_events`.
         dml, dml_first: row changes with locators.
-        allocate: gives the room for bytes that may be many.
-        wanted: where to get values that the redo does not hold whole; None: nowhere.
-        tables: of the plan; without them nobody is told of which rows values are left out.
-        base: as of `lost_lobs`.
+        allocate: returns a buffer for a large number of bytes.
+        wanted: reads values that the redo contains only partly, or None.
+        tables: of the plan; without them the rows of left-out values are not reported.
+        base: as for `lost_lobs`.
     """
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     column_of = plan.column_first[table_of] + dml.entries.column
@@ -206,7 +207,9 @@ def _fetch(
     rewritten: dict[int, U8],
     allocate: Allocate,
 ) -> int:
-    """Read what the redo does not hold from its source; how many values that gave."""
+    """Read values that the redo contains only partly from the source; return the number of values
+    read.
+    """
     count = 0
     for i in np.flatnonzero(np.isin(room.status, _FETCHED)).tolist():
         entry, owner = int(values.entry[i]), int(values.owner[i])
@@ -243,13 +246,13 @@ def _before_of(
 def pieces_of_events(
     batch: ChangeBatch, claimed: ClaimedPages, owners: Owners, allocate: Allocate, values: Values
 ) -> LobPieces:
-    """Collect the LOB events of the transactions `owners`, and the pages that are theirs.
+    """Collect the LOB events of the transactions `owners`, and the pages that they own.
 
     Args:
         batch: the events that the row changes were assembled from.
-        claimed: pages that name no transaction.
+        claimed: pages without a transaction in the redo.
         owners: the transactions of the row changes.
-        allocate: gives the room.
+        allocate: returns a buffer.
     """
     undid = np.zeros(owners.first.size, np.uint8)
     is_lob = batch.events.kind == EventKind.LOB
@@ -304,7 +307,7 @@ def claims_of(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) ->
 
 
 def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
-    """Tell of each row of a table whether the other one has it."""
+    """Return for each row of a table whether the other table contains it."""
     if not len(rows) or not len(others):
         return np.zeros(len(rows), np.bool_)
     _, place = distinct_keys(np.concatenate([rows, others]))
@@ -361,7 +364,7 @@ def _put_back(
 
 
 def _kept(values: Values, room: ValueRoom, is_lob: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Tell which entries are delivered."""
+    """Return which entries are delivered."""
     keep = ~is_lob
     keep[values.entry[np.isin(room.status, (ValueStatus.WHOLE, ValueStatus.NULL))]] = True
     return keep
@@ -370,7 +373,7 @@ def _kept(values: Values, room: ValueRoom, is_lob: npt.NDArray[np.bool_]) -> npt
 def _chains(
     dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, U8]
 ) -> tuple[DmlColumns, list[npt.NDArray[np.uint8]]]:
-    """Return the row changes with contents as values, and the bytes behind their data."""
+    """Return the row changes with contents as values, and the bytes after their data."""
     extra = room.extra[: int(room.counts[EXTRA])]
     tail = [extra] if extra.size else []
     at = values.data.size + extra.size

@@ -1,7 +1,8 @@
-"""Contents of LOB values that are not delivered as they are stored: packed, other character sets.
+"""Converts contents of LOB values that are not delivered as stored: compressed ones, and other
+character sets.
 
-They pass piece by piece, so that a large value takes no memory of its own. Binary XML is the
-exception: a document is put together whole. Facts: values-and-lobs §17, §22, §24.
+Contents are converted piece by piece, so that a large value is not held in memory. Only a document
+of binary XML is assembled as a whole. Facts: values-and-lobs §17, §22, §24.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ _PIECE_BYTES: Final = 1 << 20
 _CHUNK_MAP_MARK: Final = b"\xde\xad\xbe\xef\x01"
 _CHUNK_MAP_HEAD: Final = 29
 _GROWTH: Final = 3
-"""The most bytes of text that one byte of it becomes in another character set, rounded up."""
+"""Maximum growth of text when it is converted to another character set, rounded up."""
 
 
 class _BrokenError(Exception):
-    """The stored bytes do not agree with their locator."""
+    """Raised if the stored bytes do not match their locator."""
 
 
 def rewrite(
@@ -55,14 +56,15 @@ def rewrite(
     xml_tokens: XmlTokens,
     allocate: Allocate,
 ) -> dict[int, U8]:
-    """Return contents by number of the value; those not decoded become UNDECODED in `room`.
+    """Return contents by the number of the value; values that cannot be decoded become UNDECODED in
+    `room`.
 
     Args:
         values, room: as resolved.
         delivery: `LobDelivery` of each value.
         charset_id: of each value's column.
-        xml_tokens: the names of binary XML.
-        allocate: gives the room for contents.
+        xml_tokens: the names in binary XML.
+        allocate: returns a buffer for contents.
     """
     text = room.facts[:, TEXT]
     as_it_stands = (
@@ -114,7 +116,7 @@ def _stored(values: Values, room: ValueRoom, i: int) -> Iterator[bytes]:
 
 
 def _inflated(stored: Iterator[bytes], facts: I64) -> Iterator[bytes]:
-    """Return the content of a value that may be stored compressed."""
+    """Return the content of a value, decompressed if it is compressed."""
     compression, length = LobCompression(int(facts[COMPRESSION])), int(facts[LENGTH])
     if compression is LobCompression.NONE:
         yield from stored
@@ -136,7 +138,7 @@ def _inflated(stored: Iterator[bytes], facts: I64) -> Iterator[bytes]:
 
 
 class _Reader:
-    """Exact reads from pieces."""
+    """Reads exact amounts from pieces."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -144,7 +146,7 @@ class _Reader:
         self.taken = 0
 
     def some(self, most: int) -> bytes:
-        """Read from 1 to `most` bytes, none at the end."""
+        """Return 1 to `most` bytes, none at the end."""
         while not self._left:
             following = next(self._pieces, None)
             if following is None:
@@ -168,7 +170,7 @@ class _Reader:
 
 
 def _stream(reader: _Reader, size: int) -> Iterator[bytes]:
-    """Inflate one zlib stream of `size` bytes."""
+    """Decompress one zlib stream of `size` bytes."""
     stream = zlib.decompressobj()
     end = reader.taken + size
     try:
@@ -183,7 +185,7 @@ def _stream(reader: _Reader, size: int) -> Iterator[bytes]:
 
 
 def _chunk_map(reader: _Reader) -> Iterator[bytes]:
-    """Inflate chunk-map units one behind the other (values-and-lobs §22)."""
+    """Decompress chunk-map units one after the other (values-and-lobs §22)."""
     while True:
         unit = reader.taken
         mark = reader.some(1)
@@ -210,7 +212,7 @@ def _chunk_map(reader: _Reader) -> Iterator[bytes]:
 def _converted(
     pieces: Iterable[bytes], text: LobText, delivery: LobDelivery, charset_id: int
 ) -> Iterator[bytes]:
-    """Convert text whose locator says another set than the column's values are delivered in."""
+    """Convert text from the character set of its locator to the one for delivery."""
     decoder: codecs.IncrementalDecoder
     if text is LobText.UTF16_LE:
         decoder = codecs.getincrementaldecoder("utf-16-le")("surrogatepass")

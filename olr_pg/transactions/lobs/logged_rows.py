@@ -1,4 +1,4 @@
-"""The LOB pieces that transactions logged, as one sorted table in which kernels look things up.
+"""The LOB pieces that transactions logged, as a sorted table that kernels search.
 
 Facts: values-and-lobs §18–§21.
 """
@@ -27,7 +27,7 @@ IN_INDEX: Final = int(Space.INDEX)
 IN_OPERATIONS: Final = int(Space.OPERATION)
 
 _NUMBER = LOB_ID_OFFSET + 4
-"""Where a locator has what differs between LOB ids, `lob_number`."""
+"""Offset in a locator of the part that differs between LOB ids, `lob_number`."""
 
 _LOB = int(EventKind.LOB)
 _UNDONE = int(EventKind.UNDONE)
@@ -69,7 +69,9 @@ def put_row(
 
 
 class OwnedEvents(NamedTuple):
-    """The events of transactions: those of number i are ``order[first[i] : end[i]]``."""
+    """The events of transactions: transaction number i has the events ``order[first[i] :
+    end[i]]``.
+    """
 
     order: Any
     first: Any
@@ -87,11 +89,11 @@ def collect_rows(
     undid: Any,
     rows: LobRows,
 ) -> int:
-    """Fill `rows` with the live LOB pieces of the transactions, and return how many.
+    """Write the live LOB pieces of the transactions to `rows`; return their number.
 
     Args:
-        live, undoable: shape (events); room.
-        undid: shape (transactions); set where something was undone.
+        live, undoable: shape (events); work space.
+        undid: shape (transactions); set if something was undone.
     """
     count = 0
     order, first, end = owners.order, owners.first, owners.end
@@ -126,7 +128,8 @@ def rows_of_events(
     event_of: Any,
     rows: LobRows,
 ) -> None:
-    """Fill `rows` with every piece of LOB events, owner 0, and `event_of` with their numbers.
+    """Write every piece of LOB events to `rows`, with owner 0, and their event numbers to
+    `event_of`.
 
     Args:
         events: the numbers of the LOB events.
@@ -142,7 +145,7 @@ def rows_of_events(
 
 @kernel
 def listed_blocks(rows: LobRows, data: Any, blocks: Any) -> int:
-    """Fill `blocks`, shape (4 · rows), with the list blocks that header rows name; how many."""
+    """Write the list blocks in header rows to `blocks`, shape (4 · rows); return their number."""
     count = 0
     for row in range(rows.op.size):
         if rows.op[row] != _HEADER:
@@ -158,7 +161,7 @@ def listed_blocks(rows: LobRows, data: Any, blocks: Any) -> int:
 
 @kernel
 def lob_numbers(entries: Any, data: Any, chosen: Any, numbers: Any) -> None:
-    """Fill `numbers` with the LOB number in the locator of each of `chosen`, −1 for none."""
+    """Write the LOB number in the locator of each of `chosen` to `numbers`, −1 for none."""
     for i in range(chosen.size):
         entry, place, number = chosen[i], 0, 0
         while entry >= 0 and place < LOCATOR_HEAD:
@@ -185,7 +188,7 @@ def _is_before(rows: LobRows, row: int, owner: int, space: int, lob: int, number
 
 @inlined
 def lower_bound(rows: LobRows, owner: int, space: int, lob: int, number: int) -> int:
-    """Return the first row that is not before that key."""
+    """Return the first row that is not less than that key."""
     low, high = 0, rows.owner.size
     while low < high:
         middle = (low + high) >> 1
@@ -198,7 +201,7 @@ def lower_bound(rows: LobRows, owner: int, space: int, lob: int, number: int) ->
 
 @inlined
 def is_lob(rows: LobRows, row: int, owner: int, space: int, lob: int) -> bool:
-    """Tell whether there is such a row, and it is of that LOB in that space."""
+    """Tell whether the row exists and belongs to that LOB in that space."""
     return bool(
         row >= 0
         and row < rows.owner.size
@@ -209,7 +212,7 @@ def is_lob(rows: LobRows, row: int, owner: int, space: int, lob: int) -> bool:
 
 
 def lob_rows(batch: ChangeBatch, events: I64) -> tuple[LobRows, I64]:
-    """Return (the pieces of these LOB events, not sorted, of owner 0; the event of each)."""
+    """Return (the pieces of these LOB events, unsorted, with owner 0; the event of each)."""
     count = int(batch.events.piece_count[events].sum())
     rows, event_of = empty_rows(count), np.empty(count, np.int64)
     rows_of_events(

@@ -1,8 +1,8 @@
-"""LOB values that were left out of row changes: of which rows they are, and where they belong.
+"""LOB values that were left out of row changes: which rows they belong to, and their position.
 
-The protocol has no word for a value that is not there, so whoever is told of these learns it beside
-the protocol. Their place is told by how many changes of the same transaction and table are
-delivered in front of them: a change that sets nothing else is not delivered itself.
+The protocol cannot express a missing value, so it is reported separately. Its position is the
+number of delivered changes of the same transaction and table before it; a change that sets nothing
+else is not delivered itself.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ CODES: Final = {
     ValueStatus.MALFORMED: Code.LOB_LOCATOR_MALFORMED,
     ValueStatus.UNDECODED: Code.LOB_CONTENT_UNDECODABLE,
 }
-"""Why a value is left out, as the error catalogue has it."""
+"""Why a value is left out, as a code of the error catalogue."""
 
 KINDS: Final = (DmlKind.INSERT, DmlKind.DELETE, DmlKind.UPDATE)
 """The order of `Counts`."""
 
 Counts = tuple[int, int, int]
-"""How many inserts, deletes, updates."""
+"""Numbers of inserts, deletes, updates."""
 
 
 class LostLob(NamedTuple):
@@ -47,11 +47,11 @@ class LostLob(NamedTuple):
     Attributes:
         column: its name.
         code: of `CODES`.
-        row_id: of the row, 18 characters; empty where it has none.
+        row_id: of the row, 18 characters; empty without one.
         delivered: whether the change is delivered without the value.
-        before: the delivered changes of the same transaction and table in front of it.
-        key: names and values, as redo has them, of the columns of the row's key that the change
-            tells; of a table without a key, of every column that is no LOB.
+        before: numbers of delivered changes of the same transaction and table before it.
+        key: names and values, as in the redo, of the key columns that the change contains; for a
+            table without a key, of every column that is not a LOB.
     """
 
     column: str
@@ -64,11 +64,14 @@ class LostLob(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The number of delivered changes of its transaction and table up to its own, included."""
+        """The number of delivered changes of its transaction and table up to and including its
+        own.
+        """
         return sum(self.before) + self.delivered
 
     def without(self, dropped: npt.NDArray[np.bool_]) -> LostLob | None:
-        """Return it as it is where changes of some kinds are left out; None if it is such a one.
+        """Return the value adjusted for left-out kinds of changes; None if its own change is left
+        out.
 
         Args:
             dropped: shape (3); in the order of `KINDS`.
@@ -101,14 +104,15 @@ def lost_lobs(
     tables: Sequence[Table],
     base: I64 | None = None,
 ) -> tuple[LostOf, ...]:
-    """List what was left out, by transaction and table.
+    """Return what was left out, by transaction and table.
 
     Args:
         dml, dml_first: the row changes, with locators.
         stays: shape (changes); which of them are delivered.
-        values, room: the LOB values and what became of them.
+        values, room: the LOB values and their results.
         tables: of the row plan.
-        base: shape (tables, 3); what was delivered of the (only) transaction before these changes.
+        base: shape (tables, 3); numbers of changes of the (only) transaction that were delivered
+            before these.
     """
     found: dict[tuple[int, int], list[LostLob]] = {}
     places: dict[tuple[int, int], _Places] = {}
@@ -134,7 +138,9 @@ def lost_lobs(
 
 
 class _Places:
-    """Counts the delivered changes of one transaction and table."""
+    """Counts, for one transaction and table, the inserts, deletes and updates that are delivered
+    before each change.
+    """
 
     def __init__(
         self,
@@ -150,7 +156,7 @@ class _Places:
         self._counts = np.vstack([start, start + np.cumsum(kinds, axis=0)])
 
     def before(self, change: int) -> Counts:
-        """Count those in front of a change."""
+        """Return the numbers before a change."""
         at = int(np.searchsorted(self._rows, change))
         inserts, deletes, updates = self._counts[at].tolist()
         return inserts, deletes, updates
@@ -163,7 +169,7 @@ def _row_id(dml: DmlColumns, change: int) -> str:
 
 
 def _key(dml: DmlColumns, change: int, table: Table) -> tuple[tuple[str, bytes | None], ...]:
-    """Return what the change tells of the row's key as it is behind the change."""
+    """Return the values of the row's key after a change, if the change contains them."""
     keys = set(table.key)
     wanted = {
         number: column.name

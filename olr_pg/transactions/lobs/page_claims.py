@@ -1,8 +1,8 @@
-"""LOB pages that name no transaction (19.1), until one that refers to their LOB claims them.
+"""Assigns LOB pages without a transaction (19.1) to the transactions that refer to their LOBs.
 
-Who writes a LOB has its row locked to the end. So of the transactions that refer to a LOB in their
-rows, a page belongs to the first one that commits behind it. All redo of a transaction is in one
-thread, and what began behind the page did not write it.
+A transaction that writes a LOB has locked its row until its end. So a page belongs to the first
+transaction that commits after it and refers to the LOB in a row. All redo of a transaction is in
+one thread, and a transaction that began after the page did not write it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
 
 NOBODY: Final = -1
-"""Instead of an owner: no claim fits."""
+"""Used instead of an owner: no claim matches."""
 
 STRANGER: Final = -2
-"""Instead of an owner: a transaction that is not finished here, or never will be."""
+"""Used instead of an owner: a transaction that is not finished here, or never will be."""
 
 _BLOCK_BITS: Final = np.uint64(32)
 _LOB_BITS: Final = np.uint64(48)
-"""Of a LOB number; a container's number, which has 12 bits, fits before it."""
+"""Bits of a LOB number; a container's number, which has 12 bits, fits above it."""
 
 _CHANGE: Final = int(EventKind.CHANGE)
 
 
 class Places(NamedTuple):
-    """Positions in the redo of a thread; an SCN alone does not tell, many records share one.
+    """Positions in the redo of a thread; an SCN alone is ambiguous, because many records share one.
 
     Attributes:
-        thread: places of different threads are not compared.
+        thread: positions of different threads are not compared.
         block: its log sequence number and its block as one number.
         offset: in the block.
     """
@@ -59,7 +59,7 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, events: EventColumns) -> Places:
-        """Return the places of events."""
+        """Return the positions of events."""
         block = events.sequence.astype(np.uint64) << _BLOCK_BITS | events.block
         return cls(events.thread, events.scn, block, events.offset)
 
@@ -68,7 +68,7 @@ class Places(NamedTuple):
         return Places(*(column[rows] for column in self))
 
     def by(self, others: Places) -> npt.NDArray[np.bool_]:
-        """Tell which are at the same place as the other one of the same row, or before it."""
+        """Return which are at or before the position in the same row of the other."""
         ahead = (self.block < others.block) | (
             (self.block == others.block) & (self.offset <= others.offset)
         )
@@ -78,7 +78,7 @@ class Places(NamedTuple):
 
 
 def lob_keys(con_id: npt.NDArray[np.uint32], lob: I64) -> U64:
-    """Return container and LOB number as one number."""
+    """Return container and LOB number combined into one number."""
     keys: U64 = con_id.astype(np.uint64) << _LOB_BITS | lob.astype(np.uint64)
     return keys
 
@@ -90,13 +90,13 @@ def lob_numbers_of(keys: U64) -> I64:
 
 
 class Claims(NamedTuple):
-    """Transactions that have committed, each with one LOB that it refers to in a row.
+    """Committed transactions, each with a LOB that it refers to in a row.
 
     Attributes:
         key: container and LOB number, see `lob_keys`.
         owner: the transaction's number, or `STRANGER`.
-        begin_scn: of the transaction, 0 where it is not known.
-        commit: its place.
+        begin_scn: of the transaction, 0 if unknown.
+        commit: its position.
     """
 
     key: U64
@@ -110,7 +110,7 @@ class Claims(NamedTuple):
         return Claims(self.key[rows], self.owner[rows], self.begin_scn[rows], commit)
 
     def of_nobody(self) -> Claims:
-        """Return the same without an owner."""
+        """Return the same claims without an owner."""
         return self._replace(owner=np.full_like(self.owner, NOBODY))
 
     def in_order(self) -> Claims:
@@ -131,7 +131,7 @@ NO_CLAIMS: Final = Claims(
 
 
 def joined_claims(claims: Sequence[Claims]) -> Claims:
-    """Join all of them."""
+    """Concatenate claims."""
     parts = [NO_CLAIMS, *claims]
     commits = zip(*(one.commit for one in parts), strict=True)
     return Claims(
@@ -143,7 +143,7 @@ def joined_claims(claims: Sequence[Claims]) -> Claims:
 
 
 def claims_of_stranger(chunks: Sequence[ChangeBatch], lob_tables: U8) -> Claims:
-    """Return the claims of a transaction whose row changes are not put together.
+    """Return the claims of a transaction whose row changes are not assembled.
 
     Args:
         chunks: its events.
@@ -171,7 +171,9 @@ def claims_of_stranger(chunks: Sequence[ChangeBatch], lob_tables: U8) -> Claims:
 def _numbers_in(
     batch: ChangeBatch, piece_first: Any, entry_first: Any, lob_tables: Any, numbers: Any
 ) -> int:
-    """Fill `numbers` with the LOB number of every value that may be a locator; how many."""
+    """Write the LOB number of every value that may be a locator to `numbers`; return their
+    number.
+    """
     count = 0
     for event in range(batch.events.size):
         table = batch.events.table[event]
@@ -188,10 +190,11 @@ def _numbers_in(
 
 
 def owners_of_pages(batch: ChangeBatch, claims: Claims) -> I64:
-    """Tell whose each event of `batch` is, where all are of LOB pages without a transaction.
+    """Return the owner of each event in `batch`, which contains only LOB pages without a
+    transaction.
 
     Args:
-        claims: as of `Claims.in_order`.
+        claims: as from `Claims.in_order`.
     """
     events = batch.events
     found = np.full(events.size, NOBODY)
@@ -210,31 +213,36 @@ def owners_of_pages(batch: ChangeBatch, claims: Claims) -> I64:
 
 
 class ClaimedPages(NamedTuple):
-    """LOB events that name no transaction, with the number of the one that wrote each."""
+    """LOB events without a transaction in the redo, with the number of the transaction that owns
+    each.
+    """
 
     pages: ChangeBatch
     owner: I64
 
 
 def is_unowned(batch: ChangeBatch) -> npt.NDArray[np.bool_]:
-    """Tell which are LOB events that name no transaction."""
+    """Return which events are LOB events without a transaction."""
     events = batch.events
     unowned: npt.NDArray[np.bool_] = (events.kind == EventKind.LOB) & (events.xid == 0)
     return unowned
 
 
 class UnownedPages:
-    """LOB events that name no transaction, until one refers to their LOB.
+    """LOB events without a transaction, kept until a transaction refers to their LOB.
 
-    Every transaction that began by then and is not over may own a page; a page older than all of
-    them is dropped, so what waits is bounded by the redo of the longest open transaction.
+    Every transaction that began before a page and has not ended may own it. A page that is older
+    than all open transactions is dropped. So the waiting pages are limited by the redo of the
+    longest open transaction.
     """
 
     def __init__(self) -> None:
         self.waiting = Waiting()
 
     def take_from(self, batch: ChangeBatch) -> ChangeBatch:
-        """Return the batch without such events, which wait here now."""
+        """Keep the LOB events of the batch that name no transaction. Returns the batch without
+        them.
+        """
         unowned = is_unowned(batch)
         if not unowned.any():
             return batch
@@ -242,7 +250,7 @@ class UnownedPages:
         return select_events(batch, np.flatnonzero(~unowned))
 
     def claimed(self, claims: Claims, allocate: Allocate) -> ClaimedPages:
-        """Return the waiting events of `claims`, in redo order, in room that `allocate` gives."""
+        """Return the waiting events of `claims`, in redo order, in a buffer from `allocate`."""
         claims = claims.in_order()
         pages, owner = list[ChangeBatch](), [np.zeros(0, np.int64)]
         for batch in self.waiting.batches:
@@ -258,7 +266,9 @@ class UnownedPages:
         self.waiting.keep_since(scn)
 
     def drop_claimed(self, claims: Claims, *, by_strangers: bool = False) -> None:
-        """Drop what belongs to the transactions of `claims`, or to the strangers among them."""
+        """Drop events that belong to the transactions of `claims`, or to the strangers among
+        them.
+        """
         claims = claims.in_order()
 
         def stays(batch: ChangeBatch) -> npt.NDArray[np.bool_]:

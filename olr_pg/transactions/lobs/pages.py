@@ -1,8 +1,8 @@
-"""The values that LOB locators make of the pages, lists and index rows of transactions.
+"""Assembles the values of LOB locators from the pages, lists and index rows of transactions.
 
-A value comes out as parts of the batch's data, in order, without a copy; only pages that were
-written in pieces are put together in an extra buffer. A value of which a byte is missing does not
-come out at all. Facts: values-and-lobs §18–§21.
+A value is returned as parts of the batch's data, in order, without copying; only pages that were
+written in pieces are joined in an extra buffer. If a byte of a value is missing, the value is not
+returned at all. Facts: values-and-lobs §18–§21.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from olr_pg.transactions.lobs.value_tables import (
 )
 
 NO_ROOM: Final = -2
-"""Instead of a status or a size: `ValueRoom` is too small."""
+"""Returned instead of a status or a size: `ValueRoom` is too small."""
 NOT_THERE: Final = -1
-"""Likewise: bytes of the value are missing."""
+"""Returned instead of a status or a size: bytes of the value are missing."""
 
 _PAGE = int(LobOp.PAGE)
 _ZERO = int(LobOp.ZERO)
@@ -90,7 +90,7 @@ def _push_part(room: ValueRoom, offset: int, length: int) -> bool:
 
 @inlined
 def _pieced_page(rows: LobRows, base: int, end: int, values: Values, room: ValueRoom) -> int:
-    """Put a page together in `room.page`; its bytes, NOT_THERE where one of them is not known."""
+    """Join a page in `room.page`; return its size, NOT_THERE if a byte is unknown."""
     size = 0
     if rows.op[base] == _PAGE:
         size = min(rows.length[base], room.page.shape[1])
@@ -123,7 +123,7 @@ def _pieced_page(rows: LobRows, base: int, end: int, values: Values, room: Value
 def _take_page(
     rows: LobRows, owner: int, lob: int, dba: int, most: int, values: Values, room: ValueRoom
 ) -> int:
-    """Push up to `most` bytes of a page; returns how many it has, NOT_THERE, or NO_ROOM."""
+    """Push up to `most` bytes of a page; return their number, NOT_THERE, or NO_ROOM."""
     base = lower_bound(rows, owner, IN_PAGES, lob, dba)
     end = base
     last_page = -1
@@ -156,7 +156,7 @@ def _take_run(
     rows: LobRows, owner: int, lob: int, first: int, blocks: int, progress: Any, values: Values,
     room: ValueRoom,
 ) -> int:  # fmt: skip
-    """Push pages of consecutive blocks; returns 0, NOT_THERE, or NO_ROOM."""
+    """Push pages of consecutive blocks; return 0, NOT_THERE, or NO_ROOM."""
     for k in range(blocks):
         if progress[WANTED] <= 0:
             return 0
@@ -187,7 +187,9 @@ def _take_extents(
 
 @inlined
 def _read_list(rows: LobRows, owner: int, dba: int, data: Any, room: ValueRoom) -> int:
-    """Fill `room.blocks` with the (first, blocks) of a map block; how many, −1 where not known."""
+    """Write the (first, blocks) of a map block to `room.blocks`; return their number, −1 if
+    unknown.
+    """
     row = lower_bound(rows, owner, IN_LISTS, 0, dba)
     count = -1
     while is_lob(rows, row, owner, IN_LISTS, 0) and rows.number[row] == dba:
@@ -230,7 +232,7 @@ def _take_list(
 def _take_header(
     facts: Any, rows: LobRows, owner: int, progress: Any, values: Values, room: ValueRoom
 ) -> int:
-    """Take the pages that a LOB header block and its list blocks name."""
+    """Add the pages of a LOB header block and its list blocks."""
     row = lower_bound(rows, owner, IN_LISTS, 0, facts[COUNT])
     header = -1
     own_list = False
@@ -259,7 +261,7 @@ def _take_header(
 
 @inlined
 def _indexed_page(rows: LobRows, owner: int, lob: int, page: int, data: Any) -> int:
-    """Return the block of a page by the LOB index, −1 where it does not tell."""
+    """Return the block of a page from the LOB index, −1 if the index does not contain it."""
     row = lower_bound(rows, owner, IN_INDEX, lob, page + 1) - 1
     if not is_lob(rows, row, owner, IN_INDEX, lob):
         return -1
@@ -276,7 +278,7 @@ def _take_pointers(
     pages: int, rest: int, facts: Any, source: Any, rows: LobRows, owner: int, values: Values,
     room: ValueRoom,
 ) -> int:  # fmt: skip
-    """Take full pages and a partial one, by pointers in the locator, then in the index."""
+    """Add full pages and a partial one, by pointers first in the locator, then in the index."""
     listed = facts[SIZE] >> 2
     full = -1
     for page in range(pages + (1 if rest > 0 else 0)):
@@ -303,7 +305,7 @@ def _take_pointers(
 def _take_indexed(
     facts: Any, is_new: bool, rows: LobRows, owner: int, values: Values, room: ValueRoom
 ) -> int:
-    """Take a value of which only the LOB index tells; without one a new LOB is empty."""
+    """Add a value that is only in the LOB index; without one a new LOB is empty."""
     row = lower_bound(rows, owner, IN_INDEX, facts[LOB_ID], 1) - 1
     if not is_lob(rows, row, owner, IN_INDEX, facts[LOB_ID]) or rows.number[row] != 0:
         has_pages = is_lob(
@@ -336,7 +338,7 @@ def _same_bytes(values: Values, one: int, other: int) -> bool:
 
 @inlined
 def _is_touched(rows: LobRows, owner: int, lob: int) -> bool:
-    """Tell whether the transaction logged anything of a LOB beside its row."""
+    """Tell whether the transaction logged anything for a LOB, in addition to its row."""
     for space in (IN_PAGES, IN_INDEX, IN_OPERATIONS):
         if is_lob(rows, lower_bound(rows, owner, space, lob, 0), owner, space, lob):
             return True
@@ -356,7 +358,7 @@ def _is_other_lob(values: Values, i: int, lob: int) -> bool:
 
 @inlined
 def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
-    """Copy a value of several parts into `room.extra`; its length, or NO_ROOM."""
+    """Copy a value of several parts to `room.extra`; return its length, or NO_ROOM."""
     at = room.counts[EXTRA]
     while entry >= 0:
         count = values.entries.length[entry]
@@ -374,9 +376,9 @@ def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
 
 @inlined
 def _read_value(values: Values, i: int, room: ValueRoom) -> tuple[int, int]:
-    """Read the pieces of a value that its locator leads to.
+    """Read the pieces of a value that its locator refers to.
 
-    Fills the value's `room.facts` where the status is 0.
+    It writes the value's `room.facts` if the status is 0.
 
     Returns:
         (a `ValueStatus` or NO_ROOM, where `room.extra` begins if the locator is in it).
@@ -398,7 +400,9 @@ def _read_value(values: Values, i: int, room: ValueRoom) -> tuple[int, int]:
 
 @kernel
 def read_values(values: Values, room: ValueRoom) -> bool:
-    """Fill `room` with the status and the facts of every value's locator; False asks for more."""
+    """Write the status and the locator's data of every value to `room`; return False if it is too
+    small.
+    """
     for i in range(values.entry.size):
         room.counts[EXTRA] = 0
         status, _ = _read_value(values, i, room)
@@ -410,7 +414,7 @@ def read_values(values: Values, room: ValueRoom) -> bool:
 
 @inlined
 def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: Any) -> int:
-    """Resolve one value; returns a `ValueStatus`, or NO_ROOM."""
+    """Resolve one value; return a `ValueStatus`, or NO_ROOM."""
     entry, owner = values.entry[i], values.owner[i]
     status, base = _read_value(values, i, room)
     if status != _WHOLE:
@@ -448,7 +452,7 @@ def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: A
 
 @kernel
 def resolve_values(values: Values, rows: LobRows, room: ValueRoom) -> bool:
-    """Fill `room` with the status and the parts of every value; False asks for more room."""
+    """Write the status and the parts of every value to `room`; return False if it is too small."""
     room.counts[PARTS] = 0
     room.counts[EXTRA] = 0
     for i in range(values.entry.size):

@@ -1,8 +1,9 @@
-"""The LOB pieces of a transaction that waits outside of memory, sorted by their lookup keys.
+"""An index of the LOB pieces of a transaction that is on disk, sorted by their lookup keys.
 
-A value of a row change may need any page of its transaction, before it or behind it. So the pieces
-are noted first, over the whole of it: of each its LOB, or the block of a list, and its event, 16
-bytes outside of memory. Then each part of the transaction cuts out the events that its values need.
+A value of a row change can need any page of its transaction, before or after it. So the pieces are
+first indexed over the whole transaction: the LOB, or the block of a list, and the event of each
+piece, 16 bytes outside of memory. Then each part of the transaction reads the events that its
+values need.
 """
 
 from __future__ import annotations
@@ -48,19 +49,19 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 _LIST: Final = 1 << 62
-"""The bit of a key that is the block of a list; others are LOB numbers, of 48 bits."""
+"""The bit of a key that is the block of a list; other keys are LOB numbers, of 48 bits."""
 
 _LOCATOR_BYTES: Final = 1 << 16
-"""Room for a value that is cut over row pieces, at first."""
+"""Initial space for a value that is divided among row pieces."""
 
 
 class _Pieces(NamedTuple):
     """The LOB pieces of one batch.
 
     Attributes:
-        lowest, highest: of the keys.
-        stored: the keys, which ascend; behind them the number of each one's event.
-        is_known: 1 where a row change refers to the LOB.
+        lowest, highest: the lowest and the highest key.
+        stored: the keys in ascending order, followed by the number of the event of each.
+        is_known: 1 if a row change refers to the LOB.
     """
 
     lowest: int
@@ -70,11 +71,11 @@ class _Pieces(NamedTuple):
 
     @property
     def keys(self) -> I64:
-        """The key of each."""
+        """The keys of the pieces."""
         return self._column(0)
 
     def events(self, places: I64) -> I64:
-        """Return the numbers of the events of some of them."""
+        """Return the numbers of the events of the pieces at these positions."""
         return self._column(1)[places] if places.size else places
 
     def _column(self, number: int) -> I64:
@@ -84,7 +85,7 @@ class _Pieces(NamedTuple):
         return np.frombuffer(self.stored.read(number * size, size), np.int64)
 
     def places(self, wanted: I64) -> I64:
-        """Find these keys, which ascend."""
+        """Return the positions of the pieces with these keys, which must ascend."""
         if not wanted.size or wanted[0] > self.highest or wanted[-1] < self.lowest:
             return wanted[:0]
         keys = self.keys
@@ -93,13 +94,14 @@ class _Pieces(NamedTuple):
 
 
 class LobIndex:
-    """Finds the LOB pieces of one transaction; see the module's docstring.
+    """Finds the LOB pieces of one transaction; see the module.
 
     Args:
-        is_live: of a batch of them, whose first has this number: what was not undone or left out.
-        unowned: LOB events that name no transaction, of which it may own some, with
-        others: whose they are otherwise.
-        storage: where the notes are kept.
+        is_live: returns which events of a batch, whose first has this number, were not undone or
+            left out.
+        unowned: LOB events that name no transaction. Some may belong to this transaction.
+        others: the owners of the LOB events that belong to other transactions.
+        storage: stores the index.
     """
 
     def __init__(
@@ -142,13 +144,13 @@ class LobIndex:
         yield _Pieces(int(key[0]), int(key[-1]), stored, np.zeros(key.size, np.uint8))
 
     def note_known(self, claims: Claims) -> None:
-        """Note that row changes of the transaction refer to these LOBs."""
+        """Record that row changes of the transaction refer to these LOBs."""
         numbers = np.unique(lob_numbers_of(claims.key))
         for pieces in (*self._own, *self._unowned):
             pieces.is_known[pieces.places(numbers)] = 1
 
     def pieces_of(self, values: Values) -> LobPieces:
-        """Return what was logged of the values' LOBs; see `resolve_lobs`."""
+        """Return the logged pieces of the values' LOBs; see `resolve_lobs`."""
         facts = _facts(values)
         facts = facts[(facts[:, FORM] != LobForm.EMPTY) & (facts[:, FORM] != LobForm.INLINE)]
         numbers = self._events(np.unique(facts[:, LOB_ID]))
@@ -166,7 +168,7 @@ class LobIndex:
         return LobPieces(sort_rows(joined_rows(rows)), np.zeros(1, np.bool_), data)
 
     def _listed(self, headers: I64) -> I64:
-        """Return the list blocks that these LOB header blocks name."""
+        """Return the list blocks in these LOB header blocks."""
         batch = self._chunks.events(self._events(headers | _LIST))
         rows, _ = lob_rows(batch, np.arange(batch.events.size))
         blocks = np.empty(4 * rows.size, np.int64)
@@ -187,7 +189,7 @@ class LobIndex:
         np.add.at(unclaimed, distinct_keys(np.concatenate(found))[0][:, 1], 1)
 
     def _tables(self, numbers: I64) -> I64:
-        """Return the tables of events of one batch."""
+        """Return the table of each event; the events are of one batch."""
         if not numbers.size:
             return numbers
         place = self._chunks.place(int(numbers[0]))
@@ -205,7 +207,7 @@ class LobIndex:
 
 
 def _facts(values: Values) -> I64:
-    """Read the values' locators, of those that can be read; shape (n, FACTS)."""
+    """Read the locators of those values that can be read; shape (n, FACTS)."""
     size = _LOCATOR_BYTES
     while True:
         room = value_room(values.entry.size, 0, np.empty(size, np.uint8))

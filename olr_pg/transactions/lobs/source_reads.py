@@ -1,7 +1,7 @@
-"""LOB values that redo does not hold whole, read from the source itself by whoever can.
+"""The interface for reading LOB values from the source that the redo contains only partly.
 
-Asked only where transactions are finished with all their redo at hand, that is on the driver: a
-split leaves such transactions to it.
+It is only used where transactions are finished with all their redo, that is, on the driver; a split
+leaves such transactions to the driver.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ U8 = npt.NDArray[np.uint8]
 
 
 class FetchedLob(NamedTuple):
-    """A value that was read: its bytes as they are delivered (`dictionary.lob`), None for NULL."""
+    """A value that was read: its bytes in delivered form (`dictionary.lob`), None for NULL."""
 
     content: U8 | None
 
 
 class LobSource(Protocol):
-    """Reads LOB values where the rows are."""
+    """Reads LOB values from the source's rows."""
 
     def fetch(
         self, table: Table, column: Column, rowid: str, scn: int, allocate: Allocate
     ) -> FetchedLob | None:
-        """Read a column of a row as of an SCN, or as near to it as can be; None without any.
+        """Read a column of a row as of an SCN, or as of the nearest possible SCN; None if that
+        fails.
 
         Args:
-            table, column: as they were at that SCN.
+            table, column: as of that SCN.
             rowid: of the row, 18 characters.
             scn: of the commit that set the value.
-            allocate: gives the room for the bytes.
+            allocate: returns a buffer for the bytes.
         """
 
 
 class LobWanted(NamedTuple):
-    """A source of LOB values, and what it must be asked with about finished transactions.
+    """A source of LOB values, and the data about finished transactions that it needs.
 
     Attributes:
         commit_scn: of each transaction.
@@ -59,12 +60,12 @@ class LobWanted(NamedTuple):
     def value(
         self, dml: DmlColumns, change: int, entry: int, owner: int, allocate: Allocate
     ) -> FetchedLob | None:
-        """Read the value of an entry of a row change; None where it cannot be had.
+        """Read the value of an entry of a row change; None if it cannot be read.
 
         Args:
             change, entry: of these.
             owner: the number of the transaction.
-            allocate: gives the room for the bytes.
+            allocate: returns a buffer for the bytes.
         """
         if dml.dataobj[change] == 0:
             return None  # rows of index-organised tables have no ROWID

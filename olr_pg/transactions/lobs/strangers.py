@@ -1,4 +1,4 @@
-"""Transactions that are not finished where LOB pages wait that name none: some may be theirs."""
+"""Claims of transactions that are not finished here, on waiting LOB pages without a transaction."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Strangers:
-    """What transactions claim that are not finished here; see the module's docstring.
+    """The claims of transactions that are not finished here; see the module.
 
     Args:
-        is_split: whether others go to the driver, see `assembler.Assembler`.
+        is_split: whether other transactions go to the driver, see `assembler.Assembler`.
     """
 
     def __init__(self, *, is_split: bool) -> None:
@@ -34,12 +34,12 @@ class Strangers:
         lob_tables: npt.NDArray[np.uint8],
         large: object | None = None,
     ) -> None:
-        """Note what a transaction claims.
+        """Record the claims of a transaction.
 
         Args:
-            chunks: its events; their end counts as its commit, which is behind its pages.
+            chunks: its events; their end counts as its commit, which is after its pages.
             lob_tables: see `claims_of_stranger`.
-            large: the transaction, where it is to be read in parts.
+            large: the transaction, if it is read in parts.
         """
         if not self._is_split and any(
             (one.events.kind == EventKind.UNDONE).any() for one in chunks
@@ -52,17 +52,17 @@ class Strangers:
             self._claims.append((claims, large))
 
     def claims(self, own: object | None = None) -> Claims:
-        """Return the claims of the strangers; what `own` claims is nobody's."""
+        """Return the claims of the strangers; claims that `own` contains too have no owner."""
         return joined_claims(
             [claims if own is None or large is not own else claims.of_nobody()
              for claims, large in self._claims]
         ).in_order()  # fmt: skip
 
     def drop_from(self, pages: UnownedPages) -> None:
-        """Drop the pages that nobody else will claim, and forget all claims.
+        """Drop the pages that no other transaction can claim, and forget all claims.
 
-        Which are those of transactions without a begin: were they left, others would have more LOB
-        values where less redo was read.
+        These pages belong to transactions whose begin was not read. If they stayed, the result
+        would depend on where reading started.
         """
         if self._claims:
             pages.drop_claimed(self.claims(), by_strangers=True)

@@ -1,4 +1,4 @@
-"""The tables of LOB pieces and LOB values that the kernels of `lobs.pages` read and fill."""
+"""The tables of LOB pieces and LOB values that the kernels of `lobs.pages` read and write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Space(IntEnum):
 
 
 class ValueStatus(IntEnum):
-    """The outcome for a LOB value."""
+    """Whether the content of a LOB value was found, or why not."""
 
     WHOLE = 0
     MISSING = 1
@@ -59,45 +59,45 @@ LOB_ROW: Final = row_type(
 LobRows: TypeAlias = ColumnTable
 """One row per LOB piece, sorted by (owner, space, lob, number, scn), then in redo order.
 
-    Attributes:
-        owner: the transaction.
-        space: `Space`.
-        lob: number of the LOB id; 0 in lists.
-        number: block address of pages and lists, page number of index rows.
-        scn: of the event: pieces that name no transaction come from elsewhere in the redo.
-        op: `redo.lobs.LobOp`.
-        at: offset in the page (FILL, ZERO).
-        span: bytes of a ZERO, first entry of a LIST_AT.
-        form: `redo.lobs.ListForm`.
-        offset, length: the bytes.
-        table: of the event.
-    """
+Attributes:
+    owner: the transaction.
+    space: `Space`.
+    lob: number of the LOB id; 0 in lists.
+    number: block address of pages and lists, page number of index rows.
+    scn: of the event: pieces without a transaction can come from other positions in the redo.
+    op: `redo.lobs.LobOp`.
+    at: offset in the page (FILL, ZERO).
+    span: bytes of a ZERO, first entry of a LIST_AT.
+    form: `redo.lobs.ListForm`.
+    offset, length: the bytes.
+    table: of the event.
+"""
 
 
 PARTS: Final = 0
 EXTRA: Final = 1
-"""Places in `ValueRoom.counts`."""
+"""Index in `ValueRoom.counts`."""
 
 WANTED: Final = 0
 FULL: Final = 1
-"""Places in `ValueRoom.progress`."""
+"""Index in `ValueRoom.progress`."""
 
 
 class ValueRoom(NamedTuple):
-    """The room that `resolve_values` fills; n values.
+    """The output of `resolve_values` for n values.
 
     Attributes:
         status: shape (n), `ValueStatus`.
         facts: shape (n, FACTS) of `datatypes.lob_locator`.
         part_first: shape (n + 1).
         parts: shape (2, …); offset and length of each part; offsets past the data are in `extra`.
-        extra: bytes put together.
+        extra: joined bytes.
         counts: by PARTS and EXTRA (bytes of `extra`).
-        progress: shape (2); of the value at hand, by WANTED the bytes that are to come, by FULL
-            those of a full page or −1: every page but the last is as long as the first, or else
+        progress: shape (2); for the current value, at WANTED the remaining bytes, at FULL those of
+            a full page or −1: every page except the last must be as long as the first, otherwise
             bytes are missing.
-        page: shape (2, PAGE_BYTES_MAX); a page in the making, and 1 where its bytes are known.
-        blocks: shape (2, LIST_ENTRIES_MAX); a list in the making.
+        page: shape (2, PAGE_BYTES_MAX); a page that is being joined, and 1 for each known byte.
+        blocks: shape (2, LIST_ENTRIES_MAX); a list that is being joined.
     """
 
     status: U8
@@ -116,9 +116,9 @@ class Values(NamedTuple):
 
     Attributes:
         entry: their entries.
-        before: the entry of the same column's old value, −1 = not known.
+        before: the entry of the same column's old value, −1 if unknown.
         is_insert: whether the row is new.
-        has_pages: 0 where pages of the column take several blocks.
+        has_pages: 0 if pages of the column have several blocks.
         entries: `transactions.finished_columns.VALUE` rows, all that there are.
         data: the bytes.
     """
@@ -133,12 +133,12 @@ class Values(NamedTuple):
 
 
 def empty_rows(count: int) -> LobRows:
-    """Allocate room for `count` rows."""
+    """Return uninitialised space for `count` rows."""
     return columns_of(LOB_ROW, count)
 
 
 def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
-    """Allocate room for so many values and parts, and `extra` for bytes put together."""
+    """Return space for this many values and parts, and `extra` bytes for joined data."""
     return ValueRoom(
         np.zeros(values, np.uint8),
         np.zeros((values, FACTS), np.int64),
@@ -153,15 +153,15 @@ def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
 
 
 def sort_rows(rows: LobRows) -> LobRows:
-    """Sort the rows for lookups; rows of one key stay in their order."""
+    """Sort the rows for lookups; rows with equal keys keep their order."""
     return take(rows, np.lexsort((rows.scn, rows.number, rows.lob, rows.space, rows.owner)))
 
 
 def distinct_keys(keys: I64) -> tuple[I64, I64]:
-    """Return the distinct rows of a table, in order, and for each of its rows the place in them.
+    """Return the distinct rows of a table, in order, and the index in them for each of its rows.
 
-    As ``numpy.unique(keys, axis=0, return_inverse=True)``, which compares rows byte by byte and
-    takes three times as long.
+    Like ``numpy.unique(keys, axis=0, return_inverse=True)``, which compares rows bytewise and takes
+    three times as long.
 
     Args:
         keys: shape (n, m).
