@@ -25,7 +25,6 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
-from copy import copy
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -218,12 +217,6 @@ class Commands:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def of(self, config: Path) -> Commands:
-        """The same process, with another configuration."""
-        other = copy(self)
-        other._config = config
-        return other
-
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -279,7 +272,7 @@ class Ways:
 
     def __init__(self, folder: Path, cluster: EmbeddedPostgres, served: Served) -> None:
         self._made = made = MadeWay(served, cluster.connect_string, "stepped")
-        self.folder, self.cluster, self.served = folder, cluster, served
+        self._served = served
         config = made.config_file(folder)
         document = json.loads(config.read_text())
         document["fallback"]["on-conflict"] = "overwrite"
