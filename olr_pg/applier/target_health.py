@@ -1,10 +1,12 @@
 """Finds problems that make a target slow or full before users notice, with SQL to fix them.
 
-Theory of operation ------------------- All facts come from PostgreSQL's catalogue and statistics;
-no rows of tables are read. `look` queries once, for `olr-pg doctor`. `TargetHealth` queries every
-`LOOK_SECONDS` while the applier runs, over its own connection. A problem that can disappear by
-itself (`SETTLES`) is reported only if two consecutive queries find it. For example, a table that
-was just loaded has no statistics until autovacuum runs.
+Theory of operation
+-------------------
+All facts come from PostgreSQL's catalogue and statistics; no rows of tables are read. `look`
+queries once, for `olr-pg doctor`. `TargetHealth` queries every `LOOK_SECONDS` while the applier
+runs, over its own connection. A problem that can disappear by itself (`SETTLES`) is reported only
+if two consecutive queries find it. For example, a table that was just loaded has no statistics
+until autovacuum runs.
 
 Transactions of other sessions are visible only to members of `pg_read_all_stats`. Without that
 role, a transaction that holds back vacuum is not found; everything else is.

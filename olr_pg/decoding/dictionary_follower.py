@@ -1,11 +1,12 @@
 """Follows dictionary changes: tables have versions, each valid from an SCN on.
 
-How it works with splits in parallel ------------------------------------ In addition to the
-clients' tables, a subscription contains the SYS tables that define tables. Tasks decode their rows
-like others and return them separately (`SplitResult.dictionary`); clients never receive them. The
-row plan can contain several versions of a table, each with its SCNs. The kernel that looks up an
-object uses the version for the record's SCN. So a row change is decoded with the definition that
-was valid when it was made, in any task.
+How it works with splits in parallel
+------------------------------------
+In addition to the clients' tables, a subscription contains the SYS tables that define tables. Tasks
+decode their rows like others and return them separately (`SplitResult.dictionary`); clients never
+receive them. The row plan can contain several versions of a table, each with its SCNs. The kernel
+that looks up an object uses the version for the record's SCN. So a row change is decoded with the
+definition that was valid when it was made, in any task.
 
 A task cannot know a DDL before its split; it decodes with the versions known when its job began.
 The driver (`ordering.merger.Merger`) merges splits in redo order. It passes each committed

@@ -560,7 +560,9 @@ def open_for_decoding(
 
 
 def watermark_at(log: Log, block: int) -> int:
-    """Return the lowest SCN of all records from a block on, at which an LWN group begins."""
+    """Return the lowest SCN of all records that begin at `block` or later. An LWN group must begin
+    at this block.
+    """
     if block < blocks_in_use(log):
         at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
         head = log.raw[at : at + 8].tobytes()

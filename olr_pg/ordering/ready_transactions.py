@@ -1,11 +1,12 @@
 """Committed transactions in output format, many at a time.
 
-Theory of operation ------------------- What the encoder wrote together stays together: a
-`ReadyBatch` contains the messages of n transactions, one after the other in memory, and a column
-for each property. Operations (waiting for other redo threads, queueing, delivery, confirmation,
-undoing) always affect consecutive transactions. So they work on a `ReadyRun`: a batch with a first
-transaction and an end. Cutting a run has the same cost for any length, and nothing is done per
-transaction.
+Theory of operation
+-------------------
+What the encoder wrote together stays together: a `ReadyBatch` contains the messages of n
+transactions, one after the other in memory, and a column for each property. Operations (waiting for
+other redo threads, queueing, delivery, confirmation, undoing) always affect consecutive
+transactions. So they work on a `ReadyRun`: a batch with a first transaction and an end. Cutting a
+run has the same cost for any length, and nothing is done per transaction.
 
 Transactions of a batch are in commit order: by commit SCN, then by `CommitPosition`.
 """

@@ -1,11 +1,12 @@
 """The checkpoint file: the SCN from which a restarted client must start.
 
-What it means ------------- MinStartSCN is the lowest begin SCN of the transactions that no client
-has confirmed: those in the ready queue, those still open in the decoder, and those not yet decoded
-(which begin at or after the decoder's position). StartSCN delivers every transaction that *began*
-at or after it. So a client that starts there receives every unconfirmed transaction again. It also
-receives some confirmed ones, which began later than an unconfirmed one; clients skip them by commit
-SCN and XID.
+What it means
+-------------
+MinStartSCN is the lowest begin SCN of the transactions that no client has confirmed: those in the
+ready queue, those still open in the decoder, and those not yet decoded (which begin at or after the
+decoder's position). StartSCN delivers every transaction that *began* at or after it. So a client
+that starts there receives every unconfirmed transaction again. It also receives some confirmed
+ones, which began later than an unconfirmed one; clients skip them by commit SCN and XID.
 
 When it changes (`port_session.PortSession` decides; this module makes it durable):
 
@@ -34,11 +35,13 @@ A value that is too low costs time; one that is too high loses transactions. So 
 first made durable here. Only then does the queue drop the confirmed transactions, and the next
 element is sent after both. A kill between any two steps leaves a value that is right or too low.
 
-Durability and its price ------------------------ A write creates a new file, syncs it, renames it
-over the old one, and syncs the directory: after a power failure either the old or the new file
-exists, complete. This takes one to a few milliseconds, so an unchanged value is not written again.
-A client that confirms the same SCN with every request, or whose progress does not change the lowest
-begin SCN, has no cost; a client that confirms once per batch has it once per batch.
+Durability and its price
+------------------------
+A write creates a new file, syncs it, renames it over the old one, and syncs the directory: after a
+power failure either the old or the new file exists, complete. This takes one to a few milliseconds,
+so an unchanged value is not written again. A client that confirms the same SCN with every request,
+or whose progress does not change the lowest begin SCN, has no cost; a client that confirms once per
+batch has it once per batch.
 
 In addition to MinStartSCN the file can name a recovery image: the changes of open transactions up
 to a later position in the redo (`replicator.recovery.bounded_recovery`). A start at exactly

@@ -1,8 +1,9 @@
 """The ready queue: committed transactions between the decoder and the one client.
 
-Theory of operation ------------------- A transaction enters in output format, as one run of framed
-messages, in ascending commit SCN (ties in the order of their commit records, which is the order of
-`put`). It then lives through
+Theory of operation
+-------------------
+A transaction enters in output format, as one run of framed messages, in ascending commit SCN (ties
+in the order of their commit records, which is the order of `put`). It then lives through
 
     ready --first message taken--> transmitting --last one taken--> transmitted --confirmed--> gone
 

@@ -1,8 +1,10 @@
 """The server's side of one connection of the protocol: it takes and returns bytes and has no
 socket.
 
-Theory of operation ------------------- Every message of the server is the answer to a request; the
-server never speaks first. A connection goes through three states and never back:
+Theory of operation
+-------------------
+Every message of the server is the answer to a request; the server never speaks first. A connection
+goes through three states and never back:
 
     WaitTableList --TableList: Ok--> WaitStartSCN --StartSCN: Ok--> Replicating
 

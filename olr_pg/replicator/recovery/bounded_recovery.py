@@ -1,21 +1,25 @@
 """Bounded recovery: if a transaction is open for days, a restart must not read days of redo.
 
-How it works ------------ When the oldest open transaction is as old as the limit (in bytes of
-redo), and as much was read since the last image, a run of decoding takes a new image at the end of
-a log (`run_images`). It contains the merger's open transactions for all targets, and the position
-up to which each redo thread was read. The image becomes durable (`image_files`) when every thread
-has been read past that position, because then the dictionary is known up to there and nothing in
-the image can be undone. The checkpoint names the image when everything that committed before it is
-confirmed. Then everything that a client still needs is in the image or after it in the redo.
-MinStartSCN is unchanged: the begin of the oldest unconfirmed transaction.
+How it works
+------------
+When the oldest open transaction is as old as the limit (in bytes of redo), and as much was read
+since the last image, a run of decoding takes a new image at the end of a log (`run_images`). It
+contains the merger's open transactions for all targets, and the position up to which each redo
+thread was read. The image becomes durable (`image_files`) when every thread has been read past that
+position, because then the dictionary is known up to there and nothing in the image can be undone.
+The checkpoint names the image when everything that committed before it is confirmed. Then
+everything that a client still needs is in the image or after it in the redo. MinStartSCN is
+unchanged: the begin of the oldest unconfirmed transaction.
 
 A start at exactly MinStartSCN loads the image and continues after it. A start at any other SCN,
 lower or higher, reads the redo from there, as without images. The same happens if the image is
 missing, damaged, or was made with other tables: the redo from the transaction's begin on contains
 the same, as long as its logs exist.
 
-Several targets --------------- All targets share the images. Each contains all transactions and all
-tables of its run. So it can be used for a target (`Need.is_served`) if three conditions are met:
+Several targets
+---------------
+All targets share the images. Each contains all transactions and all tables of its run. So it can be
+used for a target (`Need.is_served`) if three conditions are met:
 
 - The target has received or confirmed everything that committed before the image. A target that is
   further ahead skips what it has, as with redo that is read again.

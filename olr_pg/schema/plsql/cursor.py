@@ -135,7 +135,7 @@ class Cursor:
         raise UntranslatableError(f"it ends before {' or '.join(ends)}")
 
     def list_until(self, *ends: str) -> list[str]:
-        """Read texts with commas between them, and step over the end."""
+        """Read texts separated by commas up to one of `ends`, and move past that."""
         found = [self.until(",", *ends)]
         while self.take(","):
             found.append(self.until(",", *ends))
