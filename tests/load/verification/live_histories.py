@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 
 _START: Final = datetime(2020, 2, 25)  # noqa: DTZ001 - Oracle's have no zone
 KEYS: Final[dict[str, tuple[str, Callable[[int], dict[str, Any]]]]] = {
-    "NUMBERS": ("id NUMBER PRIMARY KEY", lambda n: {"id": Decimal(n * 37 % 1009 - 300) / 8}),
+    "NUMBERS": ("id NUMBER PRIMARY KEY", lambda n: {"id": Decimal(n * 37 % 100_003 - 300) / 8}),
     "WORDS": ("id VARCHAR2(20) PRIMARY KEY",
               lambda n: {"id": f"{'aAäz_€ '[n % 7]}{n * 13 % 97}-{n}"}),
     "PADDED": ("id CHAR(12) PRIMARY KEY", lambda n: {"id": f"{'ab' * (n % 3)}{n}"}),
     "BYTES": ("id RAW(8) PRIMARY KEY",
               lambda n: {"id": bytes((n * 37 % 256,)) + n.to_bytes(2, "big")}),
-    "DAYS": ("id DATE PRIMARY KEY", lambda n: {"id": _START + timedelta(hours=n * 37 % 1009)}),
+    "DAYS": ("id DATE PRIMARY KEY", lambda n: {"id": _START + timedelta(hours=n * 37 % 100_003)}),
     "PAIRS": ("a VARCHAR2(9), b NUMBER(7), PRIMARY KEY (a, b)",
               lambda n: {"a": f"k{n % 4}", "b": n}),
     "KEYLESS": ("k NUMBER", lambda n: {"k": n}),
