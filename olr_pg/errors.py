@@ -663,7 +663,7 @@ class Code(IntEnum):
     SCHEMA_CHECKPOINT_EMPTY = _Entry(
         3006,
         "the schema checkpoint contains no schema",
-        "pass the checkpoint file whose SCN is the one named above",
+        "pass the checkpoint file of the SCN that the message names",
     )
     DICTIONARY_UNWRITABLE = _Entry(
         3007,
@@ -924,13 +924,13 @@ class Code(IntEnum):
     )
     BACKLOG_UNWRITABLE = _Entry(
         4041,
-        "ready transactions of a target cannot be written to disk",
+        "decoded transactions that wait for a target cannot be written to disk",
         "nothing is lost: meanwhile olr_pg decodes separately for this target. Free disk space in"
         " `context.data`, or check that this user may write there",
     )
     BACKLOG_UNREADABLE = _Entry(
         4042,
-        "ready transactions of a target cannot be read from disk",
+        "decoded transactions that wait for a target cannot be read from disk",
         "nothing is lost: olr_pg decodes them again in the target's next session. Check the disk"
         " of `context.data`",
     )
@@ -955,9 +955,9 @@ class Code(IntEnum):
     CLIENT_AHEAD = _Entry(
         4050,
         "a client starts after the confirmed SCN",
-        "the saved SCN does not move while this client replicates, so that nothing is lost: start"
-        " a client at the SCN that GetSavedSCN returns. To skip the changes in between, stop the"
-        " appliance and remove checkpoint.json",
+        "the client is served, but the saved SCN does not move meanwhile, so that nothing is lost."
+        " Start a client at the SCN that GetSavedSCN returns. To skip the changes in between, stop"
+        " the appliance and remove checkpoint.json",
     )
     NEVER_SENT = _Entry(
         4051,
@@ -1820,8 +1820,8 @@ class Code(IntEnum):
         " earlier time. If olr_pg continued, it would skip what this source writes up to that SCN."
         " Stop the appliance and load the tables again (`olr-pg initial-load --anew --table"
         " OWNER.NAME`), or give this source a target of its own: another database, or another"
-        " `apply.subscription` and other tables. The embedded PostgreSQL of root survives the"
-        " deletion of `context.data`: the log names its directory",
+        " `apply.subscription` and other tables. If olr_pg runs as root, its embedded PostgreSQL is"
+        " not in `context.data` and outlives it: the log names its directory",
     )
     STANDBY_LAGS = _Entry(
         7110,

@@ -1,1 +1,1 @@
-"""Fallback after the cut-over: applies what PostgreSQL commits to Oracle."""
+"""Fallback after the cut-over: brings the transactions that PostgreSQL commits into Oracle."""

@@ -48,7 +48,7 @@ _KEPT: Final = b"RIUDT"
 
 
 class Transaction:
-    """One transaction of the target.
+    """One transaction of PostgreSQL.
 
     Attributes:
         commit: its Commit message; None while it is open.

@@ -1,10 +1,11 @@
-"""What DDL of the source makes beside columns and rows, as SQL for the target.
+"""Makes SQL for the target from DDL of the source that concerns indexes, keys, checks and comments.
 
-The same statements as `olr-pg schema` makes of an inventory (`conversion`), of the one thing that a
-step of DDL makes: its inventory is that of its table, and of the table that a foreign key refers
-to. They are put so that they keep no applier waiting for longer than a glance at the catalogue:
-``CREATE INDEX CONCURRENTLY``, a key out of an index that is there, a check that is validated
-behind its making. Foreign keys stay ``NOT VALID`` as those of a load do: the cut-over validates
+`olr-pg schema` makes the same statements from an inventory (`conversion`). Here the inventory has
+only the table of the DDL, and the table that a foreign key refers to.
+
+The statements hold their locks only for a moment, so the applier hardly waits for them: an index is
+made with ``CREATE INDEX CONCURRENTLY``, a key from an index that exists, and a check is validated
+after it was made. Foreign keys stay ``NOT VALID``, like those of a load. The cut-over validates
 them.
 """
 

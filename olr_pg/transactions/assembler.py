@@ -180,8 +180,8 @@ class Assembler:
             self.account.events_rolled_back += transaction.changes
 
     def forget_rollbacks(self, scn: int) -> None:
-        """Forget rollbacks up to `scn`, if all redo up to it was fed: their transactions never
-        begin.
+        """Forget rollbacks up to `scn`. All redo up to there was read, so the begin of their
+        transactions cannot come any more.
         """
         pending = self.unbegun_rollbacks.items()
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}

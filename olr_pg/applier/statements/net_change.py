@@ -352,7 +352,7 @@ def prefixes_kernel(fold: Fold, skip: int, prefix: U64) -> None:
 def outcome_kernel(
     fold: Fold, order: I64, delete: I64, update: I64, insert: I64
 ) -> tuple[int, int, int]:
-    """Fill the rows of a `NetChange`; return how many each has."""
+    """Fill the rows of a `NetChange`; return the numbers of deletes, updates and inserts."""
     deletes = updates = inserts = 0
     for number in order:
         state = fold.state[number]
