@@ -74,8 +74,8 @@ class Needs:
             yield self.piece(part)
 
     def halves(self, piece: Piece) -> list[Piece]:
-        """Divide a piece in two, each with what it needs; a piece with one statement is returned as
-        it is.
+        """Divide a piece in two, each with what it needs; return nothing for a piece of one
+        statement.
         """
         if len(piece.tried) < 2:
             return []
