@@ -122,7 +122,8 @@ class EventFeed:
 
     def _next(self) -> SchemaEvent | None:
         heads = [*islice(self._faults, 1), *self._follower.events[self._published :][:1]]
-        return min(heads, key=lambda event: event.barrier, default=None)
+        # A ledger that has the later commit passes over the earlier one: so not by barrier alone.
+        return min(heads, key=lambda event: (event.barrier, event.commit_scn), default=None)
 
     def _publish(self, event: SchemaEvent) -> bool:
         if event.table not in self._follower.names:

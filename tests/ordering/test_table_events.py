@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from hypothesis import example, given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from olr_pg.dictionary.evolution import Evolution
@@ -67,11 +69,22 @@ def test_a_ddl_waits_for_the_transactions_of_its_scn_and_a_fault_does_not() -> N
     assert one.feed.barrier is None
 
 
-def test_a_fault_goes_before_a_ddl_that_has_the_same_barrier() -> None:
-    one = Published(ddl(100))
-    one.feed.add([fault(101)])
-    assert one.feed.publish_before(101)
-    assert one.told() == [(101, True), (100, False)]
+@given(
+    st.lists(st.integers(100, 104), unique=True),
+    st.lists(st.tuples(st.integers(100, 104), st.booleans()), unique=True),
+)
+@example([100], [(101, False)])
+def test_events_come_in_commit_order_and_those_of_rows_first(
+    ddl_scns: list[int], faults: list[tuple[int, bool]]
+) -> None:
+    """A DDL behind a fault of a later commit would be taken for one that the target has."""
+    one = Published(*map(ddl, sorted(ddl_scns)))
+    one.feed.add(fault(scn, lobs=(LOST,) if is_lob else ()) for scn, is_lob in sorted(faults))
+    for scn in range(100, 106):
+        assert one.feed.publish_before(scn)
+        assert all(event.barrier <= scn for event in one.events)
+    expected = [(scn, True) for scn, _ in faults] + [(scn, False) for scn in ddl_scns]
+    assert one.told() == sorted(expected, key=lambda told: (told[0], not told[1]))
 
 
 def test_what_was_before_the_start_tells_definitions_only() -> None:
