@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from olr_pg.applier.kernel_warmup import warm_chunks, warm_rare
 from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.datatypes.columns import column_of
@@ -15,6 +17,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database
 from olr_pg.kernels.pack import read_pack, write_pack
 from olr_pg.load.kernel_warmup import warm_load
+from olr_pg.redo.batch import empty_batch
 from olr_pg.redo.dump.stats import log_statistics
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.arrow_types import arrow_type
@@ -25,6 +28,8 @@ from olr_pg.replicator.decode_once import LogDecoding, decode_logs
 from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, warm_online
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
 from olr_pg.server.kernel_warmup import warm_port
+from olr_pg.transactions.delimit import delimit
+from olr_pg.transactions.unseen_ends import left_changes
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -45,6 +50,7 @@ def compile_kernels() -> None:
     for name in RARE_LOGS:
         with generated_logs(name) as folder:
             _decode_in_every_form(folder)
+    _roll_back()
     _convert_nanoseconds()
     warm_online()
     warm_applier(ByteOrder.LITTLE)
@@ -91,6 +97,12 @@ def _decode_in_every_form(folder: Path) -> None:
     for messages in decode_logs(snapshot, logs, storage=storage):
         of_messages.render(messages)
     log_statistics(open_for_decoding(decoding.logs[0].path))
+
+
+def _roll_back() -> None:
+    """Look for what rollbacks left: no transaction of the logs is rolled back in memory."""
+    events = empty_batch().events
+    left_changes(events, delimit(events), np.empty(0, np.int64))
 
 
 def _convert_nanoseconds() -> None:

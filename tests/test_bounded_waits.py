@@ -64,7 +64,6 @@ ALLOWED: Final = {
     ("oracle/transport/sftp_channel.py", "recv", "_receive_bytes"): CHANNEL,
     ("oracle/transport/sftp_channel.py", "sendall", "_send"): CHANNEL,
     ("ordered_window.py", "result", "in_order"): "who submitted the work bounds it; " + SIGNALS,
-    ("oracle/transport/online_ranges.py", "acquire", "_open_spare"): "blocking=False",
     ("oracle/transport/online_ranges.py", "result", "read"): TRANSPORT,
     ("postgres/embedded.py", "result", "_end_orphans"): "a value that is there",
     ("postgres/supervision.py", "join", "supervised"): "starting a server has a bound; " + OVER,

@@ -58,7 +58,7 @@ WHERE subscription = %(subscription)s
 _MEANWHILE: Final = "olr_pg_exchanged"
 """The name of one of two tables that exchange their names, in the transaction that does it."""
 
-_RETRY: Final = "(`olr-pg errors list`, `olr-pg resume`), then `olr-pg errors retry`"
+_RETRY: Final = "(`olr-pg errors list`, `olr-pg tables resume`), then `olr-pg errors retry`"
 
 _log = structlog.get_logger(__name__)
 

@@ -6,6 +6,7 @@ PostgreSQL, and what each policy lets be, is judged by the target's own catalogu
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -686,7 +687,9 @@ def test_other_ddl_ends_what_is_being_made_and_does_not_wait_for_it(
     assert apply_event(target, settings, event, source.definition) is None
     maker = StructureMaker(replace(settings, connect_string=database), seconds=60)
     with psycopg.connect(database) as other:
-        other.execute("SELECT txid_current(); CREATE TABLE shop.other ()")
+        # The index waits for whoever has a snapshot from before it.
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute("SELECT txid_current()")
         maker.start()
         try:
             waits_for(target, "SELECT EXISTS (SELECT FROM pg_stat_progress_create_index)")
@@ -701,5 +704,7 @@ def test_other_ddl_ends_what_is_being_made_and_does_not_wait_for_it(
 
 
 def waits_for(connection: Connection, question: str) -> None:
+    end = time.monotonic() + 60
     while connection.execute(question.encode()).fetchone() != (True,):
+        assert time.monotonic() < end, question
         connection.execute("SELECT pg_sleep(0.01)")
