@@ -164,7 +164,11 @@ class SubscribedTables:
         if number is not None:
             self._spans[number] = self._spans[number]._replace(until=version.since)
         name = None if version.root is None else key & _CONTAINER | version.root
-        if version.table is not None and (name is None or name in self.names):
+        if version.table is None:
+            return
+        if self._filters.is_ledger(version.table):
+            name = None  # clients know none of the ledgers, whatever had the name before
+        if name is None or name in self.names:
             self._append(version.table, Span(since=version.since), name)
 
     def subscription(self) -> Subscription:

@@ -26,7 +26,8 @@ from tests.simulator.sql.databases import Recorded
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.decoding.new_tables import Begin
+    from olr_pg.decoding.new_tables import Begin, Take
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.transactions.waiting_storage import Storage
@@ -41,6 +42,21 @@ BOOK = f"CREATE TABLE {LEDGER} (subscription VARCHAR2(128) PRIMARY KEY, lsn NUMB
 MOVE = f"UPDATE {LEDGER} SET lsn = lsn + 1"
 BEGIN = f"INSERT INTO {LEDGER} VALUES ('olr_pg', 0)"
 LARGE = 300
+
+END = f"DROP TABLE {LEDGER} PURGE"
+LIVES = {
+    "it ended and began again": [END, BOOK, BEGIN],
+    "a third time": [END, BOOK, BEGIN],
+    "by way of the recycle bin": [f"DROP TABLE {LEDGER}", BOOK, BEGIN],
+    "it ended twice": [END, BOOK, END, BOOK, BEGIN],
+    "it got a column": [f"ALTER TABLE {LEDGER} ADD (reason VARCHAR2(100))"],
+    "that was emptied": [f"TRUNCATE TABLE {LEDGER}", f"INSERT INTO {LEDGER} VALUES ('x', 0, 'y')"],
+    "one was set aside, another one made": [f"RENAME {LEDGER} TO aside", BOOK, BEGIN],
+    "and the first one put back": [END, f"RENAME aside TO {LEDGER}"],
+    "that ended, too": [END, BOOK, BEGIN],
+}
+"""What can become of the ledger of a way back between two positions of the forward way, one after
+the other: `fallback end` and the next cut-over, a `begin` that made it again, DDL of a DBA."""
 
 
 class Redo(NamedTuple):
@@ -171,3 +187,49 @@ def test_without_a_way_back_all_are_delivered(redo: Redo) -> None:
     is_known = any(one.name == LEDGER for one in redo.snapshot.tables)
     assert of_tables[LEDGER] == (transactions if is_known else 0)
     assert account.account.transactions_filtered == 0
+
+
+@pytest.fixture(scope="module", params=["before the dictionary", "later, by DDL"])
+def lives(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Redo:
+    made = Recorded(tmp_path_factory.mktemp("lives"))
+    first = [BOOK, BEGIN, "COMMIT"]
+    is_known = request.param == "before the dictionary"
+    made.run(ITEMS, *(first if is_known else ()), "COMMIT")
+    made.start()
+    made.run(*(() if is_known else first), "COMMIT")
+    theirs, transactions, rows = list[int](), int(not is_known), int(not is_known)
+    for number, life in enumerate(LIVES.values()):
+        made.run(*life, "COMMIT")
+        written = any(one.startswith("INSERT") for one in life)
+        made.run(f"INSERT INTO items (id) VALUES ({number})", "COMMIT")
+        made.run(f"INSERT INTO items (id) VALUES ({100 + number})", MOVE, "COMMIT")
+        theirs.append(number)
+        transactions, rows = transactions + 1 + written, rows + 2 + written
+    made.database.shut_down()
+    return Redo(
+        load_snapshot(str(made.folder / "dictionary.json")),
+        str(made.folder / "logs"),
+        f"{made.database.owner}.{LEDGER}",
+        theirs,
+        (transactions, rows),
+    )
+
+
+@pytest.mark.parametrize("names", ["names are followed", "names are not followed"])
+def test_each_life_of_the_ledger_is_known_also_after_a_restart(lives: Redo, names: str) -> None:
+    recorded: list[DictionaryTransaction] = []
+    before: list[DictionaryTransaction] = []
+
+    def follower(snapshot: Snapshot, *, filters: Filters) -> DictionaryFollower:
+        take: Take | None = (
+            (lambda _table, _begin: False) if names == "names are followed" else None
+        )
+        made = DictionaryFollower(snapshot, filters=filters, record=recorded.append, take=take)
+        made.apply(before)
+        return made
+
+    with patch("olr_pg.replicator.decode_once.DictionaryFollower", follower):
+        check(lives, *decoded(lives, Filters(ledger=lives.ledger)))
+        before = [*recorded]
+        assert len(before) >= len(LIVES)
+        check(lives, *decoded(lives, Filters(ledger=lives.ledger)))
