@@ -31,7 +31,7 @@ from olr_pg.oracle.tables import among
 from olr_pg.oracle.xml_tokens import read_xml_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -139,6 +139,22 @@ def read_dictionary(
             if error.code != SNAPSHOT_AGE or scn is not None:
                 raise
     return oracle.read("reading the dictionary", read)
+
+
+def read_users(connection: Connection, names: Collection[str]) -> list[sys_rows.UserRow]:
+    """Read the rows of USER$ with these names, as of now.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: any error of Oracle.
+    """
+    user = tables.USER.c
+    query = select(user["USER#"], user.NAME, user.SPARE1, user.ROWID).where(
+        user.NAME.in_(among(sorted(names)))
+    )
+    return [
+        sys_rows.UserRow(user=number, name=name, spare1=bits or 0, single=1, row_id=row_id)
+        for number, name, bits, row_id in connection.execute(query)
+    ]
 
 
 class _Reader:

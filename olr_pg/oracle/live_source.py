@@ -17,6 +17,7 @@ from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
+from olr_pg.oracle.dictionary_queries import read_users
 from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts, read_incarnations, read_written_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.dictionary.sys_rows import UserRow
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -207,15 +209,46 @@ class LiveDatabase:
             files = self._files()
             if not files or not all(file.exists() for file in files):
                 return None
-            snapshot = self._join([load_snapshot(str(file)) for file in files])
+            snapshot = self._join(self._load_dictionaries(files))
             if not self._start_scn() and snapshot.scn < self._behind_loads():
                 return None  # of a run that came to nothing, before a load
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
+    def _load_dictionaries(self, files: Sequence[Path]) -> list[Snapshot]:
+        """Load the stored dictionary of each container, and store what was added."""
+        kept = [load_snapshot(str(file)) for file in files]
+        found = self._with_ledger_owners(kept)
+        for file, before, after in zip(files, kept, found, strict=True):
+            if after is not before:
+                write_snapshot(after, str(file), 0o600)
+        return found
+
+    def _with_ledger_owners(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+        """Add the fallback's account to dictionaries that are older than it, or than its section.
+
+        Only of known owners are tables followed that are created later, as the ledger is. It stays
+        in the stored dictionary, also after the fallback ended and the account was dropped.
+        """
+        found: list[Snapshot] = []
+        databases = self._containers.databases.items()
+        for (name, oracle), snapshot in zip(databases, snapshots, strict=True):
+            rows = snapshot.sys_rows
+            users: list[UserRow] = []
+            if rows is not None:
+                known = {user.name for user in rows.sys_user}
+                owners = {owner for owner, _ in self._containers.own(self._ledgers, name)}
+                users = _read_users(oracle, owners - known)
+            if rows is not None and users:
+                rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *users]})
+                found.append(replace(snapshot, sys_rows=rows))
+            else:
+                found.append(snapshot)
+        return found
+
     def _read_dictionaries(self) -> list[Snapshot]:
         """Read the dictionary of each container, all as of one SCN, and store them."""
-        found = self._dictionaries_at_start()
+        found = self._with_ledger_owners(self._dictionaries_at_start())
         for file, snapshot in zip(self._files(), found, strict=False):
             write_snapshot(snapshot, str(file), 0o600)  # as all that the data directory holds
         return found
@@ -516,3 +549,12 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
     newer = [".".join(pair) for pair in names if pair not in found]
     _log.info("tables are newer than the dictionary", tables=newer, dictionary_scn=snapshot.scn)
     return found
+
+
+def _read_users(oracle: OracleDatabase, names: Collection[str]) -> list[UserRow]:
+    """Return the rows of USER$ of accounts that exist now."""
+    if not names:
+        return []
+    return oracle.read(
+        "reading the account of the way back", lambda connection: read_users(connection, names)
+    )

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.lineage import Lineage
+from olr_pg.config.fallback_section import LEDGER
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -27,7 +28,11 @@ BOTH = "SELECT owner, table_name FROM all_tables WHERE table_name <> 'LOOSE'"
 
 @contextmanager
 def live(
-    source: OracleSource, folder: Path, start_scn: int = 0, loaded: dict[str, int] | None = None
+    source: OracleSource,
+    folder: Path,
+    start_scn: int = 0,
+    loaded: dict[str, int] | None = None,
+    ledger: tuple[str, str] | None = None,
 ) -> Iterator[LiveDatabase]:
     folder.mkdir(exist_ok=True)
     database = LiveDatabase(
@@ -36,6 +41,7 @@ def live(
         start_scn=lambda: start_scn,
         loaded_scn=lambda names: min((loaded or {}).get(name, 0) for name in names),
         dictionary=folder / "dictionary.json",
+        ledger=ledger,
     )
     try:
         yield database
@@ -73,6 +79,32 @@ def test_a_new_table_needs_a_new_dictionary_as_of_the_restart(
             snapshot, tables = database.resolve(BOTH)
         assert snapshot.scn == SCN + 50
         assert set(tables) == {ORDERS, NOTES}
+
+
+@pytest.mark.parametrize("kept", ["the dictionary is kept", "the dictionary is read anew"])
+def test_an_account_of_the_way_back_that_is_newer_than_the_dictionary_stays_known(
+    source: OracleSource, state: OracleState, tmp_path: Path, kept: str
+) -> None:
+    if kept == "the dictionary is kept":
+        with live(source, tmp_path) as database:
+            database.resolve(BOTH)
+
+    def users(way_back: bool) -> dict[str, int]:
+        ledger = ("WAY_BACK", LEDGER) if way_back else None
+        with live(source, tmp_path, SCN - 50, ledger=ledger) as database:
+            rows = database.resolve(BOTH)[0].sys_rows
+        assert rows is not None
+        return {row.name: row.user for row in rows.sys_user}
+
+    then = users(way_back=kept == "the dictionary is kept")  # there is no such account yet
+    assert "WAY_BACK" not in then
+    state.scn += 100
+    state.catalogue.insert("USER$", [{"USER#": 300, "NAME": "WAY_BACK", "SPARE1": 0}])
+    if kept != "the dictionary is kept":
+        (tmp_path / "dictionary.json").unlink()
+    assert users(way_back=True) == {**then, "WAY_BACK": 300}
+    state.catalogue.update("DELETE FROM SYS.\"USER$\" WHERE NAME = 'WAY_BACK'")  # behind its end
+    assert users(way_back=True) == {**then, "WAY_BACK": 300}
 
 
 def test_where_undo_does_not_reach_back_the_dictionary_is_as_of_now(
