@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from olr_pg.capture.archived_log import ArchivedLog
-from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError
@@ -356,46 +355,6 @@ def test_no_image_claims_redo_that_is_being_decoded_again(
     assert merged([*runs, last.delivered]) == one_pass(restarts, logs)
     (found,) = [one.blob for one in last.delivered if b"T_LONG" in one.blob]
     assert b"taken along" in found
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_logs_that_are_late_right_behind_an_image_are_waited_for(
-    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
-    """Without a restart they would be, too. Found by a simulated database."""
-    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
-    logs, expected = long_open.logs, one_pass(restarts, long_open.logs)
-    before, late, rest = logs[:4], logs[4 : 4 + count], logs[4 + count :]
-    restarts.archive(before)
-    runs = [restarts.run().delivered]
-    restarts.archive(rest)
-    ends = restarts.client(restarts.decoder(""))
-    ends.start(restarts.query)
-    try:
-        assert ends.take_all() == []
-    finally:
-        ends.close()
-    failure = ends.delivery.failure
-    assert failure is not None
-    assert failure.code == 2010
-    assert failure.where["sequence"] == late[0].header.sequence
-    assert f"sequence {late[0].header.sequence} " in failure.detail
-    client = restarts.client(restarts.decoder("", once=False))
-    client.start(restarts.query)
-    try:
-        while client.delivery.state.phase is not CapturePhase.WAITING_FOR_REDO:
-            assert client.delivery.failure is None
-            assert not client.delivery.drained.wait(0.01)
-        restarts.archive(late)
-        runs.append([])
-        while len(merged(runs)) < len(expected):
-            assert client.delivery.failure is None
-            assert not client.delivery.drained.wait(0.01)
-            runs[-1] += client.take()
-    finally:
-        client.close()
-    assert set(restarts.read) == set(sequences([*late, *rest]))
-    assert merged(runs) == expected
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
