@@ -17,7 +17,7 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
 from olr_pg.simulator.sessions.row_shape import RowShape
-from olr_pg.simulator.simulated_files import STEP_BYTES, Summary
+from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM
 from tests.simulator.laws import broken_laws
@@ -148,9 +148,13 @@ def test_without_copies_values_do_not_come_again(tmp_path: Path) -> None:
     assert decoded(tmp_path) == truth
 
 
-def test_one_transaction_is_counted_whole_though_it_is_forgotten(tmp_path: Path) -> None:
+def test_one_transaction_is_counted_whole_though_it_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step_bytes = 400_000
+    monkeypatch.setattr("olr_pg.simulator.simulated_files.STEP_BYTES", step_bytes)
     shape = choose_shape(3, "wide", rows=RowShape(12, statements=0))
-    made = partial(simulate, 3, workload="wide", size=3 * STEP_BYTES, shape=shape, prefilled=True)
+    made = partial(simulate, 3, workload="wide", size=3 * step_bytes, shape=shape, prefilled=True)
     forgotten = made(tmp_path / "without", truth=False)
     kept = made(tmp_path / "with")
     assert forgotten.changes == kept.changes
