@@ -1,6 +1,6 @@
 """Seeds with faults through the whole pipeline; see ``python -m tests.simulation``.
 
-``OLR_PG_SIMULATION_SEEDS=200`` runs as many instead of the usual 20.
+``OLR_PG_SIMULATION_SEEDS=200`` runs as many instead of the usual 12.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.simulation.seeds import command
 if TYPE_CHECKING:
     from pathlib import Path
 
-USUAL_SEEDS: Final = 20
+USUAL_SEEDS: Final = 12
 SEEDS: Final = int(os.environ.get("OLR_PG_SIMULATION_SEEDS", USUAL_SEEDS))
 SPARK_EVERY: Final = 4
 """A job of Spark costs more than what it decodes here; the others decode in their own process."""
