@@ -20,14 +20,14 @@ import mmap
 import os
 import threading
 import weakref
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.sealed import must_seal, nameless_file
-from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
+from olr_pg.files.waiting_rows import SHARED_PART, WaitingRange, WaitingRows, WaitingUse
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.transactions.select import EventCutter, copied, count_changes
 from olr_pg.transactions.waiting_storage import batch_bytes, batch_cells
@@ -45,9 +45,6 @@ PART_BYTES: Final = 8 << 20
 """Approximate part of a large transaction that is processed at once; that needs several times as
 much memory.
 """
-
-_SHARED_PART: Final = 16
-"""A new shared file has at least this fraction of the bytes already spilled."""
 
 STORED_BYTES: Final = 8 << 20
 """Approximate size of an encrypted batch; several of them are open at a time."""
@@ -135,7 +132,7 @@ class SpillFiles:
         return np.frombuffer(shared, np.uint8, size, start)
 
     def _new_shared(self, size: int) -> mmap.mmap:
-        larger = self.waiting_bytes // _SHARED_PART
+        larger = self.waiting_bytes // SHARED_PART
         if larger > size:
             try:
                 return self._reserved(larger)
@@ -172,7 +169,7 @@ class SpillFiles:
         """Return the encrypted file that takes so many bytes more."""
         self.check_limit(size)
         rows = self._stored
-        if rows is None or rows.size > max(_SHARED_BYTES_MIN, self.waiting_bytes // _SHARED_PART):
+        if rows is None or not rows.may_grow(self.waiting_bytes, _SHARED_BYTES_MIN):
             rows = self._stored = self._sealed_file()
         self.spilled_bytes += size
         return rows
@@ -189,7 +186,7 @@ class SpillFiles:
             return room
         with self._lock:
             rows = self._shared_rows(data.size)
-            return _StoredRange(rows, rows.append(data.data), data.size)
+            return WaitingRange(rows, rows.append(data.data), data.size)
 
     def _sealed_file(self) -> WaitingRows:
         rows = WaitingRows(SPILLED, self._directory)
@@ -337,18 +334,6 @@ class _StoredBatch:
         for cell, first in zip(batch_cells(batch), self._firsts, strict=True):
             self._rows.read_into(cell.data, first)
         return batch
-
-
-class _StoredRange(NamedTuple):
-    """A `transactions.waiting_storage.StoredBytes` in an encrypted file that others share."""
-
-    rows: WaitingRows
-    first: int
-    size: int
-
-    def read(self, first: int, size: int) -> memoryview:
-        """See `StoredBytes.read`."""
-        return self.rows.read(self.first + first, size)
 
 
 class _SealedGathering:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 1 << 20
 """Maximum bytes of a piece, which is read whole even for a few bytes."""
 
+SHARED_PART: Final = 16
+"""A file that many things share is ended when it has this part of what waits: so there are some
+dozens of files, however much waits, and the room of each is free before long."""
+
 _TOGETHER: Final = 64 << 10
 """Smaller data is collected first, because each piece takes some microseconds."""
 
@@ -97,6 +101,14 @@ class WaitingRows:
             else:
                 self._put(view)
         return first
+
+    def may_grow(self, waiting: int, least: int) -> bool:
+        """Tell whether a shared file takes more, where so many bytes wait in all such files.
+
+        Args:
+            least: bytes up to which it does in any case.
+        """
+        return self.size <= max(least, waiting // SHARED_PART)
 
     def flush(self) -> None:
         """Write what was appended and waits for more: later failures do not reach it then.
@@ -180,6 +192,22 @@ class WaitingRows:
     def _error(self, code: Code, reason: str, offset: int | None = None) -> OlrPgError:
         directory = None if self._directory is None else str(self._directory)
         return OlrPgError(code, reason, directory=directory, offset=offset)
+
+
+class WaitingRange(NamedTuple):
+    """Some of the bytes of `WaitingRows`; a `transactions.waiting_storage.StoredBytes`."""
+
+    rows: WaitingRows
+    first: int
+    size: int
+
+    def read(self, first: int, size: int) -> memoryview:
+        """Read some of them.
+
+        Raises:
+            OlrPgError: `WaitingUse.damaged`.
+        """
+        return self.rows.read(self.first + first, size)
 
 
 class _Raw(io.RawIOBase):

@@ -51,16 +51,18 @@ def has_constraint(target: str, name: str) -> str:
     return _exists("pg_constraint", "conrelid", target, f"conname = {literal(name)}")
 
 
-def has_index(target: str, columns: Sequence[str], *, unique: bool) -> str:
+def has_index(target: str, columns: Sequence[str], *, unique: bool, but: str = "") -> str:
     """Return the query that tells whether a table has an index of these columns, whatever its name.
 
     Args:
         unique: whether the index must be unique.
+        but: the quoted name of an index that does not count.
     """
     is_unique = "i.indisunique" if unique else "true"
+    is_another = f" AND i.indexrelid IS DISTINCT FROM to_regclass({literal(but)})" if but else ""
     return (
         "SELECT EXISTS (SELECT FROM pg_index i WHERE"  # noqa: S608 - quoted
-        f" i.indrelid = to_regclass({literal(target)}) AND i.indisvalid AND {is_unique}"
+        f" i.indrelid = to_regclass({literal(target)}) AND i.indisvalid AND {is_unique}{is_another}"
         " AND i.indpred IS NULL AND i.indexprs IS NULL"
         f" AND {_names('i.indrelid', 'i.indkey[0:i.indnkeyatts - 1]')} = {_array(columns)})"
     )
@@ -72,16 +74,11 @@ def has_key(target: str, columns: Sequence[str], own: str) -> str:
     Args:
         own: the index that the key is made out of, which is none yet.
     """
-    names = _array(columns)
     return (
         "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype IN ('p', 'u')"  # noqa: S608 - quoted
         f" AND c.conrelid = to_regclass({literal(target)})"
-        f" AND {_names('c.conrelid', 'c.conkey')} = {names})"
-        " OR EXISTS (SELECT FROM pg_index i WHERE i.indisvalid AND i.indisunique"
-        f" AND i.indrelid = to_regclass({literal(target)})"
-        f" AND i.indexrelid IS DISTINCT FROM to_regclass({literal(own)})"
-        " AND i.indpred IS NULL AND i.indexprs IS NULL"
-        f" AND {_names('i.indrelid', 'i.indkey[0:i.indnkeyatts - 1]')} = {names})"
+        f" AND {_names('c.conrelid', 'c.conkey')} = {_array(columns)})"
+        f" OR ({has_index(target, columns, unique=True, but=own)})"
     )
 
 

@@ -20,7 +20,7 @@ import structlog
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.owned import remove_plain
-from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
+from olr_pg.files.waiting_rows import WaitingRange, WaitingRows, WaitingUse
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ _LARGE_BYTES: Final = 16 << 20
 """From this size on a segment is one large transaction, of which parts are read."""
 
 _FILE_BYTES_MIN: Final = 16 << 20
-_FILE_PART: Final = 16
-"""A new file is begun when the last one has this part of the bytes that wait."""
 
 AGAIN_SECONDS: Final = 1.0
 """Pause after a failed write."""
@@ -59,7 +57,7 @@ class _Segment(NamedTuple):
         heads = self.rows.read(self.first, self.heads)
         columns, first, message_first, order, view = pickle.loads(heads)  # noqa: S301 - ours
         at = self.first + self.heads
-        messages = _Messages(self.rows, at, self.messages)
+        messages = WaitingRange(self.rows, at, self.messages)
         blob = messages if self.messages >= _LARGE_BYTES else messages.read(0, self.messages)
         return [whole(ReadyBatch(columns, first, message_first, blob, order, view))]
 
@@ -170,22 +168,6 @@ class Backlog:
         Raises:
             OlrPgError: 4041, it cannot be made.
         """
-        if self._file is None or self._file.size > max(_FILE_BYTES_MIN, self.size // _FILE_PART):
+        if self._file is None or not self._file.may_grow(self.size, _FILE_BYTES_MIN):
             self._file = WaitingRows(_WAITING, self._directory)
         return self._file
-
-
-class _Messages:
-    """The messages of a large segment, a `transactions.waiting_storage.StoredBytes`."""
-
-    def __init__(self, rows: WaitingRows, first: int, size: int) -> None:
-        self._rows, self._first = rows, first
-        self.size = size
-
-    def read(self, first: int, size: int) -> memoryview:
-        """Read some of them.
-
-        Raises:
-            OlrPgError: 4042, the file is damaged.
-        """
-        return self._rows.read(self._first + first, size)

@@ -38,6 +38,12 @@ _WITH_UNDO: Final = (
 )  # fmt: skip
 
 
+def have_undo(events: EventColumns) -> npt.NDArray[np.bool_]:
+    """Return which events are changes that have an undo record."""
+    found: npt.NDArray[np.bool_] = np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0)
+    return found
+
+
 class StandingChanges:
     """The changes with undo that were not taken back so far; see the module's docstring.
 
@@ -66,8 +72,7 @@ class StandingChanges:
 
     def _feed(self, events: EventColumns) -> npt.NDArray[np.int64]:
         is_marker = events.kind == EventKind.UNDONE
-        is_change = np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0)
-        rows = np.flatnonzero(is_marker | is_change)
+        rows = np.flatnonzero(is_marker | have_undo(events))
         own = take(events, rows)
         own.xid[:] = self._fed + rows
         own.piece_count[:] = 0

@@ -29,7 +29,7 @@ from olr_pg.redo.column_tables import head, joined_rows, take
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.delimit import Instances, live_changes, slot_keys
-from olr_pg.transactions.standing_changes import StandingChanges
+from olr_pg.transactions.standing_changes import StandingChanges, have_undo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 _LOB = int(EventKind.LOB)
-_WITH_UNDO = (
-    EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED, EventKind.LOB,
-)  # fmt: skip
 _USN = 48
 _AT_HEAD = np.uint64(1 << 63)
 """Marks the key of an undo record that a 5.11 identifies by the previous block."""
@@ -154,18 +151,18 @@ def misplaced_markers(
     if markers.size == 0:
         return []
     lost = markers[~np.isin(_marker_keys(events, markers)[1], _undone_keys(events)[1])]
+    if lost.size == 0:
+        return []
     # Newest first, of their own transactions: what is found needs no other events.
     slots = set(slot_keys(take(events, lost)).tolist())
     own_first = sorted(opened, key=lambda slot: slot not in slots)
     waiting = [opened[slot].chunks.batches for slot in own_first]
-    for batches in waiting if lost.size else ():
+    for batches in waiting:
         for place in reversed(range(len(batches))):
             found = np.isin(_marker_keys(events, lost)[1], _undone_keys(batches[place].events)[1])
             lost = lost[~found]
             if lost.size == 0:
                 return []
-    if lost.size == 0:
-        return []
     records, own = _marker_keys(events, lost)[0], take(events, lost)
     related = [_related(batch.events, records, own) for batches in waiting for batch in batches]
     everything = joined_rows([*related, events])
@@ -292,7 +289,7 @@ def _undo_records(
 
     The first record of an undo block has a second key, as in a 5.11.
     """
-    rows = np.flatnonzero(np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
+    rows = np.flatnonzero(have_undo(events))
     own = take(events, rows)
     is_first = own.rci == 0
     at_head = _undo_keys(own.prev_dba, own)[is_first] | _AT_HEAD

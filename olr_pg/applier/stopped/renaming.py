@@ -90,6 +90,19 @@ def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:
     connection.execute(_TAKE, key)
 
 
+def moved(old: tuple[str, str], new: tuple[str, str]) -> list[sql.Composed]:
+    """Return the statements that give a table another schema and name."""
+    statements = list[sql.Composed]()
+    if old[1] != new[1]:
+        words = sql.SQL("ALTER TABLE {} RENAME TO {}")
+        statements.append(words.format(sql.Identifier(*old), sql.Identifier(new[1])))
+    if old[0] != new[0]:
+        words = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
+        renamed = sql.Identifier(old[0], new[1])
+        statements.append(words.format(renamed, sql.Identifier(new[0])))
+    return statements
+
+
 class Renaming:
     """Carries one half of a rename out, in the target transaction that is open."""
 
@@ -145,19 +158,10 @@ class Renaming:
 
     def _alter(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         parts = self._connection.execute(_PARTS, (*old, old[1])).fetchall()
-        for names in (*parts, old):
-            schema, name = names[0], names[1]
-            now = new[1] + name.removeprefix(old[1])
-            words = sql.SQL("ALTER TABLE {} RENAME TO {}")
-            if now != name:
-                self._connection.execute(
-                    words.format(sql.Identifier(schema, name), sql.Identifier(now))
-                )
-            if new[0] != old[0]:
-                words = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
-                self._connection.execute(
-                    words.format(sql.Identifier(schema, now), sql.Identifier(new[0]))
-                )
+        for schema, name in (*parts, old):
+            place = schema if new[0] == old[0] else new[0]
+            for statement in moved((schema, name), (place, new[1] + name.removeprefix(old[1]))):
+                self._connection.execute(statement)
 
     def _move_notes(self, new: str, old_target: tuple[str, str], target: tuple[str, str]) -> None:
         """Rename the table in the ledger's records, so that they belong to its new name."""

@@ -17,7 +17,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import named_target
-from olr_pg.applier.stopped.renaming import Renaming, take_name
+from olr_pg.applier.stopped.renaming import Renaming, moved, take_name
 from olr_pg.applier.target.catalogue import find_partition, missing_table, read_table
 from olr_pg.applier.target.ledger import LOCK, TablePosition
 from olr_pg.dictionary.evolution import DdlKind
@@ -136,28 +136,15 @@ def _exchange(
     parent, bound, own = sql.Identifier(*row[:2]), sql.SQL(row[2]), row[3:]
     for statement in (
         sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(parent, part),
-        *_moved(own, (own[0], _MEANWHILE)),
-        *_moved(there, own),
-        *_moved((own[0], _MEANWHILE), there),
+        *moved(own, (own[0], _MEANWHILE)),
+        *moved(there, own),
+        *moved((own[0], _MEANWHILE), there),
         sql.SQL("ALTER TABLE {} ATTACH PARTITION {} {}").format(parent, part, bound),
     ):
         connection.execute(statement)
     names = {"s": own[0], "t": own[1], "os": there[0], "ot": there[1]}
     connection.execute(_SWAP_SET_ASIDE, {**names, "subscription": settings.subscription})
     _log.info("DDL is followed", table=event.table, what=str(step))
-
-
-def _moved(old: tuple[str, str], new: tuple[str, str]) -> list[sql.Composed]:
-    """Return the statements that give a table another schema and name."""
-    statements = list[sql.Composed]()
-    if old[1] != new[1]:
-        words = sql.SQL("ALTER TABLE {} RENAME TO {}")
-        statements.append(words.format(sql.Identifier(*old), sql.Identifier(new[1])))
-    if old[0] != new[0]:
-        words = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
-        renamed = sql.Identifier(old[0], new[1])
-        statements.append(words.format(renamed, sql.Identifier(new[0])))
-    return statements
 
 
 def _check_ready(

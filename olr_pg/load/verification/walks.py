@@ -123,8 +123,10 @@ class DifferenceFile:
         Raises:
             OSError: it cannot be written.
         """
+        if not lines and not is_new:
+            return  # as for most ranges of a walk: the file is not read for it
         known = self._read()
-        if not lines and not (is_new and table in known):
+        if not lines and table not in known:
             return
         before = known.pop(table, [])
         if is_new or (lines and before and lines[0]["columns"] != before[0]["columns"]):
