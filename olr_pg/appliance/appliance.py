@@ -27,6 +27,7 @@ from olr_pg.appliance.spark_settings import spark_settings
 from olr_pg.appliance.status_observer import Parts
 from olr_pg.appliance.target import (
     RunningTarget,
+    confirming_applier,
     data_directory,
     is_passable,
     target_directory,
@@ -423,11 +424,6 @@ class _Following:
             history = DictionaryHistory(self._data / HISTORY_FILE, identity, snapshot.scn)
             self._history = snapshot.scn, history
         return self._history[1]
-
-
-def confirming_applier(apply: Apply) -> str:
-    """Return the name under which the checkpoint records the bundled applier."""
-    return f"applier {apply.subscription}"
 
 
 def applier_settings(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.target import target_path
+from olr_pg.appliance.target import confirming_applier, target_path
 from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogPlaces, no_logs
 from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
@@ -106,7 +106,8 @@ def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reache
     saved = read_saved(target_path(config) / FILE_NAME)
     if saved.scn is None:
         return config.apply.start_scn if config.apply else 0, {}
-    if saved.image is None:
+    is_own = config.apply is None or saved.confirmed_by == confirming_applier(config.apply)
+    if saved.image is None or not is_own:
         return saved.scn, {}
     directory = Path(config.context.data) / RECOVERY_DIRECTORY
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.applier.session.applier_session import Applier, ApplyReport
-    from olr_pg.config.model import Config
+    from olr_pg.config.model import Apply, Config
     from olr_pg.replicator.target_feed import Delivery
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.listener import Listener
@@ -325,6 +325,11 @@ def target_path(config: Config) -> Path:
     """Return the path of a target's directory, whether it exists or not."""
     data = Path(config.context.data)
     return data / "targets" / config.name if config.name else data
+
+
+def confirming_applier(apply: Apply) -> str:
+    """Return the name under which the checkpoint records the bundled applier."""
+    return f"applier {apply.subscription}"
 
 
 def is_passable(config: Config) -> bool:

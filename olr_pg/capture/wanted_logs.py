@@ -23,6 +23,9 @@ def check_beginning(
 ) -> None:
     """Check that the oldest log of every thread contains the start SCN, or redo before it.
 
+    A log that is missing right after the recovery image is a gap (`wanted_stream`), which may still
+    be filled.
+
     Args:
         reached: the position of each thread in the recovery image.
 
@@ -34,6 +37,8 @@ def check_beginning(
         oldest.setdefault(log.header.thread, log)
     for thread, log in oldest.items():
         mark = reached.get(thread) if reached else None
+        if mark is not None and _gaps_behind({thread: mark.log}, [log]):
+            continue
         start = scn if mark is None else mark.scn
         if 0 < start < log.header.first_scn and not _is_first_of_new_thread(log):
             raise OlrPgError(

@@ -45,8 +45,8 @@ batch has it once per batch.
 
 In addition to MinStartSCN the file can name a recovery image: the changes of open transactions up
 to a later position in the redo (`replicator.recovery.bounded_recovery`). A start at exactly
-MinStartSCN does not need to read redo before that position, because everything unconfirmed is in
-the image or after it. Both are written together, so they always match.
+MinStartSCN, by the client that confirmed, does not need to read redo before that position, because
+everything unconfirmed is in the image or after it. Both are written together, so they always match.
 
 The file is JSON with a format name, a version, the source that it belongs to, and a CRC, so that a
 damaged file or one of another source is refused. A file of a newer version is refused too, because

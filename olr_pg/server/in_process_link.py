@@ -55,6 +55,10 @@ class InsideLink:
             self._check()
             self._protocol.receive(requests)
 
+    def decline_image(self) -> None:
+        """See `ServerLink`."""
+        self._session.decline_image()
+
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
         """See `ServerLink`; never waits, because the server has an answer at once."""
         with self._lock:

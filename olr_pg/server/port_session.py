@@ -121,6 +121,7 @@ class PortSession:
         self.is_abandoned: Callable[[], bool] | None = None
         self._who = ""
         self._start_scn = 0
+        self._takes_image = True
         self._ahead: OlrPgError | None = None
         self._has_confirmed = False
         self._brought_scn = 0
@@ -160,15 +161,24 @@ class PortSession:
             self._claim.release(self)
             raise
 
+    def decline_image(self) -> None:
+        """Read all redo from the next StartSCN on, without the checkpoint's recovery image."""
+        self._takes_image = False
+
     def start(self, scn: int) -> None:
         """Answer StartSCN.
+
+        The checkpoint's recovery image is used only for the client that confirmed what committed
+        before it. Another client can start at the same SCN and lack it: a transaction that is open
+        for long keeps the SCN the same for all clients.
 
         Raises:
             OlrPgError: any error of the source.
         """
         saved = self._checkpoint
         resumed = scn == saved.saved
-        image = saved.image if resumed else None
+        is_own = saved.confirmed_by == self._who
+        image = saved.image if resumed and is_own and self._takes_image else None
         with self._serving():
             self._queue = self._source.start(scn, image, resumed=resumed)
         self._start_scn = scn

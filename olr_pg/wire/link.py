@@ -18,6 +18,9 @@ class ServerLink(Protocol):
     def send(self, requests: bytes) -> None:
         """Send requests to the server."""
 
+    def decline_image(self) -> None:
+        """Make the server read all redo from the next StartSCN on, without a recovery image."""
+
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
         """Hand `client` the bytes that the server sent. Waits until there are some.
 

@@ -69,6 +69,7 @@ class Script:
     """Transactions in delivery order, and the server's view of them: a `Source`.
 
     Attributes:
+        started, images: the SCN and the recovery image of each start.
         events: what happens to tables, for an applier with a link from inside.
     """
 
@@ -77,6 +78,7 @@ class Script:
     queue_transactions: int = 10_000
     queue_bytes: int = BYTES_MAX
     started: list[int] = field(default_factory=list)
+    images: list[str | None] = field(default_factory=list)
     events: list[SchemaEvent] = field(default_factory=list)
     _queue: ReadyQueue | None = None
     _feeder: threading.Thread | None = None
@@ -113,9 +115,10 @@ class Script:
     def resolve(self, sql: str, _is_abandoned: object = None) -> None:
         """Any query will do."""
 
-    def start(self, scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
         del resumed
         self.started.append(scn)
+        self.images.append(image)
         self.complete.clear()
         self._queue = queue = ReadyQueue(self.queue_transactions, self.queue_bytes)
         self._taken = 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from olr_pg.capture.archived_log import Reached
 from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import LogScan, discover_logs
-from olr_pg.capture.wanted_logs import check_beginning, wanted_stream
+from olr_pg.capture.wanted_logs import check_beginning, unread_logs, wanted_stream
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.database_shape import choose_shape
@@ -96,3 +98,33 @@ def test_what_is_missing_before_the_beginning_is_not_wanted(
     lost = [threads[1][at].position.sequence for at in (1, 2)]
     for scn in (0, begin - 1):
         assert sequences(wanted_stream(scan, DATABASE, scn, {}, decoded)) == [(1, *lost)]
+
+
+@pytest.mark.parametrize("block", [0, 5])
+def test_a_start_from_an_image_waits_for_the_logs_that_the_run_would_wait_for(
+    threads: Mapping[int, list[ArchivedLog]], block: int
+) -> None:
+    """Whichever logs are there: next, later and older ones; the image ends at a log or in one."""
+    logs, last = threads[1], threads[1][2]
+    scn = logs[1].header.first_scn
+    at = last.next_scn + (1 if block else 0)
+    reached = {1: Reached(last.position, at, block)}
+    seen = set[bool]()
+    for there in product([False, True], repeat=7):
+        found = [log for log, is_there in zip(logs, there, strict=False) if is_there]
+        scan = LogScan(tuple(found), (), ())
+        run, start = DecodedLogs(), DecodedLogs()
+        for log in logs[:3]:
+            run.add(log.position)
+        if block:
+            run.read_up_to(logs[3].position, block)
+        check_beginning(found, scn, reached)
+        start.begin_at(reached.values())
+        waits = wanted_stream(scan, DATABASE, scn, {}, run)
+        again = wanted_stream(scan, DATABASE, scn, reached, start)
+        assert sequences(again) == sequences(waits), there
+        assert unread_logs(again.readable, scn, reached) == [
+            log for log in waits.readable if not run.has_all(log)
+        ]
+        seen.add(bool(waits.gaps))
+    assert seen == {False, True}

@@ -166,22 +166,28 @@ class Restarts:
             expected=targets if together and len(targets) > 1 else (),
         )
 
-    def client(self, decoder: Decoder, target: str = "", **dials: Any) -> Client:
+    def client(
+        self, decoder: Decoder, target: str = "", applier: str | None = "test", **dials: Any
+    ) -> Client:
         """A client of a target, which has not subscribed yet.
 
         Args:
+            applier: its name; None for another client than the bundled applier.
             dials: of its `Delivery`.
         """
-        return Client(decoder, target, self.checkpoint(target), dials)
+        return Client(decoder, target, self.checkpoint(target), dials, applier)
 
-    def run(self, start_scn: int | None = None, confirmed: int = -1) -> Run:
+    def run(
+        self, start_scn: int | None = None, confirmed: int = -1, applier: str | None = "test"
+    ) -> Run:
         """Start, take all there is, confirm, end.
 
         Args:
             start_scn: None: what the checkpoint has saved.
             confirmed: how many of the delivered transactions; −1: all.
+            applier: see `client`.
         """
-        client = self.client(self.decoder(""))
+        client = self.client(self.decoder(""), applier=applier)
         client.start(self.query, start_scn)
         try:
             delivered = client.take_all()
@@ -208,7 +214,7 @@ class Restarts:
 
 
 class Client:
-    """A bundled applier as a target's client: one session, with its events.
+    """A target's client, usually the bundled applier: one session, with its events.
 
     Attributes:
         delivery, session: its own.
@@ -216,12 +222,17 @@ class Client:
     """
 
     def __init__(
-        self, decoder: Decoder, target: str, checkpoint: Checkpoint, dials: dict[str, Any]
+        self,
+        decoder: Decoder,
+        target: str,
+        checkpoint: Checkpoint,
+        dials: dict[str, Any],
+        applier: str | None = "test",
     ) -> None:
         self.events: list[SchemaEvent] = []
         self.delivery = Delivery(decoder, target, is_told=True, **dials)
         self.session = PortSession(
-            self.delivery, checkpoint, ReplicationClaim(), "test", applier="test"
+            self.delivery, checkpoint, ReplicationClaim(), "test", applier=applier
         )
         self._data = bytearray()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
 
 from olr_pg.capture.archived_log import ArchivedLog
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError
@@ -17,12 +18,12 @@ from olr_pg.files import sealed
 from olr_pg.files.durable import replace_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
-from olr_pg.replicator.recovery.image_files import PartWriter
+from olr_pg.replicator.recovery.image_files import PartWriter, read_image
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.fault_source import FaultSource
-from tests.replicator.recovery_runs import Delivered, Restarts, split_transactions
+from tests.replicator.recovery_runs import SOURCE, Delivered, Restarts, split_transactions
 from tests.replicator.test_decode_truth import check_same, make_source
 
 if TYPE_CHECKING:
@@ -66,15 +67,21 @@ class OpenForLong:
         self.logs = in_order(folder)
 
 
+_WHOLE: Final = dict[tuple[str, ...], list[bytes]]()
+
+
 def one_pass(restarts: Restarts, logs: list[ArchivedLog]) -> list[bytes]:
-    """What one run over all logs delivers."""
-    with pytest.MonkeyPatch.context() as patch:
-        whole = Restarts(
-            restarts.folder / "whole", restarts.snapshot, patch, query=restarts.query,
-            limit_bytes=None,
-        )  # fmt: skip
-        whole.archive(logs)
-        return [one.blob for one in whole.run().delivered]
+    """What one run over all logs delivers; found once for the same logs."""
+    key = (restarts.query, *(log.path for log in logs))
+    if key not in _WHOLE:
+        with pytest.MonkeyPatch.context() as patch:
+            whole = Restarts(
+                restarts.folder / "whole", restarts.snapshot, patch, query=restarts.query,
+                limit_bytes=None,
+            )  # fmt: skip
+            whole.archive(logs)
+            _WHOLE[key] = [one.blob for one in whole.run().delivered]
+    return _WHOLE[key]
 
 
 def merged(runs: list[list[Delivered]]) -> list[bytes]:
@@ -355,6 +362,65 @@ def test_no_image_claims_redo_that_is_being_decoded_again(
     assert merged([*runs, last.delivered]) == one_pass(restarts, logs)
     (found,) = [one.blob for one in last.delivered if b"T_LONG" in one.blob]
     assert b"taken along" in found
+
+
+@pytest.mark.parametrize("clients", [("test", None), (None, "test")])
+def test_what_another_client_confirmed_is_delivered(
+    long_open: OpenForLong,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    clients: tuple[str | None, str | None],
+) -> None:
+    """Both start at the begin of the transaction that is open for long. Found by seed 573."""
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    own, other = clients
+    parts = long_open.logs[:3], long_open.logs[3:6], long_open.logs[6:]
+    restarts.archive(parts[0])
+    runs = [restarts.run(applier=own).delivered]
+    saved = restarts.checkpoint().saved
+    restarts.archive(parts[1])
+    assert restarts.run(applier=other).delivered
+    assert restarts.checkpoint().saved == saved
+    assert restarts.checkpoint().image is not None
+    restarts.archive(parts[2])
+    runs.append(restarts.run(saved, applier=own).delivered)
+    assert merged(runs) == one_pass(restarts, long_open.logs)
+
+
+@pytest.mark.parametrize("confirmed", [1, -1])
+def test_a_late_log_is_waited_for_by_a_run_and_by_a_restart(
+    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirmed: int
+) -> None:
+    """Later logs are there. No image passes what is not confirmed. Found by seed 573."""
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    late = long_open.logs[4]
+    restarts.archive([log for log in long_open.logs if log is not late])
+    runs, whole = [], one_pass(restarts, long_open.logs)
+    for is_restart in (False, True):
+        client = restarts.client(restarts.decoder("", once=False))
+        client.start(restarts.query)
+        try:
+            while client.delivery.state.phase is not CapturePhase.WAITING_FOR_REDO:
+                assert client.delivery.failure is None
+                assert not client.delivery.drained.wait(0.01)
+            assert f"sequence {late.header.sequence} " in str(client.delivery.state.reason)
+            runs.append(client.take())
+            if is_restart:
+                restarts.archive([late])
+            while is_restart and len(merged(runs)) < len(whole):
+                assert client.delivery.failure is None
+                runs.append(client.take())
+            client.confirm(runs[0], 0 if is_restart else confirmed)
+        finally:
+            client.close()
+        name = restarts.checkpoint().image
+        assert name is not None
+        image = read_image(restarts.recovery / name, SOURCE)
+        unconfirmed = [] if confirmed < 0 else runs[0][confirmed:]
+        assert all(one.commit_scn > image.commit_scn for one in unconfirmed)
+    read = sequences(long_open.logs[4 if confirmed < 0 else 2 :])
+    assert set(restarts.read) == set(read)
+    assert merged(runs) == whole
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -148,17 +148,42 @@ def test_an_image_is_named_once_what_is_not_in_it_is_confirmed(
     assert (checkpoint.saved, checkpoint.image) == (1000, None)
 
 
-def test_the_image_serves_a_start_at_the_saved_scn_only(
-    source: StillSource, checkpoint: Checkpoint
+@pytest.mark.parametrize("declines", [False, True])
+@pytest.mark.parametrize("start_scn", [39, 40, 41])
+@pytest.mark.parametrize("who", ["bundled", "query", "another query"])
+@pytest.mark.parametrize("saved_by", ["bundled", "query", "another query", None])
+def test_an_image_serves_only_whoever_confirmed_what_is_before_it(
+    source: StillSource,
+    checkpoint: Checkpoint,
+    saved_by: str | None,
+    who: str,
+    start_scn: int,
+    declines: bool,
 ) -> None:
-    checkpoint.save(20, "late")
-    for scn in (19, 20, 21):
-        session = PortSession(source, checkpoint, ReplicationClaim(patience=0), "client")
-        session.resolve("q")
-        session.start(scn)
-        session.close()
-    assert source.images == [None, "late", None]
-    assert source.resumed == [False, True, False]
+    """The same SCN is no proof: one transaction that is open for long keeps it for all clients."""
+
+    def session_of(client: str) -> PortSession:
+        applier = "applier" if client == "bundled" else None
+        return subscribed(source, checkpoint, client, applier)
+
+    checkpoint.save(40, "image", None)
+    if saved_by is not None:
+        put(source.queue, 45, 110)
+        source.position, source.points = 40, [RecoveryPoint("image", 110, 112)]
+        first = session_of(saved_by)
+        first.start(40)
+        first.take(0, 9)
+        first.take(110, 1)
+        first.close()
+    assert (checkpoint.saved, checkpoint.image) == (40, "image")
+    source.queue = ReadyQueue()
+    session = session_of(who)
+    if declines:
+        session.decline_image()
+    session.start(start_scn)
+    expected = "image" if start_scn == 40 and who == saved_by and not declines else None
+    assert source.images[-1] == expected
+    assert source.resumed[-1] == (start_scn == 40)
 
 
 def test_a_transaction_open_in_the_decoder_holds_the_checkpoint(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import psycopg
 
-from olr_pg.appliance.appliance import confirming_applier
+from olr_pg.appliance.target import confirming_applier
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.capture.source_database import OfflineDatabase

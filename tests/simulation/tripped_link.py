@@ -50,6 +50,9 @@ class TrippedLink:
         for part in self._passed(requests, "requests"):
             self._link.send(part)
 
+    def decline_image(self) -> None:
+        self._link.decline_image()
+
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
         answers = _Answers()
         self._link.receive(cast("ClientProtocol", answers), stopped)

@@ -157,11 +157,12 @@ class Conversation:
             self._exchange.ask(TableList(self._settings.table_query))
         self._check_applied(saved.scn)
         if status.state is not State.REPLICATING:
-            start = self._positions.start(
-                saved.scn,
-                self._settings.start_scn,
-                is_own=self._is_saved_here() and self._applied.is_known,
-            )
+            is_own = self._is_saved_here() and self._applied.is_known
+            if not is_own or self._positions.handover.scn:
+                # What the target lacks can have committed before the image, also if the SCN to
+                # start at happens to be the same.
+                self._exchange.decline_image()
+            start = self._positions.start(saved.scn, self._settings.start_scn, is_own=is_own)
             self._exchange.ask(StartScn(start))
             self._positions.started(start)
 
@@ -455,6 +456,11 @@ class Exchange:
             # Perhaps our own lost connection, which the server has not noticed yet.
             raise ConnectionRefusedError(event.answer.text)
         return _accepted(event)
+
+    def decline_image(self) -> None:
+        """See `ServerLink`."""
+        assert self._link is not None
+        self._link.decline_image()
 
     def send(self, request: Request, count: int = 1) -> None:
         """Send a request `count` times; `next_answer` returns the answers."""

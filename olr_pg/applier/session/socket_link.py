@@ -31,6 +31,9 @@ class SocketLink:
         """See `ServerLink`."""
         self._socket.sendall(requests)
 
+    def decline_image(self) -> None:
+        """Do nothing: the protocol has no message for it. The server compares who confirmed."""
+
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
         """See `ServerLink`."""
         ready = select.poll()

@@ -11,10 +11,10 @@ The checkpoint names the image when everything that committed before it is confi
 everything that a client still needs is in the image or after it in the redo. MinStartSCN is
 unchanged: the begin of the oldest unconfirmed transaction.
 
-A start at exactly MinStartSCN loads the image and continues after it. A start at any other SCN,
-lower or higher, reads the redo from there, as without images. The same happens if the image is
-missing, damaged, or was made with other tables: the redo from the transaction's begin on contains
-the same, as long as its logs exist.
+A start at exactly MinStartSCN, by the client that confirmed, loads the image and continues after
+it. A start at any other SCN, lower or higher, or by another client, reads the redo from there, as
+without images. The same happens if the image is missing, damaged, or was made with other tables:
+the redo from the transaction's begin on contains the same, as long as its logs exist.
 
 Several targets
 ---------------

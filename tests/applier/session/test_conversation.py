@@ -12,6 +12,8 @@ import pytest
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.session.conversation import Exchange
+from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.listener import Listener
 from olr_pg.wire.messages import LastCommitedScn, Request
 
 Replication = Any  # tests/applier/conftest.py
@@ -145,3 +147,45 @@ def test_draining_applies_and_confirms_what_was_received(replication: Replicatio
     r.serve()
     r.apply()
     assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(200, sum(range(200)))]
+
+
+def test_a_recovery_image_is_used_only_where_the_target_has_all_before_it(
+    replication: Replication,
+) -> None:
+    """The SCN to start at is the saved one in each case."""
+    r = replication
+    applied = r.folder / "applied.json"
+    checkpoint = Checkpoint(r.folder / "checkpoint.json", "test")
+    r.listener = Listener(r.script, checkpoint, port=0, order=r.script.order, applier="applier")
+    r.listener.start()
+    connect = r.listener.connect
+
+    def run() -> None:
+        applier = Applier(r.settings(), (), connect, lambda: checkpoint.confirmed_by == "applier")
+        applier.run(once=True, drained=r.script.complete.is_set)
+
+    for number in range(2):
+        r.transaction(r.insert({"ID": number, "N": number}))
+    run()
+    saved = checkpoint.saved
+    assert saved is not None
+    kept = applied.read_bytes()
+    load = (
+        "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,"
+        f" parts, finished_at) VALUES ('olr_pg', 'S.T', 's.t', 1, {saved + 1}, '', 0, now())"
+    )
+    for confirmed_by, is_known, is_loaded in (
+        ("applier", True, False),
+        ("applier", False, False),
+        ("another", True, False),
+        ("applier", True, True),
+    ):
+        checkpoint.save(saved, "image", confirmed_by)
+        applied.write_bytes(kept)
+        if not is_known:
+            applied.unlink()
+        if is_loaded:
+            r.execute(load)
+        run()
+    assert r.script.started == [0, *[saved] * 4]
+    assert r.script.images == [None, "image", None, None, None]
