@@ -1,6 +1,6 @@
 """The error catalogue: every failure that the appliance can report, under a stable code.
 
-The thousand tells the area: 1 configuration and command line, 2 logs and redo, 3 dictionary and
+The thousands digit is the area: 1 configuration and command line, 2 logs and redo, 3 dictionary and
 TableList, 4 protocol and server, 5 PostgreSQL and the applier, 6 Spark and Java, 7 the live Oracle
 source, 8 simulator, benchmarks, monitoring and control, 9 the appliance itself. A code never
 changes its meaning and is never used again.

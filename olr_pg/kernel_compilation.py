@@ -70,7 +70,8 @@ def export_kernels(path: Path) -> int:
 
 def import_kernels(path: Path) -> int:
     """Load the kernels from a pack instead of compiling them; errors as for `read_pack`."""
-    # It finds the kernels of imported modules: this module imports all that have some.
+    # `read_pack` finds only kernels of imported modules. This module imports all modules with
+    # kernels.
     return read_pack(path)
 
 
@@ -100,7 +101,7 @@ def _decode_in_every_form(folder: Path) -> None:
 
 
 def _roll_back() -> None:
-    """Look for what rollbacks left: no transaction of the logs is rolled back in memory."""
+    """Compile the search for remains of rollbacks, because no transaction of the logs needs it."""
     events = empty_batch().events
     left_changes(events, delimit(events), np.empty(0, np.int64))
 

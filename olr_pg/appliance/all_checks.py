@@ -101,7 +101,8 @@ def _check_disk(config: Config) -> list[Finding]:
         {Code.VAULT_UNUSABLE: Path(vault.directory)} if vault else {}
     )
     for code, place in places.items():
-        # What `run` will make is not made here: the directory above it tells.
+        # `run` would create the directory; this check must not. So it checks the nearest directory
+        # above that exists.
         there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))  # noqa: PTH110 - one that may not be looked into is none
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             reason = f"{there} is no directory that this user may write to"

@@ -139,7 +139,7 @@ def run_appliance(
     """
     parts = config.targets
     if apply and not any(part.apply for part in parts):
-        _log.info("only the port is served: the configuration has no `apply` section")
+        _log.info("no `apply` section is configured: changes are served to external clients only")
         apply = False
     give_back_large_memory()
     service_manager = ServiceManager.of_environment()
@@ -165,7 +165,7 @@ def run_appliance(
         memory = config.context.memory
         storage = SpillFiles(
             data / "spill",
-            # Each may be decoded for by itself.
+            # Each target may have a decoding run of its own.
             memory.max_mb * MIB // _WAITING_PART // len(parts),
             disk_max=_spilled_max(config),
         )
@@ -286,7 +286,7 @@ def _open(
         config.name,
         big_endian=order.is_big,
         chunk_bytes=port.chunk_size,
-        # The bundled applier writes text, whatever external clients would get.
+        # The bundled applier writes XML as text, whatever the option requests for external clients.
         raw_xml=port.binary_xml == "raw" and section is None,
         transactions_max=memory.max_tx_msgs,
         bytes_max=memory.max_mb * MIB // _READY_PART // share,
@@ -336,7 +336,7 @@ def _open(
         )
         tables = delivery.tables(section.table_query)
         if isinstance(config.source, OracleSource):
-            # The driver is loaded only where it is needed.
+            # Import the driver only if it is needed.
             from olr_pg.appliance.rows_left_behind import warn_of_rows
 
             warn_of_rows(config, settings, tables)
@@ -363,7 +363,7 @@ def _recovery(
         return None
     directory = data_directory(config) / RECOVERY_DIRECTORY
     for part in config.targets:
-        # Up to version 0.1 the images of a list of one target were with its checkpoint.
+        # Up to version 0.1, a single target in a list stored its images beside its checkpoint.
         own = target_directory(part) / RECOVERY_DIRECTORY
         if own.is_dir() and not directory.exists():
             own.rename(directory)

@@ -56,7 +56,7 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         [sys.executable, "-m", __name__, *(order.value for order in orders)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # what it cannot compile, the run compiles, and tells
+        stderr=subprocess.DEVNULL,  # the run compiles what this process cannot, and logs it
         start_new_session=True,
     )
     interpret_first(INTERPRETED_SECONDS)
@@ -64,7 +64,7 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         yield
     finally:
         interpret_first(0)
-        # It has a child. Its number is its own until it is waited for.
+        # It has a child process. Its process id is not reused before `wait`.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 

@@ -74,7 +74,7 @@ def join_under_known_names(
     if keep and given != known:
         from olr_pg.appliance.target import data_directory
 
-        data_directory(config)  # made as for whatever else it is to hold
+        data_directory(config)  # creates the directory as for its other files
         _write(path, given)
     return joined
 

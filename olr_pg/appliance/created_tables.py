@@ -82,9 +82,10 @@ class CreatedTables:
             before = self._known.get(name)
             if before is not None:
                 return before.obj == table.object_key
-            # What commits behind the statement was delivered to nobody yet.
+            # Nothing that commits after the statement was delivered to any target yet.
             start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
-            # The renaming, which is an event of its commit, is the first that the new name has.
+            # A renaming is an event of its commit, and the first event under the new name: include
+            # it.
             scn = begin.scn - begin.is_renamed
             noted = Created(scn, start_scn, table.object_key, begin.is_renamed)
             known = self._known | {name: noted}
@@ -95,7 +96,7 @@ class CreatedTables:
                 raise _unusable(self._path, error) from error
             self._known = known
         what = "renamed" if begin.is_renamed else "new"
-        _log.info(f"a {what} table is replicated from its beginning on", table=name, scn=begin.scn)
+        _log.info(f"a {what} table is replicated from its creation on", table=name, scn=begin.scn)
         for target in self.targets:
             target.renew(target.config)
         return True

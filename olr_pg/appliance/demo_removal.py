@@ -57,7 +57,8 @@ def remove_demos(root: Path | None = None) -> Iterator[Removed]:
         root: the parent folder; None for the system's temporary folder.
     """
     for folder in sorted((root or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
-        # Never through a link of somebody: what it leads to is no demo's folder.
+        # Never follow a symbolic link: another user may have placed it, and its target is not a
+        # demo's folder.
         if not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.geteuid():
             yield _remove(folder)
 

@@ -137,7 +137,7 @@ class _Watch:
         """Replicate until the target has everything that the source has committed."""
         loaded = load_config(config)
         thread = threading.Thread(target=self._watch, args=(loaded,), name="olr-demo")
-        # Shells have SIGINT ignored in background jobs; the watch ends the run by it.
+        # Shells ignore SIGINT in background jobs, but `_watch` needs it to end the run.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread.start()
         try:

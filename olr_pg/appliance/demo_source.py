@@ -39,7 +39,7 @@ class DemoSource:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for the demo, which stops the source itself.
+            # Ctrl-C must reach only the demo, which then stops the source.
             start_new_session=True,
         )
 

@@ -53,7 +53,7 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     try:
         names = containers.run_table_list(text)
         snapshots = containers.read_dictionaries(names, scn or None)
-        join_containers(snapshots)  # what cannot be decoded together is not exported together
+        join_containers(snapshots)  # fails if they cannot be decoded together
         inventories = [
             read_inventory(oracle, owners_of(snapshot), snapshot.scn)
             for oracle, snapshot in zip(containers.databases.values(), snapshots, strict=True)

@@ -129,7 +129,8 @@ def _known(path: Path) -> str | None:
     """Return the fingerprint of the directory's key; None if it is not encrypted."""
     try:
         return str(json.loads(path.read_bytes())["key"])
-    except (FileNotFoundError, NotADirectoryError):  # where it is no directory, others say so
+    # Other checks report a path that is no directory.
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = plain_reason(error) if isinstance(error, OSError) else "its content is damaged"
@@ -151,4 +152,8 @@ def _encrypt_what_is_there(config: Config, data: Path) -> None:
         for path in data.glob(pattern):
             path.unlink(missing_ok=True)
     if plain:
-        _log.info("plain files with rows were encrypted", files=len(plain), directory=str(data))
+        _log.info(
+            "encrypted files with rows that were not encrypted before",
+            files=len(plain),
+            directory=str(data),
+        )

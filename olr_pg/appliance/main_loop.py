@@ -92,7 +92,10 @@ class Serving:
             target.join(max(0.0, deadline - rest - time.monotonic()))
         late = [target for target in self._applied if target.is_alive]
         for target in late:
-            _log.warning("statements at work are cancelled and given up", **target.delivery.named)
+            _log.warning(
+                "the applier did not stop in time: cancelling its running statements",
+                **target.delivery.named,
+            )
             target.abandon()
         for target in late:
             target.join(max(0.0, deadline - rest / 4 - time.monotonic()))
@@ -140,12 +143,12 @@ class Serving:
         if waiting and not self._says_waiting:
             self._says_waiting = True
             addresses = [":".join(map(str, target.listener.address)) for target in waiting]
-            _log.info("waiting for external clients to take and confirm all", ports=addresses)
+            _log.info("waiting for external clients to confirm all transactions", ports=addresses)
         return not waiting
 
     def _drain(self, seconds: float) -> None:
         """Make the appliers apply and confirm what they have received."""
-        _log.info("terminating: what was received is applied", seconds_max=seconds)
+        _log.info("terminating: applying the transactions received so far", seconds_max=seconds)
         deadline = time.monotonic() + seconds
         for target in self._applied:
             if target.applier is not None:

@@ -50,7 +50,9 @@ def make_control(
     tokens = {name: token.get_secret_value() for name, token in settings.control.tokens.items()}
     host = LOOPBACK if settings.address is None else settings.address.host
     if settings.tls is None and host not in (LOOPBACK, "::1", "localhost"):
-        _log.warning("tokens of status.control come in plain text, without status.tls", host=host)
+        _log.warning(
+            "without status.tls, the tokens of status.control are sent unencrypted", host=host
+        )
     return Control(tokens, config.file, reload, environ=withheld)
 
 

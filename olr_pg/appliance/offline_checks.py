@@ -113,6 +113,6 @@ def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reache
     try:
         image = read_image(directory / saved.image, source_identity(database))
     except OlrPgError:
-        # A run goes without it, too, and reads from the checkpoint's SCN.
+        # A run also works without the image: it then reads from the checkpoint's SCN.
         return saved.scn, {}
     return saved.scn, marks_of(image)

@@ -67,7 +67,7 @@ def open_source(
             if online is not None:
                 online.close()
         return
-    # The drivers are loaded only where they are needed.
+    # Import the drivers only if they are needed.
     from olr_pg.oracle.live_source import LiveDatabase
     from olr_pg.oracle.transport.log_transport import make_transport
     from olr_pg.oracle.vault import LogVault

@@ -39,7 +39,7 @@ def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = Fals
     stack.callback(cluster.stop)
     if kept:
         stack.enter_context(supervised(cluster))
-    _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
+    _log.info("embedded PostgreSQL is running", port=cluster.port, directory=str(cluster.directory))
     return cluster.connect_string
 
 
@@ -79,5 +79,5 @@ def opened_target(
                 yield OpenedTarget(connection, target)
         except psycopg.Error as error:
             if not is_transient(error):
-                raise  # of a statement: who sent it knows better what it was for
+                raise  # an error of a statement: the caller knows what it was for
             raise target_error(error) from error

@@ -104,7 +104,7 @@ class Reloader:
             fresh = self._load()
         except OlrPgError as error:
             _log.warning(
-                "the configuration is not reloaded",
+                "configuration not reloaded: the previous one stays in effect",
                 error=OlrPgError(Code.CHANGED_CONFIG_REFUSED, str(error)),
             )
             return
@@ -117,9 +117,9 @@ class Reloader:
         if any(key.startswith("log.") for key in taken):
             configure_logging(fresh.log.level, fresh.log.format, secrets=secrets)
         tables = {"tables_of": renewed} if renewed else {}
-        _log.info("the configuration is reloaded", taken=taken, **tables)
+        _log.info("configuration reloaded", taken=taken, **tables)
         if refused:
-            _log.warning("changes that need a restart are not taken", keys=refused)
+            _log.warning("some changed options take effect only after a restart", keys=refused)
 
     def _renew(self, fresh: Config) -> list[str]:
         """Restart the appliers whose tables have changed; return the names of their targets."""
@@ -133,10 +133,12 @@ class Reloader:
                 target.delivery.tables(apply.table_query)
             except OlrPgError as error:
                 _log.warning(
-                    "the list of tables is not taken", error=error, **target.delivery.named
+                    "the new list of tables was rejected: the previous one stays in effect",
+                    error=error,
+                    **target.delivery.named,
                 )
                 continue
-            # Of the section nothing but its tables: the rest needs a restart.
+            # Only the section's tables change: the other options need a restart.
             taken = before.model_copy(update={"tables": apply.tables}).with_changes(apply.changes)
             target.renew(target.config.model_copy(update={"apply": taken}))
             renewed.append(target.name or "the target")

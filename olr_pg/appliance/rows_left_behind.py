@@ -55,7 +55,9 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
         more = len(filled) - _NAMED_MAX
         named = ", ".join(filled[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
         warning = OlrPgError(Code.ROWS_LEFT_BEHIND, named)
-        _log.warning("tables are created without their rows", error=warning)
+        _log.warning(
+            "tables are created empty, without the rows that Oracle already has", error=warning
+        )
 
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
@@ -96,9 +98,10 @@ def _with_rows(connection: Connection, tables: Sequence[Table], *, several: bool
 
 
 def _has_rows(connection: Connection, table: Table) -> bool:
-    # Without a limit, which 11.2 knows no words for: only the first rows are fetched.
+    # The query has no row limit, because 11.2 has no syntax for one; only the first rows are
+    # fetched.
     query: Any = select(literal(1)).select_from(of_user(table))
     try:
         return connection.execute(query).first() is not None
     except sqlalchemy.exc.DBAPIError:
-        return False  # it may not be read: a load needs that, a run does not
+        return False  # no SELECT privilege: a load needs it, a run does not

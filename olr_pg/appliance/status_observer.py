@@ -184,7 +184,7 @@ class Observer:
         listener = parts.target.listener
         session = listener.replicating
         ahead = None if session is None else session.ahead
-        # What waits for room is told by its state.
+        # If the disk is full, the state already shows it.
         is_full = parts.target.full is not None
         unsaved = None if is_full else parts.target.checkpoint.failure
         own = [] if applier is None else [b.error for b in applier.blocked if not _is_of_table(b)]
@@ -270,7 +270,7 @@ class Observer:
                 saved,
                 silent_seconds=silent,
             )
-        # First how far decoding is: what it has queued by then, the queue knows.
+        # Read the decoder's position before the queue: then the queue contains everything up to it.
         queued_scn = self._parts.target.delivery.progress.queued.scn
         held = queue.status()
         taken_scn = queued_scn if held.next_scn is None else held.next_scn
@@ -342,7 +342,7 @@ class Observer:
         first, last = samples[0], samples[-1]
         seconds = max(last.at - first.at, SAMPLE_SECONDS)
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
-        # A restarted run counts from its own beginning.
+        # Counters of a restarted run start at 0, so a difference may be negative.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
 
 
@@ -489,7 +489,8 @@ def process_status(memory_max: int) -> ProcessStatus:
     return ProcessStatus(
         os.getpid(),
         int(statm[1]) * _PAGE_BYTES,
-        sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1,  # one is of this very look
+        # Minus the descriptor that lists the directory.
+        sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1,
         threading.active_count(),
         memory_max,
     )

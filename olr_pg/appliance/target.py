@@ -139,7 +139,7 @@ class RunningTarget:
         is_again, self.failure = self._started > 0, None
         if self.full is not None:
             seconds = round(steady_time() - self.full.since, 1)
-            _log.info("the disk has room again", full_seconds=seconds, **self.delivery.named)
+            _log.info("the disk has free space again", full_seconds=seconds, **self.delivery.named)
             self.full = None
         self._started = time.monotonic()
         self._ended = ended = threading.Event()
@@ -159,19 +159,20 @@ class RunningTarget:
         self._thread.start()
 
     def _work(self, *, once: bool, is_again: bool) -> None:
-        # In this order: tables that change from here on are taken by the applier after this one.
+        # Clear the flag before creating the applier: if tables change later, the flag ends this
+        # applier, and the next one uses them.
         self._renewed.clear()
         if is_again and self._make_applier is not None:
             self.applier = self._make_applier(self.config)
         assert self.applier is not None
         if self._stopping.is_set():
-            return  # `stop` came before there was an applier to stop
+            return  # `stop` was called before there was an applier
         if self._renewed.is_set():
             self.applier.drain()
         try:
             self._report = self.applier.run(once=once, drained=self.delivery.drained.is_set)
         except OlrPgError as error:
-            # Tables that have stopped do not end what goes on with the others.
+            # Stopped tables do not end the applier if it restarts with other tables.
             if error.code != Code.TABLES_STOPPED or not self._renewed.is_set():
                 raise
 
@@ -225,7 +226,7 @@ class RunningTarget:
             self._again_at = time.monotonic() + self._pause
         else:
             _log.warning(
-                "the disk of context.data is full and is waited for",
+                "the disk of context.data is full: waiting for free space",
                 error=self.full.error,
                 **self.delivery.named,
             )
@@ -235,7 +236,7 @@ class RunningTarget:
     def _tell_failure(self) -> None:
         reason = OlrPgError(Code.APPLIER_ENDED, str(self.failure), target=self.name)
         _log.error(
-            "a target's applier has ended",
+            "the applier of a target failed; it is restarted after a pause",
             code=reason.label,
             reason=str(reason),
             again_in_seconds=self._pause,
@@ -278,7 +279,7 @@ class RunningTarget:
         named = self.delivery.named
         for name, counters in sorted(self._report.tables.items()):
             _log.info("applied", table=name, **counters._asdict(), **named)
-        # 0: the position is the one that the run began with.
+        # SCN 0 means that the position is the one from which the run started.
         _log.info("done", confirmed_scn=self._report.confirmed_scn or "as before", **named)
 
     def _cause(self, error: BaseException) -> BaseException:

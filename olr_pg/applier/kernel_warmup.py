@@ -128,7 +128,7 @@ def warming(order: ByteOrder) -> Iterator[None]:
     try:
         yield
     finally:
-        # Not a daemon thread: the interpreter must not end below a compiler at work.
+        # This is not a daemon thread: the interpreter must not exit while a compiler runs.
         stop.set()
         thread.join()
 
@@ -138,7 +138,7 @@ def _warm(order: ByteOrder, stopped: Callable[[], bool]) -> None:
     try:
         warm_kernels(order, stopped)
     except Exception as error:  # noqa: BLE001 - only costs time; what is broken shows in the run
-        _log.warning("kernels are not compiled ahead", error=repr(error))
+        _log.warning("kernels could not be compiled in advance", error=repr(error))
         return
     _log.debug("the applier's kernels are ready", seconds=round(time.monotonic() - start, 1))
 
@@ -158,7 +158,7 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
         selection = select(chunk, row_changes(chunk))
         plan = TablePlan("W.W", _target(column), None, settings)
         for number, raw in enumerate((_ONE, value)):
-            # What the kernel of whole rows leaves goes this way.
+            # This is the path of rows that the kernel of whole rows does not handle.
             plan.column(chunk.directory, number).encoder(column_of([raw]))
         inserts = chunk.changes.kind[selection.element] == ElementCode.INSERT
         copy_stream(plan, selection.part(inserts))

@@ -39,7 +39,7 @@ def retrying(
 
 def _failure(state: tenacity.RetryCallState) -> BaseException:
     error = state.outcome.exception() if state.outcome else None
-    assert error is not None  # what is tried again has failed
+    assert error is not None  # there is a retry only after a failure
     return error
 
 

@@ -1,18 +1,15 @@
-"""Makes the indexes, keys and checks that DDL of the source made, beside the applier.
+"""Creates the indexes, keys and checks that the source's DDL created, in parallel to the applier.
 
-Theory of operation
--------------------
-The lines of `olr_pg.structure` (`stopped.structure`) say what is still to be done. Those that are
-`due` are done here, one by one, over a connection of their own, each statement by itself:
-``CREATE INDEX CONCURRENTLY`` keeps no reader and no writer waiting (DDL of the source that comes
-meanwhile ends it, by `stopped.structure.interrupt`), and adding a constraint
-``NOT VALID``, or out of an index, takes a lock for a moment, which is waited for shortly and tried
-again. Nothing remembers which statement came last: before each the catalogue is asked whether what
-it makes is there. So whatever ends this in between, the next try goes on, and makes nothing twice;
-an index that was left unfinished is dropped first. A line that PostgreSQL refuses becomes
-`reported`, with the reason.
-
-A line goes once the target is as it says, whoever did it.
+Theory of operation ------------------- The lines of `olr_pg.structure` (`stopped.structure`) are
+pending changes. This module makes those that are `due`, one by one, over a separate connection,
+each statement in its own transaction. ``CREATE INDEX CONCURRENTLY`` blocks no reader and no writer;
+DDL of the source that arrives meanwhile cancels it (`stopped.structure.interrupt`). Adding a
+constraint ``NOT VALID``, or from an index, needs a lock for a moment; if the lock is not free soon,
+the statement is retried later. The last statement is not stored: before each statement, a query of
+the catalogue shows whether its object already exists. So after any interruption, the next attempt
+continues, and creates nothing twice; an unfinished index is dropped first. A line that PostgreSQL
+rejects becomes `reported`, with the reason. A line is deleted once the target has the change,
+whoever made it.
 """
 
 from __future__ import annotations
@@ -42,11 +39,13 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
 
 MAKE_SECONDS: Final = 5.0
-"""Between two looks for what is due."""
+"""Seconds between two attempts."""
 
 _CONNECT_SECONDS: Final = 2
 LOCK_MILLISECONDS: Final = 2_000
-"""An ALTER TABLE that waits longer keeps the applier waiting behind it: it is tried again."""
+"""Lock timeout of ALTER TABLE: while it waits for its lock, the applier waits behind it. It is
+retried later.
+"""
 _LOCK: Final = """
 SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', '0', false)
 """
@@ -80,10 +79,10 @@ _log = structlog.get_logger(__name__)
 
 
 class StructureLine(NamedTuple):
-    """Something that is still to be done in the target.
+    """A pending change of the target.
 
     Attributes:
-        is_due: by `make_structure`; else by a person.
+        is_due: True if `make_structure` makes it, False if a person must.
     """
 
     number: int
@@ -98,20 +97,20 @@ class StructureLine(NamedTuple):
 
     @property
     def error(self) -> OlrPgError:
-        """What is said of it."""
+        """The change as an error, for messages."""
         action = f"in the target: {'; '.join(self.statements)};" if self.statements else None
         detail = f"{self.what}: {self.reason}" if self.reason else self.what
         return OlrPgError(Code.STRUCTURE_DIFFERS, detail, action=action, table=self.source)
 
 
 def is_made(settings: ApplierSettings) -> bool:
-    """Tell whether the appliance makes what the source makes, by the configuration."""
+    """Tell whether the configuration lets the appliance create what the source creates."""
     kinds = DdlKind.INDEX, DdlKind.CONSTRAINT
     return any(settings.ddl.get(kind) is DdlPolicy.FOLLOW for kind in kinds)
 
 
 def read_lines(connection: Connection[Any], subscription: str) -> list[StructureLine]:
-    """Read what is still to be done; what somebody has done goes.
+    """Return the pending changes; delete those that the target already has.
 
     Args:
         connection: in autocommit.
@@ -134,7 +133,9 @@ def _is_done(connection: Connection[Any], line: StructureLine) -> bool:
 
 def _end(connection: Connection[Any], line: StructureLine) -> None:
     connection.execute(_DONE, (line.number,))
-    _log.info("the target has it now", table=line.source, what=line.what)
+    _log.info(
+        "a pending change of structure was made in the target", table=line.source, what=line.what
+    )
 
 
 def make_structure(
@@ -143,11 +144,11 @@ def make_structure(
     *,
     lock_milliseconds: int = LOCK_MILLISECONDS,
 ) -> None:
-    """Do what is due, as far as nobody is in the way.
+    """Make the changes that are due, except those that another session blocks.
 
     Args:
         connection: in autocommit.
-        lock_milliseconds: that adding a constraint waits for others.
+        lock_milliseconds: lock timeout for adding a constraint.
 
     Raises:
         psycopg.Error: the connection is lost.
@@ -169,7 +170,7 @@ def make_structure(
             connection.execute(_FAILED, (reason, line.number))
             _drop_unfinished(connection, line)
             _log.warning(
-                "the target cannot have what the source has",
+                "a change of structure could not be made in the target",
                 table=line.source,
                 what=line.what,
                 reason=reason,
@@ -179,7 +180,7 @@ def make_structure(
 
 
 def _make(connection: Connection[Any], line: StructureLine, statement: str) -> None:
-    """Run one statement, unless what it makes is there, or nobody wants it any more."""
+    """Run one statement, unless its object already exists, or the change is no longer pending."""
     place = line.target, line.name
     if " CONCURRENTLY " in statement:
         if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
@@ -194,7 +195,7 @@ def _make(connection: Connection[Any], line: StructureLine, statement: str) -> N
             connection.execute(statement.encode())
         return
     with connection.transaction():
-        # A line that is due keeps what drops it again waiting until it is there.
+        # While a line is due, a DROP of the same object waits for it.
         if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
             return
         is_added = " ADD CONSTRAINT " in statement
@@ -204,7 +205,7 @@ def _make(connection: Connection[Any], line: StructureLine, statement: str) -> N
 
 
 def _drop_unfinished(connection: Connection[Any], line: StructureLine) -> None:
-    """Drop an index that was not made whole: it may refuse rows, and serves nobody."""
+    """Drop an unfinished index: it may reject rows, and no query can use it."""
     if connection.execute(_INDEX, (line.target, line.name)).fetchone() != (False,):
         return
     name = sql.Identifier(line.target.partition(".")[0], line.name)
@@ -212,12 +213,12 @@ def _drop_unfinished(connection: Connection[Any], line: StructureLine) -> None:
 
 
 class StructureMaker:
-    """Does what is due again and again, from `start` to `stop`, in a thread of its own.
+    """Periodically makes the changes that are due, in its own thread, from `start` to `stop`.
 
-    Where the configuration asks for none of it, there is no thread.
+    If the configuration requires none, there is no thread.
 
     Args:
-        seconds: from one look to the next.
+        seconds: between two attempts.
     """
 
     def __init__(self, settings: ApplierSettings, *, seconds: float = MAKE_SECONDS) -> None:
@@ -227,17 +228,17 @@ class StructureMaker:
         self._is_over = False
 
     def start(self) -> None:
-        """Start to make what is due."""
+        """Start making the changes that are due."""
         if is_made(self._settings):
             self._making.start()
 
     def finish(self) -> None:
-        """Make what is due now, to its end; nothing else may be at it."""
+        """Make all changes that are due now; nothing else may make them at the same time."""
         if is_made(self._settings):
             self._make()
 
     def stop(self) -> None:
-        """Stop; what is being made is given up, and made anew another time."""
+        """Stop, and cancel the change in progress; a later run makes it again."""
         if not is_made(self._settings):
             return
         self._is_over = True
@@ -258,7 +259,7 @@ class StructureMaker:
                 if not self._is_over:
                     make_structure(connection, self._settings.subscription)
         except psycopg.Error as error:
-            # An outage is told by itself, and the next look begins where this one ended.
-            _log.debug("what is due is not made yet", reason=str(error).strip())
+            # `TargetOutage` reports outages. The next attempt continues where this one ended.
+            _log.debug("pending changes of structure will be retried", reason=str(error).strip())
         finally:
             self._own = None

@@ -318,7 +318,7 @@ def _check_columns(
                 "postgres.types",
                 f"{target.full_name}.{name} is {target.columns[number].base_name}:"
                 f" {problem.detail}",
-                # No type of the target holds what cannot be decoded.
+                # A column with undecodable values fits no type of the target.
                 f"-- {problem.action}"
                 if problem.code == UNKNOWN_CHARSET
                 else f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
@@ -405,7 +405,8 @@ def _check_keys(
         yield _own_key(settings, table, target)
     for name, definition, columns in connection.execute(_DEFERRABLE, (target.oid,)):
         if columns in unique:
-            continue  # as `schema` makes it: the source sees to it, at the end of a statement
+            # `schema` creates it this way, because Oracle checks it at the end of a statement.
+            continue
         quoted = sql.Identifier(name).as_string(connection)
         at_once = definition.partition(" DEFERRABLE")[0]
         yield warning(

@@ -73,7 +73,7 @@ class HealthProblem(NamedTuple):
     Attributes:
         table: ``OWNER.NAME`` in the source; empty if it does not concern one table.
         error: one of 5161 to 5169; its action has the SQL.
-        of: tells it from other problems of the same code and table.
+        of: distinguishes it from other problems of the same code and table.
     """
 
     table: str
@@ -409,8 +409,8 @@ class TargetHealth:
         try:
             found = self._ask()
         except psycopg.Error as error:
-            # An outage is told by itself; what was found is not known to be over.
-            _log.debug("the target's health is not known", reason=str(error).strip())
+            # `TargetOutage` reports outages. Keep earlier findings: they may still be true.
+            _log.debug("could not determine the target's health", reason=str(error).strip())
             return
         known = self._before
         self._before = frozenset(one.key for one in found)

@@ -1,1 +1,1 @@
-"""The benchmark suite: every figure beside an anchor that is measured in the same run."""
+"""The benchmark suite: each figure is compared with an anchor that is measured in the same run."""

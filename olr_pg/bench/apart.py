@@ -1,7 +1,7 @@
-"""Work in a process of its own, so that what it leaves in memory disturbs no later measurement.
+"""Runs work in a separate process, so that its memory does not affect later measurements.
 
-The process starts anew (nothing is inherited but the environment), and ends when the one that
-started it ends, however that happens.
+The process is new and inherits only the environment. It ends when its parent ends, for whatever
+reason.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def results_of(
         failure = yield from _received(receiver)
         process.join()
     finally:
-        # Nothing happens to one that has ended.
+        # If the process has already ended, this does nothing.
         process.terminate()
         process.join()
         receiver.close()
@@ -110,7 +110,8 @@ def _end_in_order() -> None:
         signals.append(signal.SIGINT)
 
     def end(number: int, _frame: FrameType | None) -> None:
-        # Ctrl-C reaches this process and the one that started it, which then sends another one.
+        # Ctrl-C reaches both this process and its parent, and the parent then sends a signal, too:
+        # ignore that one.
         for one in signals:
             signal.signal(one, _nothing)
         raise SystemExit(128 + number)
@@ -126,6 +127,6 @@ def _nothing(_number: int, _frame: FrameType | None) -> None:
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    assert parent is not None  # this process was started by another one
+    assert parent is not None  # a parent process started this one
     wait([parent.sentinel])
     os.kill(os.getpid(), signal.SIGTERM)

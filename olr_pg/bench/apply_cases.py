@@ -59,7 +59,7 @@ def apply(options: Options) -> Iterator[Result]:
 
 
 def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sample:
-    """Write the same rows by one binary COPY whose bytes are there already."""
+    """Write the same rows by one binary COPY whose bytes were prepared."""
     target = prepare(cluster, changes, pool, rows=changes.count)
     file, table = folder / "copy", sql.Identifier("bench", "t")
     with psycopg.connect(target, autocommit=True) as connection:

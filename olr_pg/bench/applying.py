@@ -1,4 +1,5 @@
-"""Apply: the bundled applier beside PostgreSQL's own logical replication worker and simple clients.
+"""Apply: the bundled applier compared with PostgreSQL's logical replication worker and with simple
+clients.
 
 Both get the same changes. The clock of the applier starts with its connection to a server that
 has everything ready, and ends when all is durable and confirmed; the worker's starts when its
@@ -79,7 +80,7 @@ class ReadySource:
         return queue
 
     def reach_scn(self) -> int:
-        """See `replication_source.ReplicationSource`: nobody brings a confirmation here."""
+        """See `replication_source.ReplicationSource`: this source gets no confirmations."""
         return 0
 
     def recovery_points(self) -> tuple[()]:
@@ -118,7 +119,7 @@ def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None =
 def apply_once(
     cluster: Cluster, changes: ChangeSet, pool: Pool, messages: Messages, folder: Path
 ) -> Sample:  # fmt: skip
-    """Run the applier over everything once; the ledger is there, as the subscription is."""
+    """Run the applier over everything once; the ledger exists, as the subscription does."""
     target = prepare(cluster, changes, pool)
     with connect(target) as connection:
         ensure_ledger(connection)

@@ -55,11 +55,11 @@ class Cluster:
         return self._server.connect_string
 
     def new_database(self) -> str:
-        """Make an empty database, drop the ones before it, and return its connection string."""
+        """Make an empty database, drop the earlier ones, and return its connection string."""
         return self.new_databases(1)[0]
 
     def new_databases(self, number: int) -> list[str]:
-        """Make empty databases, drop the ones before them, and return their connection strings."""
+        """Make empty databases, drop the earlier ones, and return their connection strings."""
         with psycopg.connect(self.connect_string, autocommit=True) as connection:
             for (name,) in connection.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"

@@ -35,8 +35,8 @@ _SETTINGS: Final = SparkSettings(
 def data_source(options: Options) -> Iterator[Result]:
     """Measure changes per second, the survey included.
 
-    What decoding alone takes, with messages that are dropped, stands beside the batches; beside
-    Parquet, which tasks or Spark's own writer make, stand the batches of one core.
+    The batches are compared with decoding alone, whose messages are dropped; Parquet, written by
+    tasks or by Spark's writer, is compared with the batches of one core.
     """
     logs = log_set(options.cache, "orders", options.size)
     keep_freed_memory()

@@ -1,7 +1,7 @@
 """Scan and decode: redo per second, on one core.
 
-The limits beside them: copying the same bytes in memory, and reading them with a checksum (XOR of
-all words, as a redo block's), both from memory.
+They are compared with these limits: copying the same bytes in memory, and reading them with a
+checksum (XOR of all words, as a redo block's), both from memory.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ Bytes = npt.NDArray[np.uint8]
 
 MB: Final = 1e6
 _MAPPED_MAX: Final = 128_000_000
-"""Bytes of logs that are scanned. They stay mapped, so that what is measured is the scan and not
-the kernel's work of mapping them; no processor's cache holds as much."""
+"""Bytes of logs that are scanned. They stay mapped, so that only the scan is measured, not the
+mapping; no processor's cache holds as much.
+"""
 
 _ANCHOR_MAX: Final = 64 << 20
 """Bytes that an anchor has in memory, and goes over as often as it takes; nor as much as this."""
@@ -169,7 +170,7 @@ def decode_all(
 ) -> None:
     """Decode splits; their messages go to an output each, the rest of their results nowhere."""
     for split in splits:
-        # Of a log, what one split touches is mapped at a time.
+        # Open the log for each split, so that only one split's part of it is mapped at a time.
         log = open_for_decoding(split.path)
         result = decode_split(subscription, log, split.first_block, split.end_block, output())
         if result.failure is not None:

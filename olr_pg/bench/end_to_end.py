@@ -40,7 +40,9 @@ _TABLES: Final = "SELECT OWNER, TABLE_NAME FROM USER_TABLES"
 
 
 def end_to_end(options: Options) -> Iterator[Result]:
-    """Row changes per second of a whole run, Spark's start left out; beside a COPY of such rows."""
+    """Row changes per second of a whole run, Spark's start left out; compared with a COPY of such
+    rows.
+    """
     logs = log_set(options.cache, "orders", options.size)
     give_back_large_memory()
     with ExitStack() as stack:

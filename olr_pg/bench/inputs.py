@@ -43,7 +43,7 @@ SITES: Final = {
 """Rows of the workload `wide` as sites have them."""
 
 ONE_TRANSACTION: Final = RowShape(statements=0)
-"""All statements are in one transaction; there is no truth beside its logs."""
+"""All statements are in one transaction; it has no file of the truth."""
 
 
 class LogSet(NamedTuple):
@@ -79,7 +79,7 @@ def log_set(
 
     Args:
         size: bytes of redo, about.
-        log_bytes: of one log, and no truth beside them; by default as the simulator chooses, and
+        log_bytes: of one log, without a file of the truth; by default as the simulator chooses, and
             with it.
         rows: of the workload `wide`.
         copies: from 8 MB on, the redo is copies of 4 MB; else all of it is drawn.

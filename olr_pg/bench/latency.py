@@ -69,7 +69,7 @@ def _measure(
     seconds = []
     with psycopg.connect(target, autocommit=True) as connection:
         for number, log in enumerate(logs):
-            # In its place at once, as a good archiver does it.
+            # Move the log into place in one step, as an archiver should do.
             shutil.copy(log, place.parent / log.name)
             start = time.perf_counter()
             os.replace(place.parent / log.name, place / log.name)  # noqa: PTH105 - atomic

@@ -1,4 +1,4 @@
-"""Initial load: one task on one core, beside a binary COPY of the same rows from a file.
+"""Initial load: one task on one core, compared with a binary COPY of the same rows from a file.
 
 The task reads Parquet, converts to Oracle's form and from there to PostgreSQL's, and copies; the
 anchor's file is read by the server itself.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ROW_GROUP: Final = 100_000
 _FILE: Final = "bench.copy"
-"""In the server's data directory, where it may write."""
+"""It is in the server's data directory, where the server can write."""
 
 
 def load(options: Options) -> Iterator[Result]:
@@ -44,7 +44,7 @@ def load(options: Options) -> Iterator[Result]:
     pool = Pool()
     data = write_rows(options.folder / "tables", pool, options.rows)
     with running([options.folder / "target"]) as (cluster,):
-        # Once before, for the kernels and for the file.
+        # Run once before measuring, so that kernels are loaded and the file is written.
         _load_once(cluster, data, pool)
         row_mb = _write_file(cluster.last_database) / options.rows / MB
         in_rows = compared(

@@ -240,7 +240,7 @@ def _oracle_value(spec: _Spec, value: Any) -> bytes:
 
 
 def fill_table(connection: Connection[Any], rows: int) -> None:
-    """Give ``bench.t`` the rows with the keys 1 … `rows` (``pool`` is there)."""
+    """Fill ``bench.t`` with rows of the keys 1 to `rows`; ``pool`` must exist."""
     names = sql.SQL(", ").join(map(sql.Identifier, NAMES[1:]))
     connection.execute(
         sql.SQL(

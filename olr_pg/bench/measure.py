@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS: Final = slice(11, 15)
-"""utime, stime, cutime, cstime behind the name in ``/proc/<pid>/stat``."""
+"""Places of utime, stime, cutime and cstime after the name in ``/proc/<pid>/stat``."""
 _PARENT: Final = 1
 
 
@@ -25,12 +25,12 @@ class Sample(NamedTuple):
     """A measured run.
 
     Attributes:
-        amount: what was done, in the benchmark's unit (rows, bytes, elements).
+        amount: amount of work, in the benchmark's unit (rows, bytes, elements).
         seconds: wall time.
         cpu_seconds: of every process that took part.
         peak_rss_mib: the highest resident memory during the run, mapped files included, of this
             process; or of the Python process that had most, where its children took part.
-        parts: CPU seconds by part, where the benchmark tells them apart.
+        parts: CPU seconds by part, if the benchmark distinguishes them.
     """
 
     amount: float
@@ -51,7 +51,7 @@ class Result(NamedTuple):
     Attributes:
         name: of the benchmark and its case.
         value: median rate of the runs, in `unit`.
-        anchor: what it is compared with, measured in the same run; empty = nothing.
+        anchor: the figure it is compared with, measured in the same run; empty = nothing.
         anchor_value: median rate of the anchor, in `unit`.
         ratio: median of the ratios of neighbouring runs.
         cpu_seconds: of the median run.
@@ -69,7 +69,7 @@ class Result(NamedTuple):
 
 
 def cpu_of_process_tree(pid: int) -> float:
-    """CPU seconds of a process, its ended and its running children; 0.0 where it has gone."""
+    """CPU seconds of a process, its ended and its running children; 0.0 if it has gone."""
     return sum(map(_cpu, (pid, *descendants(pid))))
 
 
@@ -95,7 +95,7 @@ def _is_python(pid: int) -> bool:
 
 
 def memory_mib(pid: int, field: str) -> float:
-    """Return a field of ``/proc/<pid>/status`` in MiB; 0.0 where the process has gone."""
+    """Return a field of ``/proc/<pid>/status`` in MiB; 0.0 if the process has gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
     except OSError:
@@ -113,7 +113,7 @@ def _times(pid: int) -> list[int]:
 
 
 def _fields(pid: int) -> list[str]:
-    """Return what ``/proc/<pid>/stat`` has behind the name; nothing where the process has gone."""
+    """Return the fields of ``/proc/<pid>/stat`` after the name; nothing if the process has gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
     except OSError:
@@ -148,7 +148,7 @@ def measured(
 
     Args:
         work: gives the amount it has done.
-        others: processes (with their children) whose CPU time counts, beside this one's.
+        others: processes (with their children) whose CPU time is added to this one's.
         tree: count this process's children too: Spark's Java and Python workers.
     """
     this = os.getpid()
@@ -162,7 +162,7 @@ def measured(
     amount = work()
     seconds = time.perf_counter() - start
     own = time.process_time() - cpu
-    # What a worker that has ended meanwhile had taken is its parent's now.
+    # Linux adds the CPU time of a worker that has ended to its parent.
     children = max(0.0, cpu_of_process_tree(this) - before - own) if tree else 0.0
     other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
     parts = {"this process": own, "Spark": children, "PostgreSQL": other}
@@ -171,7 +171,7 @@ def measured(
 
 
 def measured_by_cpu(work: Callable[[], float]) -> Sample:
-    """Do it once, in this process; the seconds are of the processor, whoever else uses it."""
+    """Do it once, in this process; its seconds are CPU time, so other load does not count."""
     sample = measured(work)
     return sample._replace(seconds=sample.cpu_seconds)
 

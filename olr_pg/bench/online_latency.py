@@ -1,7 +1,7 @@
 """Latency of online redo: from the flush of a commit's LWN to its rows seen in PostgreSQL.
 
-And the lag at a high rate, which is the highest of these latencies; and what the appliance takes
-where nothing happens.
+And the lag at a high rate, which is the highest of these latencies; and what the appliance costs
+while nothing happens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _IDLE_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.004
 _PATIENCE_SECONDS: Final = 120.0
 _QUIET_SECONDS: Final = 15.0
-"""After the source has ended, nothing more comes where nothing has come for so long."""
+"""After the source has ended, the run is complete if nothing has arrived for this time."""
 
 _COMMAND: Final = "from olr_pg.cli.main import run; run()"
 _LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger"
@@ -73,11 +73,11 @@ class Committed(NamedTuple):
 
 
 class _Watched(NamedTuple):
-    """What a run has shown.
+    """The measurements of a run.
 
     Attributes:
         seen: by table, in the order of time.
-        idle_share: of a core, where nothing came any more.
+        idle_share: of a core, after the last change arrived.
     """
 
     seen: Mapping[str, Sequence[Seen]]
@@ -113,7 +113,7 @@ def replicated(
 
     Args:
         read_source: called with the source's folder once it is at work: what `source` is in the
-            configuration, of a database that answers; None: its files are read where they are.
+            configuration, of a database that answers; None: its files are read in place.
     """
     source = folder / "source"
     with running([folder / "postgres"]) as (cluster,):
@@ -220,7 +220,9 @@ def _read_online(
 def _watch(
     process: subprocess.Popen[bytes], writer: subprocess.Popen[bytes], target: str, patience: float
 ) -> dict[str, list[Seen]]:
-    """Let the source go on once its first rows are seen; watch until it has ended, and all came."""
+    """Let the source continue once its first rows have arrived; watch until it has ended, and all
+    came.
+    """
     seen = defaultdict[str, list[Seen]](list)
     quiet_at = time.time() + patience
     with psycopg.connect(target, autocommit=True) as connection:

@@ -29,7 +29,7 @@ _WORKLOADS: Final = ("orders", "bulk", "lobs")
 
 
 def outputs(options: Options) -> Iterator[Result]:
-    """Write each form to a file, beside the one that costs less; then on two cores, beside one."""
+    """Write each form to a file, and compare it with a cheaper form; then use two cores."""
     keep_freed_memory()
     for workload in _WORKLOADS:
         yield from on_one_core(
@@ -49,7 +49,7 @@ def on_one_core(name: str, logs: LogSet, options: Options) -> Iterator[Result]:
     """Measure both forms by the processor's time, which does not depend on who else uses it.
 
     Args:
-        name: what the names of the results begin with.
+        name: prefix of the results' names.
     """
     messages = decoding(logs)
     lines = lines_of(logs, options, decode_splits)
@@ -78,7 +78,7 @@ def _by_two(
 
 
 def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
-    """Return what decodes logs to a file of JSON Lines, and tells their bytes."""
+    """Return a function that decodes logs to a file of JSON Lines and returns their bytes."""
     lines = PackedLines(logs.snapshot.database)
     path = options.folder / "lines.jsonl"
 
@@ -98,7 +98,7 @@ def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], flo
 
 
 def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Callable[[], float]:
-    """Return what decodes logs to Parquet files, and tells their bytes."""
+    """Return a function that decodes logs to Parquet files and returns their bytes."""
     folder = options.folder / "parquet"
 
     def work() -> float:

@@ -1,4 +1,6 @@
-"""A client of the port in a process of its own: it has one connection, and does as it is told."""
+"""A client of the port in a process of its own: it has one connection, and executes the requests of
+its parent.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _protocols: list[ClientProtocol] = []
 
 
 def connect(address: tuple[str, int]) -> None:
-    """Connect to whatever is there."""
+    """Connect to the address."""
     connected = socket.create_connection(address)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _sockets.append(connected)

@@ -34,10 +34,11 @@ class Peak(NamedTuple):
 
 
 def memory(options: Options) -> Iterator[Result]:
-    """Measure the most that one of them takes, without mapped files; beside a tenth of the redo.
+    """Measure the most that one of them takes, without mapped files; compared with a tenth of the
+    redo.
 
-    Pages of mapped files – logs, spooled results – are the page cache's: the kernel takes them back
-    when somebody needs them. The peak beside the value counts them, too.
+    Pages of mapped files – logs, spooled results – are the page cache's: the kernel reclaims them
+    when memory is needed. The peak beside the value includes them.
     """
     with running([options.folder / "postgres"]) as (cluster,):
         for workload in _WORKLOADS:

@@ -1,4 +1,6 @@
-"""How fast this machine decodes redo, in a second or so: what an assessment tells times by."""
+"""How fast this machine decodes redo, in a second or so: the rates from which an assessment
+estimates times.
+"""
 
 from __future__ import annotations
 

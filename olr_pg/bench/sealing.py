@@ -1,4 +1,4 @@
-"""What the encryption of files with rows costs.
+"""The cost of encrypting files with rows.
 
 Writing and reading them, decoding encrypted logs, and decoding what waits on disk meanwhile.
 """
@@ -36,7 +36,7 @@ _PIECE: Final = 4 << 20
 
 
 def sealing_cost(options: Options) -> Iterator[Result]:
-    """Do each with a key, beside the same without one."""
+    """Run each case with a key and, for comparison, without one."""
     key = RowKey(os.urandom(KEY_BYTES))
     logs = log_set(options.cache, "orders", options.size)
     data = b"".join(path.read_bytes() for path in logs.logs)

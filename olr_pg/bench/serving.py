@@ -1,7 +1,7 @@
 """The server: elements per second, one request at a time and pipelined, over a real socket.
 
-The client is a process of its own, as external ones are. The limits beside it: the same number of
-bytes back and forth between two processes that know nothing else.
+The client is a process of its own, as external ones are. It is compared with these limits: the same
+number of bytes back and forth between two processes that know nothing else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _BUFFER_BYTES: Final = 1 << 20
 _WINDOW: Final = 2_048
 _TRANSACTION_ROWS: Final = 20
 _ROWS_MAX: Final = TRANSACTIONS_MAX * _TRANSACTION_ROWS
-"""So many fit into the queue, of whatever size the other inputs are: nothing is confirmed."""
+"""The number fits into the queue, regardless of the size of the other inputs: nothing is confirmed.
+"""
 _QUEUE_BYTES: Final = 256 << 20
 
 
@@ -44,7 +45,7 @@ def server(options: Options) -> Iterator[Result]:
     """Elements per second."""
     pool = Pool()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as client:
-        # Both processes load their kernels before a clock runs.
+        # Let both processes load their kernels before the measurement starts.
         few = ChangeSet("insert", _TRANSACTION_ROWS, _TRANSACTION_ROWS)
         _serve(client, Messages(few, pool, options.folder / "messages"), _WINDOW, options.folder)
         for name, window, count in (

@@ -1,7 +1,7 @@
 """Redo as sites have it: rows of other widths, small logs, one large transaction, ten targets.
 
-The inputs are drawn, not copies of a little redo. Only the small logs are copies: what they cost
-depends on how many there are, and not on what is in them.
+The inputs are drawn, not copies of a little redo. Only the small logs are copies: their cost
+depends on their number, not on their contents.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def wide(options: Options) -> Iterator[Result]:
 
 
 def small_logs(options: Options) -> Iterator[Result]:
-    """Replicate thousands of small logs by the whole command, beside the same redo in few."""
+    """Replicate thousands of small logs with the whole command, and compare with the same redo in
+    few logs.
+    """
     sizes = (options.size // _SMALL_LOGS, options.size // _LARGE_LOGS)
     small, large = (
         log_set(options.cache, "orders", options.size, size, copies=True) for size in sizes
@@ -51,7 +53,7 @@ def small_logs(options: Options) -> Iterator[Result]:
 
 
 def targets(options: Options) -> Iterator[Result]:
-    """Replicate into ten targets by one process, beside one target."""
+    """Replicate into ten targets with one process, and compare with one target."""
     logs = log_set(options.cache, "orders", options.size)
     with running([options.folder / "postgres"]) as (cluster,):
         yield _runs(
@@ -60,7 +62,7 @@ def targets(options: Options) -> Iterator[Result]:
 
 
 def transaction(options: Options) -> Iterator[Result]:
-    """Measure the memory of a run that replicates one transaction; beside a tenth of it."""
+    """Measure the memory of a run that replicates one transaction; compared with a tenth of it."""
     with running([options.folder / "postgres"]) as (cluster,):
         sizes = (options.size // 10, options.size)
         less, most = (

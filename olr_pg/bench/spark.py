@@ -33,7 +33,7 @@ _LOGS: Final = 8
 _CORES: Final = 2
 
 _ANCHORS: Final = {False: "one core", True: "one core that writes them"}
-"""Whether messages are kept, and what one core does then."""
+"""Whether messages are kept, with the name of the figure of one core."""
 
 _SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, PRELOAD)
 
@@ -41,9 +41,9 @@ _SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, PRELOAD)
 def spark(options: Options) -> Iterator[Result]:
     """Backlogs of the given size, as the decoder of `olr-pg run` takes them.
 
-    Its workers hand over all messages, in files. So each rate stands beside two of one core:
-    messages that are made and dropped, as in the benchmark `decode`, and written to a file. What
-    Spark itself costs is seen where its workers, too, drop the messages.
+    Its workers hand over all messages, in files. So each rate is compared with two rates of one
+    core: messages that are made and dropped, as in the benchmark `decode`, and written to a file.
+    If Spark's workers drop the messages, too, the difference is the cost of Spark.
     """
     try:
         for workload in _WORKLOADS:
@@ -101,7 +101,7 @@ def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Re
                 pass
             return logs.size
 
-        for _ in range(_CORES):  # a process may have taken both shares
+        for _ in range(_CORES):  # repeated, because one process may take both shares
             work(False)
         name = f"decode {_amount(workload, options)}, two processes without Spark"
         for keep in _ANCHORS:

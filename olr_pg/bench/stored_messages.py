@@ -44,8 +44,8 @@ class _Piece(NamedTuple):
     """The place of consecutive transactions in the file.
 
     Attributes:
-        start: a multiple of what can be mapped; two arrays of `transactions` numbers come first:
-            where each transaction's messages end, and how many they are; then the messages.
+        start: a multiple of the page size for mmap; two arrays of `transactions` numbers come
+            first: where each transaction's messages end, and how many they are; then the messages.
         size: bytes of all of it.
         first: number of the first transaction.
         transactions: how many.
@@ -61,7 +61,7 @@ class Messages:
     """The changes as framed messages of transactions.
 
     Args:
-        changes: what they are made of.
+        changes: the change sets they contain.
         path: the file, which is written.
 
     Attributes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from olr_pg.bench.measure import Result
 
 CHANGE_BYTES: Final = 500
-"""Redo of one made-up row change, about: how many changes `--size` stands for."""
+"""Redo of one made-up row change, about: number of changes for `--size`."""
 
 DEFAULT_SECONDS: Final = 30.0
 
@@ -44,7 +44,7 @@ class Options:
 
     @property
     def rows(self) -> int:
-        """Made-up row changes that `size` stands for."""
+        """Number of generated row changes for `size`."""
         return max(1_000, self.size // CHANGE_BYTES)
 
 
@@ -103,8 +103,8 @@ def run_suite(
         own_sizes: of single benchmarks, by name.
 
     Raises:
-        OlrPgError: 8100 an unknown name, 8101 a benchmark's process has ended before its time; what
-            a benchmark's parts raise.
+        OlrPgError: 8100 an unknown name, 8101 a benchmark's process has ended before its time; any
+            error of a benchmark's parts.
     """
     chosen = benchmarks_to_run(names)
     benchmarks_to_run(list(own_sizes))

@@ -1,4 +1,5 @@
-"""The way back to Oracle: changes a second beside a plain executemany, and commit to commit.
+"""The way back to Oracle: changes per second, compared with a plain executemany, and the latency
+from commit to commit.
 
 Oracle is the stand-in that takes SQL, in a process of its own. It carries statements out row by row
 and is far slower than Oracle: the ratio is that of two clients of the same server, the absolute
@@ -138,7 +139,7 @@ def _latency(config: Path, target: str, dsn: str) -> Result:
                 connection.execute(_INSERT, (key, key))
                 start = time.perf_counter()
                 _await(process, oracle, key)
-                if number:  # the first waits for the process, too
+                if number:  # the first change includes the start of the process
                     seconds.append(time.perf_counter() - start)
         cpu, peak = cpu_of_process_tree(process.pid), peak_mib([process.pid])
     finally:

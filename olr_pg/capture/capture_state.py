@@ -92,7 +92,7 @@ class CaptureMonitor:
             before = self._state
             if (before.phase, str(before.reason)) == (phase, str(reason)):
                 return False
-            # It is one outage of the source, whatever each attempt meets.
+            # Attempts that fail differently belong to the same outage of the source.
             lasts = before.phase is phase is CapturePhase.WAITING_FOR_SOURCE
             since = before.since if lasts else self._clock()
             self._state = CaptureState(phase, since, reason)

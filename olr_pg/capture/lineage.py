@@ -88,7 +88,7 @@ class Lineage:
         """
         if not incarnations:
             raise OlrPgError(Code.ORACLE_ERROR, "V$DATABASE_INCARNATION has no current incarnation")
-        # Redo of a parent counts up to where its child began.
+        # Redo of a parent incarnation is valid up to the SCN at which its child began.
         self._ends = {
             parent.resetlogs_id: child.resetlogs_scn for child, parent in pairwise(incarnations)
         }
@@ -141,7 +141,7 @@ class Lineage:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
             ) from error
-        # Only now: what is not in the file has to be written by whoever tries again.
+        # Set it only after the file is written, so that a retry writes the file again.
         self._known = known
 
 

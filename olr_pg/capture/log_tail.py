@@ -127,7 +127,7 @@ class LogTail:
             return False
         if self._unverified is not None:
             return self._verify(file, self._unverified, now)
-        # Where there was more the last time there probably is again: one read tells that, too.
+        # If the file grew last time, it probably has grown again: one read also shows that.
         if not self._grew and self._is_quiet(file):
             return False
         self._grew = False
@@ -137,7 +137,7 @@ class LogTail:
             data = self._read(file, size)
             end = find_end(data, self.end, self.header, self.scn)
             self._judge(end)
-            # Sound blocks up to the end of what was read: there is more.
+            # All blocks that were read are valid, so there may be more after them.
             is_sound = end.sound >= self.end + data.size // self.header.block_size
             more = is_sound and data.size >= size and not self.is_lost
             if end.block > self.end and not (self._verify_seconds and more and size < MOST_BYTES):

@@ -165,7 +165,9 @@ def report_skipped(files: Iterable[SkippedFile]) -> None:
     """Log a warning about files that are not redo logs."""
     for file in files:
         action = {"action": file.action} if file.action else {}
-        _log.warning("file is no redo log, skipped", file=file.path, reason=file.reason, **action)
+        _log.warning(
+            "skipping a file that is not a redo log", file=file.path, reason=file.reason, **action
+        )
 
 
 def scan_logs(specs: Sequence[str]) -> LogScan:
@@ -283,7 +285,7 @@ class LogPlaces:
         self._parts.add((whole.path, path))
         if (whole.path, path) not in known:
             _log.warning(
-                "a copy of a log is not whole and is ignored: another file has the whole log",
+                "ignoring an incomplete copy of a log: another file contains the complete log",
                 file=path,
                 whole=whole.path,
                 reason=error.detail,
@@ -334,7 +336,9 @@ class LogPlaces:
                 resetlogs=log.header.resetlogs_id,
             )
         self._twins.add((first.path, log.path))
-        _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
+        _log.warning(
+            "found two copies of a log, ignoring the second", first=first.path, second=log.path
+        )
 
 
 def files_at(specs: Sequence[str]) -> list[str]:

@@ -50,7 +50,7 @@ def is_overwritten(log: ArchivedLog) -> bool:
     if end.block >= log.blocks:
         return False
     _log.warning(
-        "the online log was copied while its file was used again, left out",
+        "ignoring an online log that Oracle overwrote while it was copied",
         file=log.path,
         thread=log.header.thread,
         sequence=log.header.sequence,

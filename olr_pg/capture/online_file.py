@@ -167,7 +167,7 @@ class OnlineFile(OnlineMember):
         except OSError as error:
             if error.errno != EINVAL or not self.direct:
                 raise self._unreadable(error) from error
-            # Some file systems let a file be opened so, and refuse to read it.
+            # Some file systems let O_DIRECT files be opened but not read.
             os.close(self._handle)
             self._handle = self._open_cached()
             return self._read_once(offset, size)

@@ -109,7 +109,7 @@ class _Group:
                 if error.code == Code.LOG_UNREADABLE or before is None:
                     self.close()
                     continue
-                # It is being written just now.
+                # The header is being written just now.
                 return False
             self.header, self.blocks = header, blocks
             self._begin_with(path, self.problem)
@@ -127,7 +127,7 @@ class _Group:
         if path != replaced and replaced not in self.replaced:
             self.replaced.add(replaced)
             _log.warning(
-                "a member of a group of online logs is replaced by the next one",
+                "switching to another member of a group of online logs",
                 member=replaced,
                 next=path,
                 reason="it is behind" if reason is None else reason.detail,
@@ -139,13 +139,21 @@ class _Group:
             try:
                 file = self.open_member(path)
             except OlrPgError as error:
-                _log.debug("a member cannot be compared", member=path, reason=str(error))
+                _log.debug(
+                    "could not compare a member of an online log group",
+                    member=path,
+                    reason=str(error),
+                )
                 continue
             try:
                 header, blocks = file.read_header()
                 is_ahead = tail.is_before(header) or (tail.is_of(header) and tail.has_more(file))
             except OlrPgError as error:
-                _log.debug("a member cannot be compared", member=path, reason=str(error))
+                _log.debug(
+                    "could not compare a member of an online log group",
+                    member=path,
+                    reason=str(error),
+                )
                 is_ahead = False
             if is_ahead:
                 reason = self.problem or tail.problem
@@ -267,7 +275,7 @@ class OnlineLogs:
         beside = self._groups if all_headers else self._next_header(begin)
         news = self._look(beside)
         end = self._clock()
-        # Where a look is long, half of the time is nobody's.
+        # If a check takes long, spend at most half of the time in checks.
         self._look_again = end + max(self._look_seconds, end - begin)
         return news
 
@@ -289,8 +297,8 @@ class OnlineLogs:
             beside: groups whose header is read even if their log is closed.
         """
         current = [one for one in self._groups if one.is_current]
-        # Over a transport, new redo of the current log does not wait for the round trips of its
-        # header: if the log has grown, its end is found in a later look.
+        # Over a transport, first read new redo of the current log, without the round trips for its
+        # header. If the log has grown, a later check finds its end.
         grown = [one for one in current if self._look_seconds and self._read_on(one)]
         looked_at = {id(one): one.file for one in current if self._look_seconds}
         is_new = {id(one): one.read_header() for one in current if one not in grown}
@@ -339,7 +347,7 @@ class OnlineLogs:
                 raise
             group.problem = error
             grown = False
-            if error.code == Code.LOG_NOT_BROUGHT:  # of no member more is known
+            if error.code == Code.LOG_NOT_BROUGHT:  # nothing more is known about any member
                 return is_new or closed
         if grown:
             group.problem = None
@@ -371,7 +379,7 @@ class OnlineLogs:
         self._note_lost()
         own = self._unarchived()
         whole = {log.position for log in own if not log.grows}
-        # The archived copy of what was read online is late for nobody.
+        # If a log was read online, its missing archived copy is not late.
         late = [one.problem for one in scan.absent if one.position in whole]
         unusable = [problem for problem in scan.unusable if problem not in late]
         return replace(
@@ -391,7 +399,7 @@ class OnlineLogs:
         for thread, of_thread in groupby(wanted, key=lambda tail: tail.position[:2]):
             archived = [at for at in self._wanted.archived if at[:2] == thread]
             for tail in of_thread:
-                # One that is not whole, though later ones are there, is waited for.
+                # An incomplete log is waited for, even if later logs are available.
                 if tail.is_whole or tail.position > max(archived, default=tail.position[:2]):
                     found.append(tail.log)
                 if not tail.is_whole:
@@ -425,13 +433,13 @@ class OnlineLogs:
                 tail.is_lost = True
         for position, tail in self._tails.items():
             if tail.is_lost and not tail.is_archived:
-                _log.debug("the online log was used again", sequence=position.sequence)
+                _log.debug("Oracle has overwritten an online log", sequence=position.sequence)
 
     def _forget(self) -> None:
         """Delete the copies of logs that are no longer needed."""
         for position, tail in list(self._tails.items()):
             over = tail.is_whole or tail.is_lost or tail.is_archived
-            # As long as its archived copy is listed: that may still be on its way.
+            # Keep it while its archived copy is listed, because that copy may still be in transfer.
             if over and tail.log.next_scn <= self._wanted.scn:
                 tail.remove()
                 del self._tails[position]

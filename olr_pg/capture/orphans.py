@@ -102,7 +102,7 @@ def lost_ends(
     lost = []
     for (resetlogs_id, _), log in sorted(last.items()):
         end = ends[resetlogs_id]
-        # Behind what was read of a log there may be more at each SCN.
+        # More redo may follow at each SCN after the last one read from a growing log.
         quiet, following = (0, 0) if log.grows else (_QUIET_SCNS, 1)
         if log.next_scn + quiet < end:
             position = log.position._replace(sequence=log.header.sequence + following)

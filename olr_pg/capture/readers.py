@@ -129,7 +129,7 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
         try:
             mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            # ValueError: the file became empty in between.
+            # A ValueError means that the file became empty in between.
             raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     return np.frombuffer(mapping, np.uint8)
 
@@ -169,7 +169,7 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     Raises:
         OlrPgError: 2002, one of the files was deleted or cannot be read.
     """
-    # Nor does it matter how large an online log was that one of them is a copy of.
+    # The size of the file does not matter either: one may be a copy of a larger online log.
     if replace(one.header, file_blocks=0) != replace(other.header, file_blocks=0):
         return False
     if is_by_ranges(one.path) or is_by_ranges(other.path):

@@ -83,5 +83,5 @@ class KnownThreads:
                 raise OlrPgError(
                     Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
                 ) from error
-        # Only now: what is not in the file has to be written by whoever tries again.
+        # Set it only after the file is written, so that a retry writes the file again.
         self.known = known

@@ -46,7 +46,7 @@ def advised(text: str) -> str:
     """Return a text whose commands include the configuration and the target of this command
     line.
     """
-    # A target of `init` is a connection string.
+    # For `init`, the option --target is a connection string.
     target = None if sys.argv[1:2] == ["init"] else target_named(sys.argv[1:])
     return complete_commands(text, config_named(sys.argv[1:]), target)
 

@@ -271,7 +271,7 @@ def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> 
         "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
     )
     text = JsonLines(database, order).line(framed, line.position)
-    # Ready-made JSON: its numbers are exact.
+    # Insert the JSON text unparsed, so that its numbers stay exact.
     return None if text is None else orjson.Fragment(text.rstrip())
 
 
@@ -292,7 +292,7 @@ def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
     action = advised(commands_of_error(line.action.replace(_LOOK, ""), line.source_table, line.id))
     numbers = itertools.count(1)
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
-    # The images are Oracle's bytes, which the change has as values.
+    # The stored images are Oracle's bytes; the change already shows their values.
     images = {} if change is None else {"before": None, "after": None}
     times = {
         name: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -59,7 +59,7 @@ class ReportingGroup(TyperGroup):
         _ensure_stdout()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
             result = super().invoke(ctx)
-            # Here, so that a reader who has gone is noticed here too.
+            # Flush here, so that a closed stdout is also noticed here.
             flush()
         return result
 
@@ -118,7 +118,7 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     calls = "" if defect is None else "".join(traceback.format_exception(defect))
     if as_json:
         record = {**failure, "traceback": calls} if calls else failure
-        # Before it is JSON: what is masked may reach to the end of a text.
+        # Redact before converting to JSON, because a secret may extend to the end of a text.
         text = json.dumps(known_redactor().value(record), ensure_ascii=False)
     else:
         text = known_redactor().text(calls + format_failure(failure))
@@ -140,7 +140,7 @@ def _discard_unwritten() -> None:
 
 
 def _close_stdout() -> None:
-    # The interpreter flushes stdout once more at its end, which must not fail again.
+    # The interpreter flushes stdout again at exit, and that must not fail.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

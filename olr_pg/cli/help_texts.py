@@ -69,7 +69,7 @@ def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> Non
     except SystemExit as ending:
         if ending.code != 1:
             raise
-        # So Rich ends a program that nobody listens to.
+        # Rich ends the program this way if nobody reads its output.
         raise BrokenPipeError from None
 
 

@@ -110,7 +110,7 @@ def init(
         or _answer(None, "--table", "Tables, as OWNER.NAME or SHOP.*, with blanks between").split()
     )
     text = starter_text(source, connect_string, tables)
-    # Before it is written; the secrets need not be known yet.
+    # Check the text before it is written; the secrets may be unknown for now.
     parse_text(text, out.absolute().parent, dict.fromkeys(SECRETS, "secret"), file=str(out))
     try:
         with written_whole(out) as file:

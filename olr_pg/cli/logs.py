@@ -44,7 +44,8 @@ def logs(
     loaded = load_config(config)
     vault = None if isinstance(loaded.source, OfflineSource) else loaded.source.vault
     starts = positions(loaded)
-    # Only then the logs: what is archived meanwhile is behind every position.
+    # List the logs after reading the positions: a log archived in between is then later than all of
+    # them.
     logs_known = known_logs(loaded)
     with sealing(row_key(loaded)):
         judged = choose_needed(logs_known, starts, in_vault(vault))
@@ -71,7 +72,7 @@ def _print(judged: Sequence[JudgedLog]) -> None:
     for log, needed, why in judged:
         state = "needed" if needed else "purgeable"
         numbers = (log.thread, log.sequence, log.first_scn, log.next_scn)
-        # An error is long, and the same for all: it is said once.
+        # An error is long and the same for all these logs: print it once.
         words = "for the same reason" if why == before and why.startswith("OLR-") else why
         print_line(_LINE.format(*numbers, state, log.name, f"  ({words})"))
         before = why

@@ -139,7 +139,7 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
             " 130 interrupted, 143 terminated, 141 nobody reads the output."
         ),
         no_args_is_help=True,
-        add_completion=False,  # Typer's own options take no shell, or ignore it
+        add_completion=False,  # the options that Typer adds accept no shell, or ignore it
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": list(_HELP)},
     )
@@ -174,7 +174,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if _COMPLETING not in os.environ:
         if not arguments or (len(arguments) == 1 and arguments[0] in _HELP):
             return make_app(COMMANDS, brief=True)
-        # The options in front of a command have no values.
+        # Options before a command take no values.
         word = next((one for one in arguments if not one.startswith("-")), "")
         if word in COMMANDS:
             return make_app((word,))

@@ -98,7 +98,7 @@ def run(
         config=str(config.absolute()),
     )
     if "min_mb" in loaded.context.memory.model_fields_set:
-        log.warning("a key is accepted and ignored", key="context.memory.min-mb")
+        log.warning("an option is accepted but has no effect", key="context.memory.min-mb")
     from olr_pg.appliance.appliance import ending_seconds, run_appliance
     from olr_pg.schema.followed_steps import step_sql
 
@@ -125,7 +125,7 @@ def run(
     if once and isinstance(loaded.source, OfflineSource):
         from olr_pg.appliance.offline_checks import check_any_log
 
-        # A run that found nothing to read has done nothing: that is no success.
+        # A run that found no log at all must not report success.
         check_any_log(loaded.source)
     raise typer.Exit(code)
 

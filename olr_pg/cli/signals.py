@@ -70,7 +70,7 @@ class _Ending:
         if number is None:
             sys.__unraisablehook__(lost)
             return
-        # Behind this callback, which would lose it once more.
+        # Repeat it after this callback has ended; within it, the signal would be lost again.
         again = threading.Timer(_REPEAT_SECONDS, self._repeat, (number,))
         again.daemon = True
         again.start()
@@ -101,7 +101,7 @@ def ends_within(seconds: float) -> None:
 
 
 def _end_at_once(number: int, why: str) -> NoReturn:
-    # Whoever reads stderr may have stopped reading.
+    # Nobody may be reading stderr any more, and a write would block.
     if select.select([], [2], [], _SAY_SECONDS)[1]:
         os.write(2, f"{why}\n".encode())
     os._exit(128 + number)

@@ -134,7 +134,7 @@ def resume(
     """
     from olr_pg.applier.stopped.pausing import paused_tables, resume_all, unpause_table
 
-    del by  # the log of what runs says that it goes on
+    del by  # the running appliance logs who resumed the table
     _check_choice(table, whole=whole)
     loaded = read_config(config, target_name)
     with open_target_of(loaded) as (connection, settings):
@@ -338,7 +338,7 @@ def _tables_at_work(config: Config) -> set[str] | None:
             return None
         raise
     if record["state"]["name"] == "LOADING":
-        return None  # the page of an initial load
+        return None  # this is the status page of an initial load
     return {table["name"] for table in record["tables"]}
 
 
@@ -390,7 +390,7 @@ def _who(by: str | None) -> str:
         return by
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # in a container, the user may have no name
         user = "somebody"
     return f"{user}@{socket.gethostname()}"
 

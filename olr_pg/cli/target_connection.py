@@ -50,8 +50,8 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
     section = config.apply
     replica = section is not None and section.triggers == TriggerHandling.REPLICA.value
     with opened_target(config, replica=replica) as (connection, target):
-        assert section is not None  # else there would be no target
+        assert section is not None  # without this section there is no target
         order = ByteOrder(config.port.byte_order)
-        # The facts of the source are kept with what is held.
+        # The facts about the source are stored with the held changes.
         settings = applier_settings(section, target, ("", 0), order, DEFAULT_FACTS)
         yield connection, replace(settings, containers=containers_of(config))

@@ -53,7 +53,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def _parsed(text: str) -> Any:
-    # Loaded where it is needed: the decoding tasks get conditions that are read already.
+    # Import the parser only here: decoding tasks receive parsed conditions.
     import sqlglot
     from sqlglot.errors import SqlglotError
 

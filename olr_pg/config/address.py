@@ -79,6 +79,6 @@ def listen(address: Address) -> socket.socket:
         return socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
         code = Code.ADDRESS_IN_USE if error.errno == errno.EADDRINUSE else Code.ADDRESS_UNUSABLE
-        # Python adds what it was doing; the address is told anyway.
+        # Python appends what it was doing; the address is in the error anyway.
         reason = system_reason(error).partition(" (while")[0]
         raise OlrPgError(code, reason, address=str(address)) from error

@@ -20,7 +20,7 @@ def _is_connection(text: str) -> bool:
     try:
         parameters = conninfo_to_dict(text)
         timeout_from_conninfo(parameters)
-    except ProgrammingError:  # what it says may hold a part of the password
+    except ProgrammingError:  # do not report the error: it may contain a part of the password
         return False
     return ("=" in text or "://" in text) and not _is_cut_short(parameters)
 
@@ -33,7 +33,7 @@ def _is_cut_short(parameters: Mapping[str, object]) -> bool:
     """
     hosts = str(parameters.get("host", "")).split(",")
     ports = str(parameters.get("port", "")).split(",")
-    # A host that begins with @ is a socket without a place in the file system.
+    # A host that begins with @ is a socket in the abstract namespace.
     hidden = any("@" in host[1:] and not host.startswith("/") for host in hosts)
     unplaced = "user" not in parameters and "@" in str(parameters.get("dbname", ""))
     return hidden or unplaced or not all(port == "" or port.isdecimal() for port in ports)

@@ -264,7 +264,7 @@ def _network(value: object) -> Network:
     if isinstance(value, IPv4Network | IPv6Network):
         return value
     try:
-        # A text only: a number would be taken for an address too.
+        # Accept only text: ip_network would also accept a number.
         return ip_network(value if isinstance(value, str) else "")
     except ValueError as error:
         raise problem('an address ("10.0.0.7") or a network ("10.0.0.0/8")') from error
@@ -416,7 +416,7 @@ def _path_mapping(value: object, info: ValidationInfo) -> object:
             raise problem(_MAPPING_FORMS)
     if not all(len(pair) == 2 and all(isinstance(p, str) and p for p in pair) for pair in pairs):
         raise problem(_MAPPING_FORMS)
-    # No `Path`: a separator at the end of a prefix counts.
+    # Do not use `Path`: it removes a separator at the end of a prefix, which counts.
     folder = _context(info).folder
     return tuple((there, os.path.join(folder, here)) for there, here in pairs)  # noqa: PTH118
 

@@ -104,7 +104,7 @@ Flags = Annotated[tuple[Annotated[str, AfterValidator(_flag_type)], ...], Field(
 
 
 class TypesSection(Section):
-    """`apply.types`: the PostgreSQL types of new tables, where they differ from the default."""
+    """`apply.types`: the PostgreSQL types of new tables, if they differ from the default."""
 
     integers: Integers = Field(
         default="fitting",

@@ -526,7 +526,7 @@ class Config(Section):
         description="the version for which the file was written: a file for a newer major version"
         f" than this program reads, {READS_VERSION}, is rejected; a file without one is accepted",
     )
-    # A default that is validated, so that `context.data` starts at the file's folder too.
+    # Validate the default, so that `context.data` is relative to the configuration file here too.
     context: Context = Field(default={}, validate_default=True, description="an object: resources")
     metrics: Metrics | None = Field(default=None, description="an object of exporters")
     source: Source = Field(description="an object: where redo and dictionary come from")

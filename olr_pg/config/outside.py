@@ -1,8 +1,8 @@
 """Checks files and addresses that a configuration refers to: certificates, and the name of the
 Oracle server.
 
-Only commands that use them run these checks; other commands read the same file where they do not
-exist.
+Only commands that use them run these checks; other commands read the same file on machines where
+they do not exist.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_outside(config: Config, file: str | None = None) -> None:
 
 
 def _server_problem(source: OracleSource) -> Problem | None:
-    if source.thick_mode:  # Oracle's client libraries find names in more ways
+    if source.thick_mode:  # Oracle's client libraries can resolve names in more ways
         return None
     reason = _unusable_server(source.server)
     if reason is None:

@@ -57,7 +57,7 @@ def override(data: Any, environ: Mapping[str, str], schema: _Schema) -> Any:
     """
     result = copy.deepcopy(data)
     for name in overriding(environ):
-        # Asked for by its name: what asks for a variable may keep it from other processes.
+        # Look up each variable by its name: `environ` may then hide it from child processes.
         text = environ[name]
         if text:
             _set(result, name, text, schema)
@@ -100,7 +100,7 @@ def _value(text: str, schemas: list[_Schema]) -> Any:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            pass  # the model says what it wants
+            pass  # the model reports what it expects
     return text
 
 

@@ -120,7 +120,8 @@ def parse_config(
         return Config.model_validate(data, context=context)
     except ValidationError as error:
         problems = describe_problems(error.errors(include_url=False), data)
-    # Outside the handler: a chained ValidationError would carry the input, secrets included.
+    # Raise outside the handler: a chained ValidationError would contain the input, including
+    # secrets.
     code = (
         Code.SECRET_UNRESOLVED
         if all(problem.secret for problem in problems)
@@ -191,7 +192,7 @@ def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
 def _parse(text: str, file: str) -> Any:
     if file.endswith(".toml"):
         return _parse_toml(text, file)
-    # Plain JSON first: the parser of JSON5 is written in Python, and takes a hundred times as long.
+    # Try plain JSON first: the JSON5 parser is written in Python and a hundred times slower.
     try:
         return json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError):

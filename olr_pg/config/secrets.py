@@ -64,7 +64,7 @@ def read_secret_file(path: Path) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        # Without its cause: that one quotes the bytes.
+        # Raise without the cause, which quotes the bytes.
         raise UnresolvedSecretError(f"the secret file {path} is not UTF-8 text") from None
     text = text.removesuffix("\n").removesuffix("\r")
     if not text:

@@ -22,7 +22,7 @@ def server_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     password = tls.key_password.get_secret_value() if tls.key_password else ""
     try:
-        # Without a password the library would ask for one at the terminal.
+        # Without a password argument, the library would prompt for one at the terminal.
         context.load_cert_chain(tls.certificate, tls.key, password)
     except (OSError, ssl.SSLError) as error:
         raise _unusable(error, tls.certificate) from error

@@ -57,7 +57,8 @@ def owned_transactions(
     owner = _Owner(subscription, split, storage)
     for released in owner.steps():
         for run in released:
-            # Nothing else is looked at of what a RESETLOGS gave up, or waits for another thread.
+            # Only released transactions are examined, not those that a RESETLOGS orphaned or that
+            # wait for another thread.
             wanted = run.where(run.commit_scn < np.uint64(split.end_scn))
             if len(wanted):
                 yield wanted
@@ -146,7 +147,8 @@ class _Owner:
         self._all = self._all or (pages is not None and bool(pages.any()))
         if self._all:
             return batch
-        # Under shared undo, what only an XID puts to a transaction is not on its slot yet.
+        # With shared undo, changes that name their transaction only by XID are not assigned to its
+        # slot yet.
         batch = with_known_undo(batch, self._waiting)
         keys = np.fromiter(self._waiting, np.uint64)
         rows = np.flatnonzero(np.isin(slot_keys(batch.events), keys))

@@ -105,7 +105,7 @@ class ThreadOwners:
         whole = ends[is_commit & (instances.begin >= 0)]
         if whole.size:
             own.add(events.scn[whole].tolist(), events.time[whole].tolist(), number)
-        # What begins or ends in another split: as many as there are sessions, about.
+        # Transactions that begin or end in another split are few: about one per session.
         for row in np.flatnonzero((instances.begin < 0) | (ends < 0)).tolist():
             key, end = int(instances.key[row]), int(ends[row])
             if end < 0:

@@ -280,6 +280,6 @@ class _Target:
             self._system.delete_file(info.path)
 
     def _make_folder(self, path: str) -> None:
-        # Object storage has none: a name is enough.
+        # Object storage has no folders: a name is enough.
         if self._system.type_name != "s3":
             self._system.create_dir(path, recursive=True)

@@ -166,7 +166,8 @@ class RedoStream:
         scan = self._places.scan()
         report_skipped(file for file in scan.skipped if self._is_new(file.path))
         stream = whole_stream(scan.logs, self.snapshot.database)
-        # Behind a gap no new incarnation begins: what it would give up may be in the gap.
+        # No new incarnation begins after a gap: the gap may contain redo that the incarnation would
+        # orphan.
         until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
         self._logs = sorted(
             (
@@ -178,7 +179,7 @@ class RedoStream:
         self._obstacles = [*scan.unusable, *(gap.as_error() for gap in stream.gaps)]
         for error in self._obstacles:
             if self._is_new(str(error)):
-                _log.warning("the stream waits for a log", error=str(error))
+                _log.warning("the stream is waiting for a log", error=str(error))
 
     def _is_new(self, told: str) -> bool:
         is_new = told not in self._told
@@ -267,7 +268,7 @@ class RedoStream:
                 continue
             first = of_thread.count_ended(_place(start, incarnation, thread, _START))
             for number, owner in enumerate(of_thread.owners[first:], first):
-                # What commits behind it may depend on another thread's redo that is not here yet.
+                # Later commits may depend on redo of another thread that has not arrived yet.
                 if incarnation == self._current and owner.scn > surveyor.read_scn:
                     break
                 yield _Step(incarnation, owner.scn, thread, number, owner)
@@ -302,7 +303,8 @@ class RedoStream:
         surveyor = self._surveyor
         if surveyor is None:
             return
-        # Up to where the redo counts, of the incarnations that have ended; the others' offsets say.
+        # For incarnations that have ended, find up to which SCN their redo is valid. The offsets
+        # contain the end of the others.
         ends = incarnation_ends(
             list({**self._read, **{log.position: log for log in self._logs}}.values()), MAX_SCN
         )

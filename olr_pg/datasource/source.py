@@ -100,7 +100,7 @@ class RedoSource(DataSource):
         try:
             found = changes_schema(self.surveyed.decoding, table)
         except OlrPgError as error:
-            # A stream waits for logs that are missing. A query says so when it is read.
+            # A stream waits for missing logs. A query reports them when it is read.
             if error.code // 1000 != _LOG_ERRORS:
                 raise
             found = _schema_before_logs(load_dictionary(self.chosen.dictionary), table)
@@ -168,7 +168,7 @@ class RedoReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the changes of the transactions that begin in a split."""
         split = cast("RedoSplit | None", partition.value)
-        if split is None:  # Spark's way of saying that there is no task at all
+        if split is None:  # Spark passes None if there is no task at all
             return
         keep_freed_memory()
         reader = SplitReader(self._decoding, self._arrow_schema, self.bounds)

@@ -267,7 +267,7 @@ def _read_split(
     subscription: Subscription, opened: Future[Log], split: Split
 ) -> tuple[SplitResult, EventColumns]:
     """Decode the dictionary in a split, and collect the begins and ends of all transactions."""
-    log = opened.result()  # asked for before this, so that it has its turn before this
+    log = opened.result()  # requested earlier, so its turn comes first
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     boundaries = [empty_events(0)]
     dictionary: list[DictionaryTransaction] = []
@@ -309,8 +309,8 @@ def _read_split(
         sessions=sessions,
         blocks=blocks,
         passed=passed,
-        # Without them a query would end behind a commit whose children were not read, and one that
-        # goes on from that SCN would never have these.
+        # Without these, a query could end after a commit whose children were not read. A query that
+        # continues from that SCN would never see these children.
         parallel=parallel,
     )
     return result, joined_rows(boundaries)

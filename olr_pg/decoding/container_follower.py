@@ -223,7 +223,7 @@ class ContainerFollower:
         before, after = self._joined.get(obj) or old, self._join(obj)
         self._joined[obj] = after
         now_beside = self._look_beside(after)
-        # One that no row of SYS tables concerned has what it had.
+        # A table of which no SYS row changed keeps its previous state.
         beside = self._beside.get(obj, now_beside), now_beside
         self._beside[obj] = now_beside
         said: tuple[Statement, ...] = ()
@@ -258,7 +258,7 @@ class ContainerFollower:
             root = self._roots.get(obj, obj)
             if self._named.get(old.full_name) == root:
                 self._gone[old.full_name] = root, old, beside[0]
-            # What is left of it goes by its last definition.
+            # Redo of the dropped table that is still read is decoded with its last definition.
             self._tell(obj, transaction, evolution, old)
             return Version(transaction.commit_scn, None)
         self._tell(obj, transaction, evolution, new)
@@ -403,7 +403,7 @@ class ContainerFollower:
         root = self._roots.get(obj, obj)
         if root not in self._first:
             return
-        # Clients and the target know the table by the name that they subscribed to.
+        # Clients and the target know the table by the name under which they subscribed to it.
         first = self._first[root]
         evolution, definition = self._filters.shape_evolution(evolution, definition)
         event = SchemaEvent(

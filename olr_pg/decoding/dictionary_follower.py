@@ -32,7 +32,7 @@ Each container of the database has its own dictionary (`decoding.container_follo
 changes do not affect other containers.
 
 Without the rows of SYS tables in the snapshot, definitions cannot be followed. A DDL statement
-(24.1) on a table then ends that table at the statement's commit; the others go on.
+(24.1) on a table then ends that table at the statement's commit; the others continue.
 
 `dictionary.evolution` determines what a change means for the target; the bundled applier receives
 that in the ready queue (`server.queued_events`). External clients receive no such events, because
@@ -167,7 +167,7 @@ class SubscribedTables:
         if version.table is None:
             return
         if self._filters.is_ledger(version.table):
-            name = None  # clients know none of the ledgers, whatever had the name before
+            name = None  # ledgers are unknown to clients, whichever table had the name before
         if name is None or name in self.names:
             self._append(version.table, Span(since=version.since), name)
 
@@ -281,7 +281,7 @@ class DictionaryFollower:
                  for obj, versions in one.versions.items() for v in versions
                  if self._subscribed.concerns(key := self._key(one, obj), v)]  # fmt: skip
         for _, key, version in sorted(known, key=itemgetter(0, 1)):
-            # In the order in which `apply` adds them, so that tables have the same numbers.
+            # Add them in the same order as `apply`, so that tables get the same numbers.
             self._subscribed.add(key, version)
         ended = {str(error) for error in self.ended()} if self.ends_delivery else set()
         self.end = next((e for e in self.events if str(e.evolution.error) in ended), None)
@@ -307,10 +307,11 @@ class DictionaryFollower:
 
     @property
     def replicated(self) -> frozenset[str]:
-        """``OWNER.NAME`` of the tables of the subscription, and of the tables of a longer
-        subscription that is to follow.
+        """``OWNER.NAME`` of the tables of the subscription, and of the tables of an extended
+        subscription that will follow.
 
-        There is a longer one as soon as its maker has begun anew (`decoding.new_tables.Take`).
+        The extended one exists as soon as the maker of the subscription has started again
+        (`decoding.new_tables.Take`).
         """
         return self.names.union(*(one.taken for one in self._containers.values()))
 

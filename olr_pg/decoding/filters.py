@@ -384,7 +384,7 @@ def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
 
 def filters_of_target(config: Config) -> Filters:
     """Read the filters of a target: the common ones and its own."""
-    # A process without a configuration does not wait until all of its models are made.
+    # Import it here: a process without a configuration then need not build all of its models.
     from olr_pg.config.model import NamedTarget
 
     common = filters_of(config.filter, config.fallback)

@@ -92,8 +92,8 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
         directory.mkdir(parents=True, exist_ok=True)
         replace_file(path, sealed_bytes(content))
     except (OSError, OlrPgError) as reason:
-        # The error itself matters more than what explains it.
-        _log.warning("no incident file was written", reason=plain_reason(reason))
+        # The original error matters more than the file that explains it.
+        _log.warning("could not write an incident file", reason=plain_reason(reason))
         return error
     where = {**error.where, "incident": str(path)}
     return OlrPgError(error.code, error.detail, action=error.action, **where)

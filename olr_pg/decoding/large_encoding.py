@@ -43,7 +43,7 @@ def encode_large(
             for encoder in encoders:
                 encoder.add(large.columns, dml)
             if (len(large.faults), len(faults)) != known:
-                break  # what was encoded of the tables that are left out now is void
+                break  # the encoded form is invalid, because more tables have faults now
         if large.is_whole and (len(large.faults), len(faults)) == known:
             break
     if is_way_back:

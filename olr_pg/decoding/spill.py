@@ -137,7 +137,7 @@ class SpillFiles:
             try:
                 return self._reserved(larger)
             except OlrPgError:
-                pass  # perhaps there is room for what is needed
+                pass  # there may still be space for the needed size
         return self._reserved(size)
 
     def _reserved(self, size: int) -> mmap.mmap:
@@ -145,7 +145,8 @@ class SpillFiles:
         self.check_limit(size)
         try:
             with self._file() as file:
-                # Reserved now: a full disk would be a crash when the pages are written.
+                # Reserve the space now: if the disk were full when the pages are written, the
+                # process would crash.
                 os.posix_fallocate(file.fileno(), 0, size)
                 return self.map(file, size)
         except OSError as error:
@@ -383,7 +384,7 @@ class _Release:
         return sum(len(mapping) for mapping in mappings if mapping is not None)
 
     def add(self, mapping: mmap.mmap) -> None:
-        """Watch a mapping until it is gone."""
+        """Watch a mapping until it is released."""
         with self._lock:
             self._mappings.append(weakref.ref(mapping))
             if self._thread is None:

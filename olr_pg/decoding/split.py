@@ -568,5 +568,5 @@ def watermark_at(log: Log, block: int) -> int:
         head = log.raw[at : at + 8].tobytes()
         return read_scn(head, 0, big_endian=log.header.big_endian)
     next_scn = log.header.next_scn
-    assert next_scn is not None  # blocks_in_use refuses open logs
+    assert next_scn is not None  # `blocks_in_use` rejects open logs
     return next_scn

@@ -123,7 +123,7 @@ def _as_plain(batch: ChangeBatch) -> ChangeBatch:
 
 
 def _as_tables(batch: ChangeBatch) -> ChangeBatch:
-    # The kernels, and the joining of batches, want arrays of their own.
+    # The kernels and `joined_rows` require arrays that own their memory.
     return ChangeBatch(
         joined_rows([batch.events]),
         joined_rows([batch.pieces]),

@@ -75,7 +75,7 @@ def _needed(log: Log, first: int, end: int, first_group: int, there: int) -> int
             last = run.end
     except OlrPgError as error:
         block = error.where.get("block")
-        # What is broken among the blocks that are there, decoding meets again.
+        # Decoding reports damage in the blocks that are present.
         return block if isinstance(block, int) else there - 1
     return last
 

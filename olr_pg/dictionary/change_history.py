@@ -89,7 +89,7 @@ class DictionaryHistory:
                     _write_all(file, line)
                     os.fsync(file.fileno())
                 except OSError:
-                    # The next line must not be joined to a part of this one.
+                    # Remove the partial line, so that the next line is not joined to it.
                     file.truncate(size)
                     raise
         except OSError as error:
@@ -105,7 +105,7 @@ class DictionaryHistory:
             check_plain(self._path)
             lines = self._path.read_bytes().splitlines(keepends=True)
             if lines and not lines[-1].endswith(b"\n"):
-                # A write that a crash cut off: nothing behind it has left.
+                # A crash cut off this write. Nothing that follows it was delivered.
                 lines.pop()
                 self._truncate(sum(map(len, lines)))
             if not lines:
@@ -115,8 +115,8 @@ class DictionaryHistory:
             self._check_head(head, database)
             if head["snapshot_scn"] > snapshot_scn:
                 _log.warning(
-                    "the recorded changes of the dictionary begin behind its snapshot: they are"
-                    " read from redo again",
+                    "the recorded dictionary changes begin later than the snapshot: reading them"
+                    " from redo again",
                     snapshot_scn=snapshot_scn,
                     recorded_from=head["snapshot_scn"],
                 )

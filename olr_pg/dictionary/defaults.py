@@ -87,5 +87,5 @@ def _missing(column: Column) -> UnstoredColumn:
         return UnstoredColumn.NULL
     if column.added.default is None:
         return UnstoredColumn.UNKNOWN
-    # A default of no bytes is NULL: '' is NULL in Oracle.
+    # A default without bytes is NULL, because '' is NULL in Oracle.
     return UnstoredColumn.DEFAULT if column.added.default else UnstoredColumn.NULL

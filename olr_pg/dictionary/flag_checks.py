@@ -41,7 +41,7 @@ def non_flag_values(
         values = _allowed(condition.strip(), column)
         if values is not None:
             strays = tuple(value for value in values if value not in known)
-            # Every check must hold: what one of them refuses is not there.
+            # All checks must hold: a value that any of them rejects cannot occur.
             found = strays if found is None or len(strays) < len(found) else found
     return found
 

@@ -150,7 +150,7 @@ class FollowedDictionary:
             for table, section in _SECTIONS.items()
         }
         self._charset = charset(charset_name)
-        # Of owners of single tables too: the segments of their tables are objects of theirs.
+        # Include owners of single tables, too: they also own the segments of these tables.
         self._owners = {
             row.user for row in rows.sys_user if not (row.single and is_oracle_schema(row.name))
         }

@@ -50,8 +50,8 @@ def read_inventory_file(path: Path) -> Inventory:
         raise OlrPgError(Code.INVENTORY_MISSING, f"there is no {path}", file=str(path))
     data = read_bytes(str(path))
     try:
-        # At once: the file as Python's objects would take five times its size.
+        # Parse it in one step: as Python objects, the file would take five times its size.
         return Inventory.model_validate_json(data)
     except ValidationError as error:
-        parse_object(data, str(path))  # refuses what is no JSON object
+        parse_object(data, str(path))  # rejects a file that is not a JSON object
         raise invalid(error, str(path)) from error

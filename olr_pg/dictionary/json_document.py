@@ -28,7 +28,7 @@ def read_bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        # ValueError: a path with a NUL character.
+        # A ValueError means a path with a NUL character.
         raise OlrPgError(Code.DICTIONARY_UNREADABLE, system_reason(error), file=path) from error
 
 

@@ -128,7 +128,7 @@ def _read_xml_tokens(document: dict[str, Any], checkpoint: _Checkpoint) -> XmlTo
 def _read_database(checkpoint: _Checkpoint) -> Database:
     return Database(
         name=checkpoint.context,
-        # Some versions write −1 for a database that is no CDB.
+        # Some versions write −1 for a database that is not a CDB.
         con_id=max(checkpoint.con_id, 0),
         con_name=checkpoint.con_name or None,
         dbid=checkpoint.db_id or None,
@@ -147,7 +147,7 @@ def _lineage(checkpoint: _Checkpoint) -> tuple[int, ...]:
     current = [row for row in checkpoint.incarnations if row.resetlogs == checkpoint.resetlogs]
     ids = [checkpoint.resetlogs]
     number = current[-1].prior_incarnation if current else 0
-    # Taking rows out as they are visited ends the walk even if the rows form a circle.
+    # `pop` removes each row, so the loop ends even if the rows form a cycle.
     while (row := by_number.pop(number, None)) is not None:
         if row.resetlogs not in ids:
             ids.append(row.resetlogs)

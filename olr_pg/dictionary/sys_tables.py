@@ -315,7 +315,7 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
     for row in rows.sys_tabpart:
         found[row.bo].append(row)
     for sub in rows.sys_tabsubpart:
-        # A sub-partition whose partition is not in the file belongs to a table that is not either.
+        # If a subpartition's partition is not in the file, neither is its table.
         if sub.p_obj in table_of_composite:
             found[table_of_composite[sub.p_obj]].append(sub)
     return {bo: sorted(parts, key=lambda part: part.obj) for bo, parts in found.items()}

@@ -364,7 +364,7 @@ def _coded(error: Exception, stopped: str | None) -> OlrPgError:
         return OlrPgError(
             Code.TABLE_QUERY_TOO_SLOW, f"it has taken more than {MEMORY_BYTES >> 20} MiB of memory"
         )
-    # A refused function is a mere error to SQLite, a refused action one of its own.
+    # SQLite reports a rejected function as a generic error, and a rejected action as SQLITE_AUTH.
     if getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH" or _REFUSED.search(str(error)):
         return OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, str(error))
     return OlrPgError(

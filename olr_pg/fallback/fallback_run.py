@@ -311,10 +311,10 @@ def _run(
         except OlrPgError as error:
             if error.code != Code.FALLBACK_SLOT_IN_USE or not was_connected:
                 raise
-            # PostgreSQL still believes in the connection that this process has lost.
-            _log.warning("the way back tries again", reason=str(error), seconds=pause)
+            # PostgreSQL has not noticed yet that this process lost its connection.
+            _log.warning("the way back is retrying", reason=str(error), seconds=pause)
         except _PassingError as error:
-            _log.warning("the way back tries again", reason=str(error), seconds=pause)
+            _log.warning("the way back is retrying", reason=str(error), seconds=pause)
         stopping.wait(pause)
         pause = min(2 * pause, LAST_WAIT_SECONDS)
 
@@ -356,7 +356,10 @@ class _Session:
             self.state = self._checked_state(self._stream)
             aside = OracleSetAside(self._oracle, way.subscription, way.tables).set_aside()
             if aside:
-                _log.info("set aside in Oracle", statements=[one.disabling for one in aside])
+                _log.info(
+                    "set aside (disabled) triggers and foreign keys in Oracle",
+                    statements=[one.disabling for one in aside],
+                )
             self._start()
             self._plans = RelationPlans(way, self._target)
         self._reader = TransactionReader(way.directory)
@@ -393,7 +396,7 @@ class _Session:
             ended = None if data is None else self._reader.feed(data)
             if ended is not None:
                 if batch and self._is_known(batch[0]) != self._is_known(ended):
-                    self._apply(batch)  # one that catches up stands by itself
+                    self._apply(batch)  # a transaction that catches up is applied alone
                     batch = []
                 batch.append(ended)
             if batch and (data is None or self._is_full(batch)):
@@ -456,7 +459,7 @@ class _Session:
             )
         if known.timeline != system.timeline:
             _log.warning(
-                "PostgreSQL was promoted; the slot and all that Oracle has came along",
+                "PostgreSQL was promoted; the slot still exists, and no transaction was lost",
                 slot=way.slot, before=known.timeline, timeline=system.timeline,
             )  # fmt: skip
             self._ledger.follow_timeline(known.timeline, system.timeline)
@@ -547,7 +550,7 @@ class _Session:
         self._oracle.commit()
         stops = {**self.state.stops, table: stop}
         self.state = self.state._replace(stops=stops)
-        _log.error("a table of the way back has stopped", table=table, reason=reason)
+        _log.error("a table of the way back was stopped", table=table, reason=reason)
 
     def _changes(
         self, transaction: Transaction, before_description: Callable[[], None]
@@ -607,7 +610,9 @@ class _Session:
         self._idle_since = time.monotonic()
         for record, count in records.items():
             what = record._asdict()
-            _log.warning("the way back did otherwise than PostgreSQL", **what, count=count)
+            _log.warning(
+                "a change was not written to Oracle as it is in PostgreSQL", **what, count=count
+            )
         self._progress(after)
 
     def _roll_back(self) -> None:

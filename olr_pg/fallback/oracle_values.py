@@ -751,7 +751,7 @@ def _json(request: _Request) -> _Plan | None:
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
         documents = [(at, one) for at, one in enumerate(values) if isinstance(one, _Document)]
-        # The driver knows no difference between NULL and a document that is null.
+        # The driver does not distinguish NULL from the JSON document null.
         as_text = any(one.content is None for _, one in documents)
         for at, one in documents:
             values[at] = one.text if as_text else one.content

@@ -149,7 +149,7 @@ class OracleWriter:
             except oracledb.IntegrityError as error:
                 if _NOT_UNIQUE not in str(error):
                     raise
-                # Oracle's own words may have values of the row.
+                # Oracle's message may contain values of the row: report only the constraint's name.
                 name = _CONSTRAINT.search(str(error))
                 where = f" (constraint {name[1]})" if name else ""
                 what = f"{write.operation} of a row that exists in Oracle{where}"

@@ -251,7 +251,7 @@ class _Reader:
     def message(self, *, in_stream: bool) -> Message:
         kind = self._byte()
         if in_stream and kind in _IN_STREAM:
-            self._u32()  # the subtransaction, which `read_header` tells
+            self._u32()  # the subtransaction's XID, which `read_header` returns
         read = _READERS.get(kind)
         if read is None:
             raise _malformed("its kind is unknown", self._data)
@@ -353,7 +353,7 @@ class _Reader:
 
     def _truncate(self) -> Truncate:
         count = self._u32()
-        self._byte()  # CASCADE, RESTART IDENTITY
+        self._byte()  # options CASCADE and RESTART IDENTITY
         return Truncate(tuple(self._u32() for _ in range(count)))
 
     def _mark(self) -> Mark:
@@ -364,7 +364,7 @@ class _Reader:
 
     def _stream_start(self) -> StreamStart:
         xid = self._u32()
-        self._byte()  # whether it is the first piece
+        self._byte()  # flag: is it the first piece
         return StreamStart(xid)
 
     def _stream_stop(self) -> StreamStop:

@@ -134,7 +134,7 @@ def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
         _ensure_identity(way, connection, schema, name, table)
     _ensure_publication(way, connection, [*tables, *OWN_TABLES])
     if read_slot(connection, way.slot) is None:
-        # Standbys that synchronise slots have it then, too: it survives a promotion.
+        # With failover, standbys that synchronise slots have it too, so it survives a promotion.
         has_failover = connection.info.server_version >= _FAILOVER_VERSION
         create = _CREATE_SLOT.format(", failover => true" if has_failover else "")
         with _refusals(create.replace("%s", f"'{way.slot}'")):
@@ -156,7 +156,7 @@ def begin(
     if known is not None:
         if read_slot(connection, way.slot) is None:
             raise OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=way.slot)
-        # Tables may have been added since.
+        # Tables may have been added to the configuration since.
         prepare_target(way, connection)
         if not has_begun:
             _note_beginning(connection, way, known.lsn)

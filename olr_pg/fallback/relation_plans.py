@@ -102,7 +102,8 @@ class RelationPlans:
         own = connection.execute(
             "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (names,)
         )
-        self._own = {oid for (oid,) in own}  # a description comes with the first change only
+        # PostgreSQL sends a description only with a relation's first change.
+        self._own = {oid for (oid,) in own}
 
     def describe(self, relation: Relation) -> bool:
         """Take over a relation's description; return whether it differs from the previous one."""

@@ -110,7 +110,7 @@ class Transaction:
             header = read_header(data, in_stream=self.is_streamed)
             is_relation = header.kind == ord("R")
             if header.subxid in self._rolled_back and not is_relation:
-                continue  # a description holds for all subtransactions, and is sent once
+                continue  # a description is sent once, and is valid for all subtransactions
             message = read_message(data, in_stream=self.is_streamed)
             assert isinstance(message, Relation | Insert | Update | Delete | Truncate)
             yield message

@@ -102,7 +102,8 @@ def way_back_page(config: Config, ways: Sequence[WayBack]) -> Iterator[StatusSer
     Raises:
         OlrPgError: 4009, 4010 or 4030 the page cannot be served.
     """
-    from olr_pg.monitor.service import StatusService  # a web server, which --once does not need
+    # Imports a web server, which --once does not need.
+    from olr_pg.monitor.service import StatusService
 
     section, settings = config.way_back, config.status
     watched = Watched(

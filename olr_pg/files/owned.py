@@ -112,12 +112,12 @@ def open_plain(path: Path, mode: str, buffering: int = -1) -> IO[bytes]:
     Raises:
         OSError: it is something else, or cannot be opened.
     """
-    # Path.open takes no opener.
+    # `Path.open` has no argument `opener`.
     return cast("IO[bytes]", open(path, mode, buffering, opener=_open_plain))
 
 
 def _open_plain(path: str, flags: int) -> int:
-    # Not to wait for the other end of a pipe.
+    # O_NONBLOCK: opening a pipe must not wait for its other end.
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     try:
         _check_kind(os.fstat(handle), Path(path))

@@ -118,7 +118,7 @@ def _close(path: Path, mode: int) -> list[Path]:
         if status.st_mode & stat.S_ISVTX:  # a place for everybody
             return [path]
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            return [path]  # a device or pipe is nothing that we made
+            return [path]  # olr_pg creates no devices or pipes
         set_mode(path, stat.S_IMODE(status.st_mode) & (mode | ~0o777))
     except FileNotFoundError:  # of a process that ends
         return []

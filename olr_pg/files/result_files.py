@@ -112,7 +112,7 @@ class ResultFile:
 
     def close(self) -> None:
         """Stop writing; an unfinished file is deleted with the directory."""
-        with suppress(OSError):  # what it could not write was told before
+        with suppress(OSError):  # write errors were reported before
             self._file.close()
 
     def finish(self, kind: Kind = Kind.RESULT) -> None:
@@ -135,7 +135,7 @@ def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
         path = directory / f"{_NEW}{file.name}"
         try:
             file.rename(path)
-        except FileNotFoundError:  # another task was faster, or the directory is gone
+        except FileNotFoundError:  # another task was faster, or the directory was deleted
             continue
         return path, path.open("r+b")
     handle, new = tempfile.mkstemp(prefix=_NEW, dir=directory)
@@ -194,7 +194,7 @@ class ResultFiles:
         return small
 
     def _give_back(self, path: Path) -> None:
-        # If that fails, the directory has been removed, or the file is not used again.
+        # If this fails, the directory was deleted or the file is just not reused.
         with suppress(OSError):
             if sum(1 for _ in self._spare.iterdir()) < self._kept:
                 path.rename(self._spare / f"{self.directory.name}-{path.name}")

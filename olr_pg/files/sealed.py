@@ -184,7 +184,7 @@ class _SealedOutput:
         view = memoryview(data).cast("B")
         self._waiting += view[:FRAME_BYTES]
         at = min(len(view), FRAME_BYTES)
-        # One frame at least stays: the last one is marked as such.
+        # Keep at least one frame, because the last one is marked as the last.
         while len(self._waiting) > FRAME_BYTES or at < len(view):
             self._put(self._waiting[:FRAME_BYTES], last=False)
             del self._waiting[:FRAME_BYTES]

@@ -33,13 +33,14 @@ class SharedRooms:
 
     def __init__(self, count: int, size: int = ROOM_BYTES) -> None:
         self._rooms: list[mmap.mmap] = []
-        with suppress(OSError):  # there are fewer rooms then, or none: results go into files
+        with suppress(OSError):  # with fewer rooms, or none, results go into files
             self._rooms.extend(mmap.mmap(-1, size) for _ in range(count))
         self._free = deque(range(len(self._rooms)))
 
     def lend(self) -> int | None:
         """Lend a free room and return its number; None if none is free."""
-        # The one that was used last: its memory is there, and may still be in the cache.
+        # Lend the room that was used last: its memory is allocated and may still be in the CPU
+        # cache.
         return self._free.pop() if self._free else None
 
     def give_back(self, number: int) -> None:

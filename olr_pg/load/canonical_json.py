@@ -57,7 +57,7 @@ def _document(text: str) -> _Document:
     here: _Container = root
     above = list[_Container]()
     key: str | None = None
-    waits = True  # for a value, or for the key of one
+    waits = True  # True while a value, or the key of a value, must come next
     for part in _TOKEN.findall(text):
         if part == "," or part in _ENDS:
             if waits or here is root or not isinstance(here, _ENDS.get(part, object)):
@@ -74,7 +74,7 @@ def _document(text: str) -> _Document:
         if isinstance(here, list):
             here.append(value)
         else:
-            here[key or ""] = value  # the last of equal keys counts
+            here[key or ""] = value  # if keys are equal, the last one counts
             key = None
         if isinstance(value, str):
             waits = False

@@ -77,7 +77,7 @@ def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str
         if len(fields) > 1:
             single = [shown(connection, [field]) for field in fields]
             return {name: value for one in single for name, value in one.items()}
-        # The target cannot have this text of the source: its encoding lacks a character.
+        # The target cannot store this text: its encoding lacks a character.
         value = fields[0].value
         return {fields[0].column.name: None if value is None else bytes(value).decode()}
     assert row is not None
@@ -89,7 +89,7 @@ def _read(text: str | None) -> Any:
         return None
     try:
         value = json.loads(text)
-        orjson.dumps([[value]])  # as deep as it stands in a line of the file
+        orjson.dumps([[value]])  # check the depth at which it is nested in a line of the file
     except (RecursionError, TypeError):
         return text
     return value
@@ -97,6 +97,6 @@ def _read(text: str | None) -> Any:
 
 def _as_shown(column: TargetColumn) -> sql.Composable:
     if column.base_oid == PgKind.NUMERIC:
-        # JSON readers make floats of numbers.
+        # Return it as text, because JSON readers convert numbers to floats.
         return sql.SQL("({})::text").format(placeholder(column))
     return placeholder(column)

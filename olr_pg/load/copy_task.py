@@ -129,7 +129,8 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
     table = job.tables[task.table]
     try:
         with connect_with(job.settings) as connection:
-            # The end of the load is a durable commit, and this one comes before it in the WAL.
+            # This commit need not be durable: the load ends with a durable commit, later in the
+            # WAL.
             connection.execute("SET synchronous_commit = off")
             with connection.transaction():
                 if not table.progress.claim(connection, task.part, task.scn):
@@ -221,8 +222,8 @@ def _refused(
 ) -> OlrPgError:
     if is_transient(error):
         return target_error(error, table=table.source.full_name, part=task.part)
-    # "COPY t, line 5, column v": the line counts from 1 within the partition. In text form, which
-    # is not used here, the value would follow.
+    # The context is "COPY t, line 5, column v"; lines count from 1 within the partition. Only in
+    # text format, which is not used here, the value would follow.
     place = error.diag.context
     told = target_error(error, code=Code.TABLE_DATA_REFUSED)
     close = close_key_columns(settings, table.source) if is_conflict(error) else []

@@ -163,7 +163,7 @@ def initial_load(
         lock_subscription(connection, settings.subscription)
         targets = [target_name(settings, one.table.owner, one.table.name) for one in sources]
         set_aside(connection, settings, targets)
-        # Everything is looked at before anything is begun.
+        # Check all tables before loading any of them.
         planned = [_plan(connection, settings, source, options) for source in sources]
         arrival = SourceArrival(refusal=Code.TARGET_AHEAD_OF_SOURCE)
         for source, table, _ in planned:
@@ -194,7 +194,8 @@ def _plan(
     plan = plan_table(connection, settings, source.table, source.table, begins=begins)
     bind_columns(plan, source.table, source.data.schema, settings)
     if options.resume and state is not None and source.data.as_of is not None:
-        # What is in is as of the SCN that the load began with, in the partitions it began with.
+        # The loaded rows are as of the SCN and partitions with which the load began: continue with
+        # these.
         data = source.data.as_of(state.scn, state.source)
         source = SourceTable(source.table, data, state.scn, state.start_scn)
     return source, LoadTable(source.table, *target, progress), plan
@@ -220,7 +221,8 @@ def _check(
     state = table.progress.read(connection)
     if state is not None and state.finished:
         if source.data.as_of is not None:
-            # Another instance of a cluster may be a moment behind the one that it was loaded from.
+            # Another instance of a RAC cluster may be slightly behind the instance that the load
+            # read from.
             arrival.wait_for(source, state.scn)
         return
     if table.progress.applied_scn(connection) > 0:
@@ -317,7 +319,7 @@ def _anew(
         later = options.later(work.source)
     if later is None:
         return None
-    _log.warning("the table is begun anew", reason=str(error), scn=later.scn)
+    _log.warning("loading the table again from the start", reason=str(error), scn=later.scn)
     again = _begin(connection, later, work.table, work.plan, options._replace(restart=True))
     again.restarts = work.restarts + 1
     return again
@@ -398,7 +400,7 @@ def _load(
 
 def _fail(work: _Work, error: OlrPgError) -> None:
     if work.failure is None:
-        _log.error("the table is not loaded, the others go on", reason=str(error))
+        _log.error("a table could not be loaded; the other tables continue", reason=str(error))
         work.failure = error
 
 

@@ -266,7 +266,7 @@ class LiveTables:
     def later(self, source: SourceTable) -> SourceTable:
         """See `TableSource.later`."""
         table = source.table
-        # What other containers have open does not concern this one's table.
+        # Open transactions of other containers do not affect this table.
         moment = self._database_of(table).read("looking for open transactions", read_moment)
         data = live_data(self.source_of(table), table, moment, self._ranges(table))
         return SourceTable(table, data, moment.scn, moment.start_scn)
@@ -311,7 +311,10 @@ class LiveTables:
         except OlrPgError as error:
             if error.code != PRIVILEGE:
                 raise
-            _log.info("DBA_EXTENTS may not be read: sampling", table=qualified.full_name)
+            _log.info(
+                "DBA_EXTENTS is not readable: estimating the table's ranges from a sample",
+                table=qualified.full_name,
+            )
         return list(
             oracle.read(
                 f"sampling {qualified.full_name}",

@@ -376,8 +376,10 @@ def _fetch_now_and_then(parts: Sequence[Config], ended: threading.Event) -> None
             try:
                 for done in fetch_lobs(part, wanted=_is_to_be_fetched):
                     if done.fetched or done.failure:
-                        _log.info("LOB values fetched", **done._asdict())
+                        _log.info("fetched missing LOB values", **done._asdict())
             except OlrPgError as error:
-                _log.warning("LOB values are not fetched", code=error.label, reason=str(error))
+                _log.warning(
+                    "could not fetch missing LOB values", code=error.label, reason=str(error)
+                )
             except Exception:  # noqa: BLE001 - the thread's outer edge: the next look may succeed
-                _log.exception("LOB values are not fetched")
+                _log.exception("could not fetch missing LOB values")

@@ -214,5 +214,5 @@ def _lines(progress: RowProgress, over: threading.Event) -> None:
         try:
             sys.stderr.write(progress.line() + "\n")
             sys.stderr.flush()
-        except OSError:  # nobody listens, which is no reason to end the work
+        except OSError:  # stderr is closed, but the work must continue
             return

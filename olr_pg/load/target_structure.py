@@ -189,7 +189,8 @@ class StructureBuilder:
         columns = self._columns(index.full_name, index.columns)
         if _is_indexed(connection, target, columns, unique=index.unique):
             return False
-        # An index of Oracle may have the name of a table; then PostgreSQL chooses one.
+        # Oracle allows an index to have the name of a table. PostgreSQL does not; then it chooses a
+        # name.
         name = self._settings.choices.name(index.name)
         taken = connection.execute(
             "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL",
@@ -270,7 +271,7 @@ def advance_sequence(
     before = int(row[0]) + (one.increment if row[1] else 0)
     after = one.next if one.cycle else (max if one.increment > 0 else min)(before, one.next)
     if after != before:
-        # A sequence that is used up stands one step behind its limit.
+        # LAST_NUMBER of an exhausted sequence is one step beyond its limit.
         last = min(max(after, one.minimum), one.maximum)
         connection.execute(
             "SELECT setval(%s::regclass, %s, %s)", (name.as_string(connection), last, last != after)

@@ -170,7 +170,7 @@ class MigrationWatch:
             self._noted = needs
 
     def read(self) -> MigrationProgress:
-        """Read the progress; what cannot be read now is left out."""
+        """Read the progress; values that cannot be read now are missing."""
         with self._lock:
             step, title, noted, began = self._step, self._title, self._noted, self._began
         tables = self._tables()

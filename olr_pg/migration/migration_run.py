@@ -98,7 +98,7 @@ def migrate(
     over = {state.step: state.detail for state in state_of(config) if state.is_over}
     watch.note(needed(over))
     if len(over) < len(STEPS):
-        # Whoever goes on after a while finds the target behind.
+        # If the migration continues after a pause, the target is behind again.
         over.pop(_CATCHES_UP, None)
     for step in STEPS:
         if step.name in over:
@@ -266,7 +266,7 @@ class _Migration:
             return self._statements(target, lambda one: one.kind in INDEXES)
 
     def _replication(self) -> dict[str, Any]:
-        spark_session.stop_session()  # that of the load: the appliance opens one of its own
+        spark_session.stop_session()  # stop the load's session, because the appliance opens its own
         run_appliance(self._config, once=True, apply=True, translate=step_sql)
         with opened_target(self._config) as target:
             paused = paused_tables(target.connection, self._apply.subscription)
@@ -285,7 +285,7 @@ class _Migration:
             except OlrPgError as error:
                 failures = (error,)
         if failures and _is_of_files(config, failures[0]):
-            # They are as of their own SCN, which replication has passed.
+            # The files are as of their own SCN, and replication has passed it.
             return {_NOT_COMPARED: "`olr-pg cutover --tables DIR` compares with files of the end"}
         if failures:
             raise failures[0]

@@ -137,7 +137,8 @@ class Control:
         kind, _, given = authorization.partition(" ")
         token = given.strip().encode()
         found = None
-        for name, known in self._tokens.items():  # all of them, however soon one fits
+        # Compare with all tokens, so that the time reveals nothing.
+        for name, known in self._tokens.items():
             if hmac.compare_digest(token, known):
                 found = name
         return found if kind.lower() == "bearer" else None
@@ -164,14 +165,14 @@ class Control:
             self._jobs[job.number] = job
             self._forget_old()
         named = {"action": action, "job": job.number, "by": who, "address": address}
-        _log.info("command over HTTP begins", **named, arguments=document or None)
+        _log.info("command over HTTP started", **named, arguments=document or None)
         if action == RELOAD:
             assert self._reload is not None
             self._reload()
             job.end(0, "the configuration is read again; the log says what was taken")
             return job
         config = ["--config", self._config, *(["--target", target] if target else [])]
-        # Options first: what follows "--" is never taken for one.
+        # Options come first, because nothing after "--" is an option.
         job.run([*self._command, *words[0], *config, "--", *words[1]], named, self._environ())
         return job
 
@@ -289,7 +290,7 @@ class Job:
     def _follow(self, process: subprocess.Popen[bytes], named: Mapping[str, Any]) -> None:
         said = process.communicate()[0]
         code = process.returncode
-        _log.info("command over HTTP has ended", **named, exit_code=code)
+        _log.info("command over HTTP ended", **named, exit_code=code)
         self.end(code, said[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
 
     def end(self, code: int, output: str) -> None:

@@ -92,11 +92,11 @@ class PostgresExporter:
                     reason,
                     table=f"{self._target.schema}.{self._target.table}",
                 )
-                _log.warning("metrics are not written", error=failure)
+                _log.warning("could not write metrics", error=failure)
         else:
             if self._failing:
                 self._failing = False
-                _log.info("metrics are written again")
+                _log.info("metrics can be written again")
 
     def _write(self) -> None:
         connection = self._connected()
@@ -130,7 +130,7 @@ class PostgresExporter:
             "SELECT to_regclass(%s)", (self._name.as_string(connection),)
         ).fetchone()
         if found != (None,):
-            return  # no right to create anything is needed then
+            return  # no privilege to create anything is needed then
         index = sql.Identifier(f"{self._target.table}_metric_at")
         with connection.transaction():
             connection.execute(sql.SQL(_CREATE).format(self._name))

@@ -57,7 +57,7 @@ CREATE TABLE reading (
 ) WITHOUT ROWID
 """
 _ADD: Final = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# Not the last of all: a clock that was put back has left some that are to come.
+# The newest reading up to now: if the clock was set back, later ones are in the future.
 _LAST: Final = "SELECT max(slot) FROM reading WHERE level = ? AND target = ? AND slot <= ?"
 _BETWEEN: Final = """
 SELECT name, redo_bytes, rows, changes, reading, decoding, queue, apply, waiting, queued_bytes,
@@ -170,7 +170,7 @@ class HistoryStore:
 
         Args:
             at: Unix time in seconds.
-            target: the name of the target; empty where there is only one.
+            target: the name of the target; empty if there is only one.
             readings: by table, with the total as `WHOLE`; a table without a reading is idle.
         """
         with self._lock:
@@ -181,7 +181,9 @@ class HistoryStore:
                 self._written += 1
                 if self._written >= _STEADY_WRITES:
                     self._is_failing = False
-                    _log.info("the history is kept again", path=str(self._path))
+                    _log.info(
+                        "the history of the status page can be written again", path=str(self._path)
+                    )
 
     def read(self, at: float, target: str, table: str, level: int) -> Series:
         """Return the readings of a range that ends now, of a table or of all tables (`WHOLE`)."""
@@ -196,7 +198,8 @@ class HistoryStore:
                 ).fetchall()
             )
         found: list[Reading | None] = [None] * (span // step)
-        # The reading of all together says that there was one; it sorts before the table's.
+        # The reading of the whole target shows that this time was recorded; it sorts before the
+        # table's.
         for name, *values, slot in rows or ():
             is_wanted = name == table
             found[(slot - start) // step] = Reading(*values) if is_wanted else Reading()
@@ -215,7 +218,7 @@ class HistoryStore:
             self._connection = self._opened()
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             if version != VERSION:
-                # Of another release, or just made.
+                # The file is of another release, or new.
                 self._remove()
                 self._connection = self._opened()
                 with self._connection:
@@ -245,7 +248,7 @@ class HistoryStore:
         if not self._is_failing:
             self._is_failing = True
             failure = OlrPgError(Code.HISTORY_UNUSABLE, str(error), path=str(self._path))
-            _log.warning("the history is not kept", error=failure)
+            _log.warning("could not write the history of the status page", error=failure)
 
     def _remove(self) -> None:
         self._disconnect()

@@ -85,7 +85,7 @@ def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Read
     seconds = max(now.at - before.at, _LOOK_SECONDS)
 
     def rate(new: int, old: int) -> float:
-        # A restarted run counts from its own beginning.
+        # Counters of a restarted run start at 0, so the difference may be negative.
         return max(0, new - old) / seconds
 
     found = {

@@ -63,7 +63,7 @@ class Milestones:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Not objects: they would fill a megabyte in the first hours of a run.
+        # Use arrays, not objects: objects would fill a megabyte in the first hours of a run.
         self._scns = array("Q")
         self._times = array("d")
 
@@ -85,7 +85,7 @@ class Milestones:
         coarseness = _COARSENESS
         while len(self._scns) > MILESTONES_MAX:
             kept = [*_kept(self._times, coarseness), len(self._times)]
-            # The SCN of the last of each group, with the time of its first.
+            # Keep the last SCN of each group, with the group's first time.
             self._scns = array("Q", (self._scns[end - 1] for end in kept[1:]))
             self._times = array("d", (self._times[begin] for begin in kept[:-1]))
             coarseness *= 2
@@ -161,7 +161,7 @@ def split_lag(
     """
     since = archived.passed(scn)
     if since is None:
-        # What is missing may hold that change: nobody can say that it does not.
+        # The missing redo may contain that change, and nobody can rule it out.
         return Lag() if missing_since is None else Lag(reading=max(0.0, now - missing_since))
     times = [min(since, now)]
     for stage in (read, queued, taken):

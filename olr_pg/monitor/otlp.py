@@ -144,10 +144,10 @@ class _MetricsExporter:
         if is_sent == self._is_failing:
             self._is_failing = not is_sent
             if is_sent:
-                _log.info("metrics reach the collector again", endpoint=self._endpoint)
+                _log.info("metrics are being sent to the collector again", endpoint=self._endpoint)
             else:
                 failure = OlrPgError(Code.OTLP_UNREACHABLE, reason, endpoint=self._endpoint)
-                _log.warning("metrics do not reach the collector", error=failure)
+                _log.warning("could not send metrics to the collector", error=failure)
 
     def _metrics(self, at: int) -> Any:
         metrics = []

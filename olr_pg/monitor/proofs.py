@@ -60,7 +60,9 @@ def read_proofs(path: Path) -> dict[str, Proof]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError):
-        _log.warning("what was verified before cannot be read: it begins anew", file=str(path))
+        _log.warning(
+            "could not read the results of earlier verifications: starting over", file=str(path)
+        )
         return {}
 
 

@@ -216,7 +216,8 @@ class StatusService:
         except OlrPgError as error:
             if error.code != Code.ADDRESS_IN_USE:
                 raise
-            # Nobody has asked for this very port: another appliance may have it.
+            # The user did not choose this port, so take another one: an appliance may already use
+            # it.
             return listen(Address(DEFAULT_ADDRESS.host, 0))
 
     def _run(self) -> None:
@@ -225,7 +226,7 @@ class StatusService:
         try:
             self._server.run(sockets=[self._socket])
         except Exception:  # noqa: BLE001 - the thread's outer edge: replication goes on without the page
-            _log.exception("the status page has ended")
+            _log.exception("the status page failed")
 
     # --- what is served ---
 
@@ -301,10 +302,10 @@ class StatusService:
 
     def _refuse(self, request: Request) -> Response:
         now = time.monotonic()
-        if now - self._refused_at >= _REFUSAL_SECONDS:  # a scanner shall not fill the log
+        if now - self._refused_at >= _REFUSAL_SECONDS:  # a port scanner must not fill the log
             self._refused_at = now
             host = request.client.host if request.client is not None else "unknown"
-            _log.warning("a command without a token that is known", address=host)
+            _log.warning("rejected a command over HTTP without a valid token", address=host)
         answer = _json({"error": "Authorization: Bearer TOKEN, of status.control.tokens"}, 401)
         answer.headers["WWW-Authenticate"] = "Bearer"
         return answer
@@ -325,7 +326,7 @@ class StatusService:
         assert self._server is not None
         while not self._server.should_exit:
             status = self._status_of(name)
-            assert status is not None  # it was there when the stream began
+            assert status is not None  # it existed when the stream began
             yield b"data: " + _dumps(status.as_record()) + b"\n\n"
             await asyncio.sleep(EVENT_SECONDS)
 
@@ -381,7 +382,7 @@ class _Asked(H11Protocol):
         ]
         if len(others) < CONNECTIONS_MAX:
             return
-        # Those that have never asked, then those that were answered, each the oldest first.
+        # First close connections that never sent a request, then answered ones; the oldest first.
         leaving = min(
             (one for one in others if not one.is_streaming),
             key=lambda one: (one.cycle is not None, not one.is_answered, one.began),

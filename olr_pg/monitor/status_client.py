@@ -50,7 +50,7 @@ def ask_status(
         raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file)) from error
     tls = config.status.tls
     context = None if tls is None else _trusting(tls, certificate, key)
-    # Nothing between: a proxy of the environment has no part in this.
+    # Connect directly, without a proxy that the environment names.
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )
@@ -66,7 +66,7 @@ def ask_status(
             Code.APPLIANCE_SILENT, f"it answers {error.code}: {said}", address=url
         ) from error
     except urllib.error.URLError as error:
-        # A killed one leaves its file behind.
+        # An appliance that was killed leaves this file behind.
         code = (
             Code.NO_APPLIANCE
             if isinstance(error.reason, ConnectionRefusedError)
@@ -75,7 +75,7 @@ def ask_status(
         reason = error.reason if isinstance(error.reason, str) else plain_reason(error.reason)
         raise OlrPgError(code, reason, address=url) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
-        # The port of one that was killed may be another service's by now.
+        # The appliance may have been killed, and another service may use its port now.
         raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), address=url) from error
     return record
 

@@ -1,8 +1,8 @@
-"""The status of a running appliance, as values: what the page, the metrics and the command show.
+"""The status of a running appliance, as values: the values that the page, the metrics and the
+command show.
 
-Times are seconds of Unix time, ages and lags seconds, SCNs plain integers. A position that nobody
-knows yet, or that there is not, is None, and null as JSON (`Status.as_record`): nobody takes it for
-one.
+Times are seconds of Unix time, ages and lags seconds, SCNs plain integers. An unknown or missing
+position is None, and null in JSON (`Status.as_record`): nobody takes it for one.
 """
 
 from __future__ import annotations

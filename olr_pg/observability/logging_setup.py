@@ -95,7 +95,7 @@ def configure_logging(
         processors=[*processors, _above(LEVELS[level]), *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(min(LEVELS[level], _REMEMBERED)),
         logger_factory=structlog.WriteLoggerFactory(stream),
-        # Loggers are made at import time; caching would keep them at an earlier configuration.
+        # Loggers are created at import time; caching would keep their first configuration.
         cache_logger_on_first_use=False,
     )
     _configure_foreign(level, stream, processors, renderers)
@@ -109,7 +109,8 @@ def _configure_foreign(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[
                 structlog.stdlib.add_logger_name,
-                # The status page has what this appliance says; what libraries do is for the log.
+                # The status page shows events of the appliance; those of libraries go only to the
+                # log.
                 *(one for one in processors if one is not remember),
             ],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
@@ -117,9 +118,9 @@ def _configure_foreign(
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    # Says at each loss of a connection that it ignores an error; the applier says what matters.
+    # psycopg logs an ignored error at each lost connection; the applier logs what matters.
     logging.getLogger("psycopg").setLevel(logging.NOTSET if level == DEBUG else logging.ERROR)
-    # Other libraries' information is our debugging detail.
+    # The information level of other libraries is our debugging level.
     root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
 
 
@@ -137,7 +138,7 @@ def _above(least: int) -> Processor:
 def _processors(redactor: Redactor) -> list[Processor]:
     def redact(_logger: object, _method: str, event: _Event) -> _Event:
         return {
-            # `_record` and the like are structlog's own.
+            # Keys such as `_record` are structlog's own.
             key: value if key.startswith("_") else redactor.entry(key, value)
             for key, value in event.items()
         }

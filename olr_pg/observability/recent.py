@@ -12,7 +12,7 @@ EVENTS_MAX: Final = 50
 _GRAVE: Final = ("warning", "error", "critical", "exception")
 _TEXT_MAX: Final = 2_000
 
-# One for the process, as the configuration of structlog is.
+# One list for the process, like structlog's configuration.
 _events: deque[Mapping[str, object]] = deque(maxlen=EVENTS_MAX)
 _lock = threading.Lock()
 

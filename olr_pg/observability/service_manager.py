@@ -36,7 +36,7 @@ class ServiceManager:
     """
 
     def __init__(self, address: str, watchdog_seconds: float = 0.0) -> None:
-        # The first character of an abstract address is written as @.
+        # In systemd's notation, @ stands for the first byte of an abstract address.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._pause = watchdog_seconds / _BEATS
         self._is_ready = False
@@ -74,8 +74,8 @@ class ServiceManager:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-                # A full queue must not hold the appliance up: the next message says the same.
+                # Do not block on a full queue: the next message repeats this one.
                 sender.setblocking(False)
                 sender.sendto(message.encode(), self._address)
         except OSError as error:
-            _log.warning("systemd cannot be told", message=message, reason=plain_reason(error))
+            _log.warning("could not notify systemd", message=message, reason=plain_reason(error))

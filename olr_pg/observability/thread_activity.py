@@ -50,7 +50,7 @@ class ThreadActivity:
         for group in busy:
             tasks = tuple(thread.native_id for thread in group if thread.native_id is not None)
             counts = tuple(map(_counts, tasks))
-            if "" in counts:  # one has ended, or the system does not count
+            if "" in counts:  # a thread has ended, or the system does not count
                 continue
             before = self._seen.get(tasks)
             since = now if before is None or before.counts != counts else before.since

@@ -86,7 +86,7 @@ def list_logs(
             sequence,
             first_scn,
             next_scn,
-            # A log that RMAN has restored or catalogued may have none.
+            # A log that RMAN restored or catalogued may have no destination.
             destination or 0,
             name,
             map_path(name, source.path_mapping),

@@ -135,7 +135,7 @@ def read_dictionary(
         try:
             return oracle.read("reading the dictionary", read)
         except OlrPgError as error:
-            # The undo of a busy database may be gone while the dictionary is being read.
+            # In a busy database, the undo may expire while the dictionary is read: retry.
             if error.code != SNAPSHOT_AGE or scn is not None:
                 raise
     return oracle.read("reading the dictionary", read)

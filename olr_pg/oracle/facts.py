@@ -50,7 +50,7 @@ class CurrentDatabase(NamedTuple):
 
 def read_facts(connection: Connection) -> CurrentDatabase:
     """Read the properties of the container that the connection is in."""
-    # Before all else: if a RESETLOGS intervenes, the next look at the incarnations shows it.
+    # Read the incarnations first: if a RESETLOGS intervenes, the next read shows it.
     incarnations = read_incarnations(connection)
     is_cdb_release = (connection.dialect.server_version_info or ()) >= FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
@@ -129,7 +129,7 @@ def read_written_scn(connection: Connection) -> int | None:
     )
     end = connection.execute(ends).scalar()
     begin = connection.execute(select(func.max(LOG.c["FIRST_CHANGE#"]))).scalar()
-    # A log's end is exclusive.
+    # The end SCN of a log is exclusive.
     return max(readable.scn, int(end or 0) - 1, int(begin or 0))
 
 
@@ -145,7 +145,7 @@ def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
     by_number = {row["INCARNATION#"]: row for row in rows}
     number = next((row["INCARNATION#"] for row in rows if row["STATUS"] == "CURRENT"), None)
     line: list[Incarnation] = []
-    # Taking rows out as they are visited ends the walk even if the rows form a circle.
+    # `pop` removes each row, so the loop ends even if the rows form a cycle.
     while (row := by_number.pop(number, None)) is not None:
         line.append(Incarnation(int(row["RESETLOGS_ID"]), int(row["RESETLOGS_CHANGE#"])))
         number = row["PRIOR_INCARNATION#"]

@@ -41,7 +41,7 @@ def _compile(element: AsOfScn, compiler: Any, asfrom: bool = False, **options: A
         return str(compiler.visit_alias(element, asfrom=False, **options))
     linter = options.pop("from_linter", None)
     if linter is not None:
-        # What conditions join is the alias, not the table inside.
+        # Conditions refer to the alias, not to the table inside.
         linter.froms[element] = str(element.name)
     table = compiler.process(element.element, asfrom=True, **options)
     scn = compiler.process(element.scn)

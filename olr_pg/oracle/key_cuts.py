@@ -1,7 +1,6 @@
-"""Ranges of a key as Oracle reads them best: each cut is one statement over one range of an index.
-
-Oracle compares no rows of several columns. ``(a, b) > (1, 5)`` written with OR would be answered
-by reading the index from ``a = 1`` on, again for each range. So a range of a key of several columns
+"""Divides ranges of a key so that Oracle reads them efficiently: each cut is one statement over one
+range of an index. Oracle has no comparison of row values. ``(a, b) > (1, 5)`` , written with OR,
+would read the index from ``a = 1`` on for each range. So a range of a key of several columns
 becomes several cuts. Each of them fixes the first columns and bounds the next one.
 """
 
@@ -17,11 +16,11 @@ Bind = int | Decimal | str | bytes
 
 
 class KeyValue(NamedTuple):
-    """The value of one key column, at a place where the rows of a table are divided.
+    """The value of one key column at a bound between ranges.
 
     Attributes:
-        value: what the driver binds.
-        expression: the SQL around the bind, which stands for ``{}``.
+        value: the value that the driver binds.
+        expression: the SQL in which ``{}`` is the bind.
     """
 
     column: str
@@ -47,7 +46,7 @@ class KeyCut(NamedTuple):
     bounds: tuple[KeyBound, ...]
 
     def condition(self) -> tuple[str, dict[str, Bind]]:
-        """Return the condition in SQL, and its binds; it is empty where there are no bounds."""
+        """Return the condition in SQL, and its binds; empty if there are no bounds."""
         parts = list[str]()
         binds: dict[str, Bind] = {}
         for number, (operator, (column, value, expression)) in enumerate(self.bounds, 1):
@@ -70,7 +69,7 @@ def key_cuts(
 
     Args:
         key: names of its columns, in its order.
-        after, upto: a value for each column; None where that side has no bound.
+        after, upto: a value for each column; None if that side has no bound.
     """
     names, last = tuple(key), len(key) - 1
     shared = 0

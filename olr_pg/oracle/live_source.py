@@ -179,7 +179,7 @@ class LiveDatabase:
         names = self._containers.run_table_list(sql, is_abandoned)
         if self._snapshot is not None and sql in self._answered:
             names = _known(self._snapshot, names, sql)
-        # One dictionary for all that ask: it has everyone's tables.
+        # All targets share one dictionary, which contains everyone's tables.
         before, self._names = self._names, tuple(dict.fromkeys((*self._names, *names)))
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
@@ -211,7 +211,7 @@ class LiveDatabase:
                 return None
             snapshot = self._join(self._load_dictionaries(files))
             if not self._start_scn() and snapshot.scn < self._behind_loads():
-                return None  # of a run that came to nothing, before a load
+                return None  # written by an unsuccessful run before a load
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
@@ -250,7 +250,8 @@ class LiveDatabase:
         """Read the dictionary of each container, all as of one SCN, and store them."""
         found = self._with_ledger_owners(self._dictionaries_at_start())
         for file, snapshot in zip(self._files(), found, strict=False):
-            write_snapshot(snapshot, str(file), 0o600)  # as all that the data directory holds
+            # The mode of all files in the data directory.
+            write_snapshot(snapshot, str(file), 0o600)
         return found
 
     def _dictionaries_at_start(self) -> list[Snapshot]:
@@ -268,8 +269,8 @@ class LiveDatabase:
                 if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                     raise
                 _log.warning(
-                    "the dictionary is read as of now; a table that was altered since the start"
-                    " cannot be decoded before that",
+                    "using the current dictionary: changes before a table's last DDL cannot be"
+                    " decoded",
                     start_scn=wanted,
                     reason=error.detail,
                 )
@@ -334,7 +335,7 @@ class LiveDatabase:
         problems = self._open(listing.copies)
         if self._vault is not None:
             self._vault.remove_confirmed()
-        # A standby may call every thread closed.
+        # A standby may report all threads as closed.
         return LogScan(
             self._found(),
             (),
@@ -416,9 +417,10 @@ class LiveDatabase:
         return listing
 
     def _list_once(self, connection: Connection, scn: int) -> _Listing:
-        # First the threads: what is closed now has no log that the list does not have. The copies
-        # behind the logs: what is archived meanwhile is not missing. At last the threads again:
-        # one that opened meanwhile may have committed before the end of what is listed.
+        # Read the threads first: then the list contains all logs of threads that are closed. Read
+        # the list of copies after the logs: then a log archived in between is not missing. Read the
+        # threads again at the end: one that opened in between may have committed before the end of
+        # the list.
         opened = open_threads(connection)
         incarnations = read_incarnations(connection)
         if incarnations != self._facts.incarnations:
@@ -488,7 +490,7 @@ class LiveDatabase:
                 log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
             except OlrPgError as error:
                 if known is not None:
-                    # It was cleaned up since; who has not read it yet will say so.
+                    # The file was deleted meanwhile. A run that still needs it reports that.
                     continue
                 problems[position] = error
                 self._blocked.setdefault(position[1], position)
@@ -547,7 +549,11 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
     if len(found) == len(names) or not found or CATALOGUE not in sql:
         return names
     newer = [".".join(pair) for pair in names if pair not in found]
-    _log.info("tables are newer than the dictionary", tables=newer, dictionary_scn=snapshot.scn)
+    _log.info(
+        "some tables are newer than the dictionary; the decoder reads them from redo",
+        tables=newer,
+        dictionary_scn=snapshot.scn,
+    )
     return found
 
 

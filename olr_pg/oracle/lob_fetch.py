@@ -126,7 +126,7 @@ def query_of(table: Table, column: Column, scn: int | None) -> str:
     Args:
         table: under its container's names.
     """
-    # A name in Oracle holds no quotation mark.
+    # Names in Oracle contain no quotation marks.
     value = f't."{column.name}"'
     if column.xml:
         value = f"{value}.GETCLOBVAL()"
@@ -146,11 +146,11 @@ def _read_value(
     query = query_of(table, column, scn)
     binds = [rowid] if scn is None else [scn, rowid]
     try:
-        # Without a handler SQLAlchemy would fetch LOBs whole.
+        # Pass a handler, because without one SQLAlchemy would fetch whole LOBs.
         return _read_by(driver, query, binds, lambda _cursor, _metadata: None, column, allocate)
     except UnicodeDecodeError:
-        # It has half a surrogate pair, or bytes that are no character. Another text, since the
-        # driver remembers as what it fetched the columns of this one.
+        # The value contains half a surrogate pair, or invalid bytes. The query text must differ,
+        # because the driver caches by text how it fetches the columns.
         return _read_by(driver, f"{query} /* replacing */", binds, _replacing, column, allocate)
 
 
@@ -174,7 +174,7 @@ def _read_by(
 def _replacing(cursor: Any, metadata: Any) -> Any:
     """Output type handler: return text whole, with U+FFFD for invalid characters."""
     kind = metadata.type_code
-    # The driver makes room for four bytes a character.
+    # The driver allocates four bytes per character.
     size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
     return cursor.var(_AS_LONG.get(kind, kind), size, cursor.arraysize, encoding_errors="replace")
 
@@ -189,7 +189,7 @@ def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | Non
             return None
         if column.type_code == BLOB and not column.xml:
             return _in_pieces(value, size, allocate)
-        # Pieces of a CLOB might end within a surrogate pair, which the driver does not take.
+        # A piece of a CLOB might end within a surrogate pair, which the driver rejects.
         value = value.read()
     if isinstance(value, str):
         value = _encoded(value, column)

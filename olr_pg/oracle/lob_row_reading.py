@@ -112,7 +112,8 @@ def _output(cursor: Any, metadata: Any) -> Any:
     if kind in _AS_LONG and not metadata.name.startswith(_LONG_VALUE):
         wanted = _AS_LONG[kind]
     if wanted in _TEXT or wanted in _NATIONAL:
-        # The driver makes room for four bytes a character: as many bytes as the column has.
+        # The driver allocates four bytes per character: divide, so that it allocates the column's
+        # bytes.
         size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
         errors = "replace" if wanted in _NATIONAL else _BYTES_AS_THEY_ARE
         return cursor.var(wanted, size, cursor.arraysize, encoding_errors=errors)

@@ -102,7 +102,7 @@ def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
     for _ in _nologging(connection, tables.ALL_TABLES, table, ()):
         yield NologgingPart(table.full_name, f"{alter} LOGGING;")
     parts = _nologging(connection, tables.TAB_PARTITIONS, table, ("PARTITION_NAME",))
-    # A partition gives its attribute to all its subpartitions, which have no clause of their own.
+    # Subpartitions have no clause of their own; they inherit the partition's.
     parts += _nologging(connection, tables.TAB_SUBPARTITIONS, table, ("PARTITION_NAME",))
     for (name,) in dict.fromkeys(parts):
         yield NologgingPart(

@@ -95,7 +95,7 @@ def _far_problem(ranges: OnlineRanges, path: str) -> OlrPgError | None:
     try:
         ranges.open(path).read_header()
     except OlrPgError as problem:
-        # A header that is being written just now is there, too.
+        # A header that is being written now proves that the file exists.
         return None if problem.code == Code.BLOCK_CORRUPT else problem
     return None
 
@@ -139,7 +139,7 @@ def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
                 with OnlineFile(path) as file:
                     file.read_header()
             except OlrPgError as failure:
-                # A header that is being written just now is there, too.
+                # A header that is being written now proves that the file exists.
                 problem = failure if failure.code != Code.BLOCK_CORRUPT else None
             else:
                 problem = None

@@ -54,7 +54,7 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
     calls = BoundedCalls(_connect_arguments(source))
     connection = calls.connect(seconds)
-    calls.closed(connection)  # its calls have the driver's bound alone
+    calls.closed(connection)  # only the driver's timeout applies to its calls
     _prepare(connection, source, next(iter(source.containers), None), seconds)
     return connection
 
@@ -143,7 +143,7 @@ class OracleDatabase:
         result: _Result = retrying(self._read_once, doing, work, action)
         if self._is_told:
             self._is_told = False
-            _log.info("Oracle answers again")
+            _log.info("Oracle can be reached again")
         return result
 
     def _read_once(
@@ -164,7 +164,9 @@ class OracleDatabase:
         assert state.outcome is not None
         if not self._is_told:
             self._is_told = True
-            _log.warning("Oracle: trying again", reason=str(state.outcome.exception()))
+            _log.warning(
+                "a query to Oracle failed; retrying", reason=str(state.outcome.exception())
+            )
 
 
 def _make_engine(source: OracleSource, container: str | None, calls: BoundedCalls) -> Engine:
@@ -189,10 +191,11 @@ def _make_engine(source: OracleSource, container: str | None, calls: BoundedCall
             with calls.giving_up_silence(connection):
                 _prepare(connection, source, container)
         except BaseException:
-            calls.closed(connection)  # it is in no pool yet, which would say so
+            # It is not in a pool yet, so no event reports that it was closed.
+            calls.closed(connection)
             raise
 
-    # Before SQLAlchemy asks the first connection what it wants to know.
+    # `insert=True`: prepare the first connection before SQLAlchemy queries it.
     event.listen(engine, "connect", prepare, insert=True)
     event.listen(engine, "close", lambda one, _record: calls.closed(one))
     dialect = engine.dialect

@@ -34,7 +34,8 @@ def read_activity(connection: Connection) -> Activity:
     """Read the open transactions, and an SCN that is not lower than the commit of any ended
     transaction.
     """
-    begun = func.nullif(TRANSACTION.c.START_SCN, bound(0))  # 0: it has not changed anything yet
+    # START_SCN is 0 if the transaction has not changed anything yet.
+    begun = func.nullif(TRANSACTION.c.START_SCN, bound(0))
     query = select(func.count(), func.min(begun)).select_from(TRANSACTION)
     count, oldest = connection.execute(query).one()
     return Activity(read_scn(connection), int(count), int(oldest or 0))

@@ -75,7 +75,8 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
     Raises:
         sqlalchemy.exc.DBAPIError: DBA_EXTENTS cannot be read.
     """
-    # Not by an IN list: Oracle takes 1,000 values, and tables have more partitions (ORA-01795).
+    # Do not use an IN list: Oracle allows 1,000 values, and a table may have more partitions
+    # (ORA-01795).
     wanted = frozenset(segments_of(table))
     extents, objects = tables.EXTENTS, tables.OBJ
     part = func.nvl(objects.c.SUBNAME, bound("-")) == func.nvl(extents.c.PARTITION_NAME, bound("-"))
@@ -90,7 +91,7 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
     return [
         Extent(int(data_obj), _dba(int(file), int(block)), int(blocks))
         for data_obj, file, block, blocks in connection.execute(query)
-        if data_obj in wanted  # NULL of what has no segment
+        if data_obj in wanted  # it is NULL if there is no segment
     ]
 
 

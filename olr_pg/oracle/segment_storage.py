@@ -80,6 +80,6 @@ def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
     columns = tables.ENCRYPTED_TABLESPACES.c
     query = select(columns["TS#"]).where(bound("YES") == columns.ENCRYPTEDTS)
     if (connection.dialect.server_version_info or ()) >= FIRST_CDB:
-        # The root sees the tablespaces of all containers, whose numbers are their own.
+        # The root shows the tablespaces of all containers; each container numbers its own.
         query = query.where(columns.CON_ID.in_(among([0, database.con_id])))
     return frozenset(int(ts) for (ts,) in rows_if_allowed(connection, query) or ())

@@ -121,7 +121,7 @@ def check_oracle(
             lambda connection: read_snapshot(connection, facts.database, names, facts.scn),
         )
     except OlrPgError as problem:
-        # A privilege that was not found missing before is one on tables of XML DB.
+        # If no missing privilege was found before, this one is on the tables of XML DB.
         if problem.code != PRIVILEGE or all(one.check != "oracle.privileges" for one in found):
             found.append(coded("oracle.tables", problem))
         return Diagnosis(found, facts, ())
@@ -428,7 +428,7 @@ def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
 
 def _oldest_open(connection: Connection) -> int | None:
     begin = tables.TRANSACTION.c.START_SCN
-    # 0: it has not changed anything yet.
+    # START_SCN is 0 if a transaction has not changed anything yet.
     scn = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
     return None if scn is None else int(scn)
 

@@ -71,7 +71,7 @@ def read_levels(connection: Connection) -> Levels:
         own = tables.SUPPLEMENTAL.c
         query = select(own.MINIMAL, own.PRIMARY_KEY, own.ALL_COLUMN)
         told += rows_if_allowed(connection, query) or ()
-    # MIN may be IMPLICIT: by another level.
+    # MIN may be IMPLICIT if another level includes it.
     return Levels(*(any(value != "NO" for value in level) for level in zip(*told, strict=True)))
 
 

@@ -97,7 +97,7 @@ class _Watch:
             done.set()
             watching.join()
             if self.has_fired:
-                connection.invalidate()  # the cancelling may hit whatever it is used for next
+                connection.invalidate()  # a late cancel could hit the next query on this connection
 
     def _watch(
         self, connection: Connection, is_abandoned: Callable[[], bool], done: threading.Event
@@ -131,7 +131,7 @@ def _run(
             names.append(_name(row, len(names) + 1))
         if len(names) > ROWS_MAX:
             raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, f"it returns more than {ROWS_MAX} rows")
-        # The driver bounds each of its calls; this is all of them.
+        # The driver limits each call; this limits all calls together.
         if time.monotonic() > deadline:
             raise OlrPgError(
                 Code.TABLE_QUERY_TOO_SLOW, "it takes longer than `source.query-timeout`"

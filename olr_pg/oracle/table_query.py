@@ -84,7 +84,8 @@ def _field(column: Column, row_by_row: bool, has_sparse: bool) -> QueryField:
         return QueryField(column.name, _in_format(name, TIMESTAMP_FORMAT), text)
     if code in _UNDER_UTC:
         in_utc = _in_format(f"SYS_EXTRACT_UTC({name})", TIMESTAMP_FORMAT)
-        # The offset or the region; a local time would not do, which Oracle's calendar shifts.
+        # Fetch UTC and the offset or region. A local time is not enough, because Oracle shifts it
+        # at calendar changes.
         zone = f" || TO_CHAR({name}, 'TZR')" if code is OracleType.TIMESTAMP_TZ else ""
         value = f"CASE WHEN {name} IS NOT NULL THEN {in_utc} || 'Z'{zone} END"
         return QueryField(column.name, value, text)
@@ -113,7 +114,7 @@ _NATIVE: Final[dict[OracleType, pa.DataType]] = {
 
 def _number(column: Column, name: str, row_by_row: bool) -> QueryField:
     precision, scale = column.precision, column.scale
-    # Rows one by one come as Python's values, of which text is the cheapest that is exact.
+    # Rows read one by one become Python values; for these, text is the cheapest exact form.
     if not row_by_row and precision is not None and scale is not None and 0 <= scale <= precision:
         digits = min(precision, DECIMAL_DIGITS_MAX)
         return QueryField(column.name, name, pa.decimal128(digits, scale))
@@ -121,15 +122,17 @@ def _number(column: Column, name: str, row_by_row: bool) -> QueryField:
 
 
 def _vector(name: str, has_sparse: bool) -> str:
-    # What the places in the text of a sparse one count from, 0 or 1, depends on the release.
+    # The text of a sparse vector counts positions from 0 or 1, depending on the release: fetch it
+    # as dense.
     returning = "RETURNING CLOB FORMAT DENSE" if has_sparse else "RETURNING CLOB"
-    # FLOAT32 comes as nine digits, which are those of another FLOAT64: the format must come too.
+    # FLOAT32 values come with nine digits, which a FLOAT64 would read differently: fetch the
+    # format, too.
     text = f"VECTOR_DIMENSION_FORMAT({name}) || FROM_VECTOR({name} {returning})"
     return f"CASE WHEN {name} IS NOT NULL THEN {text} END"
 
 
 def _in_format(value: str, form: str) -> str:
-    # The sign of the year is a blank where it is no minus.
+    # TO_CHAR writes a blank before a year without a minus sign.
     return f"LTRIM(TO_CHAR({value}, '{form}'))"
 
 
@@ -150,7 +153,7 @@ def rows_statement(
         version: of the database, as in ``23.6.0.24.10``.
     """
     has_sparse = tuple(map(int, version.split(".")[:2])) >= SPARSE_SINCE
-    # Aliases are made up: "ROWID" is none that Oracle takes.
+    # Use generated aliases, because Oracle does not accept "ROWID".
     columns, of_lobs = list[str](), list[str]()
     for number, field in enumerate(query_fields(table, has_sparse=has_sparse), 1):
         if field.is_lob:

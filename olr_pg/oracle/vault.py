@@ -69,7 +69,7 @@ class LogVault:
         self._cleaned: int | None = None
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            if transport is None:  # which goes on behind what has come
+            if transport is None:  # a transport continues unfinished files
                 for unfinished in self._named(_UNFINISHED):
                     unfinished.unlink()
         except OSError as error:
@@ -134,7 +134,7 @@ class LogVault:
             sync_directory(self._directory)
         except OSError as error:
             raise self._unusable(error) from error
-        _log.info("log brought into the vault", file=str(path), bytes=path.stat().st_size)
+        _log.info("log fetched into the vault", file=str(path), bytes=path.stat().st_size)
 
     def _copy(self, source: Path, target: Path, size: int) -> None:
         read = hashlib.blake2b()
@@ -166,8 +166,8 @@ class LogVault:
                     path.unlink()
                     _log.info("log removed from the vault", file=str(path))
             except OlrPgError as error:
-                # Nobody asks for it now; who does will hear that it was damaged.
-                _log.warning("a log in the vault was damaged since", reason=str(error))
+                # Nothing needs this log now. A later reader reports the damage.
+                _log.warning("a log in the vault is damaged", reason=str(error))
             except OSError as error:
                 raise self._unusable(error) from error
 

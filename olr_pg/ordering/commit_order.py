@@ -124,7 +124,7 @@ class CommitOrder:
         self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
         self.left_scn = min(self.left_scn, scn)
         if self._last is not None and self._last[0] >= scn:
-            # The new incarnation counts on from `scn`: its transactions have not left.
+            # The new incarnation continues from `scn`: none of its transactions were delivered yet.
             self._last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def saved(self) -> SavedOrder:

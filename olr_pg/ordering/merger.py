@@ -128,7 +128,7 @@ class Merger:
         """
         self._order.abandon(scn)
         self._watermarks.limit(scn)
-        # What was open then, the new incarnation has rolled back.
+        # The new incarnation has rolled back all transactions that were open.
         opened = self._assembler.open_transactions
         self.account.events_dropped += sum(transaction.changes for transaction in opened)
         self._assembler = self._new_assembler()
@@ -165,7 +165,7 @@ class Merger:
         """
         self._watermarks.close(thread)
         self._forget()
-        # What was saved before a split has the thread open, and going back restores that.
+        # States saved before a split have the thread open; returning to one opens the thread again.
         return [] if self._is_stale() else self._leave()
 
     @property
@@ -185,7 +185,7 @@ class Merger:
     def watermark(self) -> int:
         """The SCN below which every committed transaction has been decoded."""
         lowest = self._watermarks.lowest
-        # Without a thread nothing more comes.
+        # If no thread is open, nothing more arrives.
         return self._parallel.limited(lowest) if self._watermarks.threads else lowest
 
     @property
@@ -224,7 +224,7 @@ class Merger:
         """Log a warning about transactions that wait although nothing more is read."""
         if self.waiting:
             _log.warning(
-                "transactions wait for the logs of other redo threads",
+                "transactions are waiting for logs of other redo threads",
                 transactions=self.waiting,
                 read_up_to_scn=self.watermark or "none yet",
             )
@@ -272,7 +272,7 @@ class Merger:
     def restore(self, state: OpenState) -> None:
         """Continue from a state; call it before the first `feed`."""
         self._assembler.restore(state.transactions, state.unowned)
-        # They were counted by the run that read them.
+        # The run that read these changes has already counted them.
         self.account.events += sum(t.changes for t in state.transactions)
         self.sessions.add(state.sessions)
         self._watermarks = Watermarks(state.watermarks)
@@ -313,12 +313,13 @@ class Merger:
                 self._save(source)
             if result.blocks is not None:
                 self._reached[thread] = MergedUpTo(source.split.path, result.blocks[1])
-        # What a split decoded again brings may have left; what another one brings may not.
+        # Transactions of a split that is decoded again may already have been delivered; others may
+        # not.
         self._order.is_again = source is not None and source.again
         self._take(result)
-        # A split that begins no LWN group does not know how far the thread has come. Of a failed
-        # one, nothing may leave that commits behind the point up to which it was decoded. Nor does
-        # anybody look at what a RESETLOGS has orphaned: neither at rows nor at DDL.
+        # A split in which no LWN group begins does not know how far the thread is. If a split
+        # failed, deliver nothing that commits after the point up to which it was decoded. Ignore
+        # rows and DDL that a RESETLOGS orphaned.
         end = None if source is None else source.end_scn
         reached = result.watermark if end is None else min(result.watermark, end)
         self._parallel.see(result.parallel)
@@ -384,8 +385,8 @@ class Merger:
     def _save(self, source: ThreadSplit) -> None:
         """Save the state before a split, until the dictionary is known past its end."""
         settled = self.watermark
-        # Only from the front: to go back to a state undoes every split behind it, those of other
-        # threads too, however little of the redo they reach.
+        # Discard states from the front only: returning to a state undoes every later split,
+        # including those of other threads, even if they end earlier in the redo.
         self._states = list(dropwhile(lambda saved: saved[1] < settled, self._states))
         state = SavedState(
             source=source,
@@ -414,12 +415,12 @@ class Merger:
             return False
         state, end = self._states[-1]
         self._states[-1] = state, self._watermarks.of(state.source.thread, end)
-        # Behind rows of SYS tables that cannot be decoded nothing is known of the dictionary.
+        # After undecodable rows of SYS tables, the dictionary is unknown.
         ending = self._order.first_fault(self._is_followed)
         limit = self.watermark if ending is None else min(self.watermark, ending.commit_scn)
         since = self._follower.apply(self._dictionary.before(limit))
         if since is not None:
-            # The newest split reaches past it, however far it got.
+            # If no state reaches `since`, return to the newest split: it extends beyond it.
             last = len(self._states) - 1
             self._go_back(
                 next((i for i, (_, end) in enumerate(self._states) if end >= since), last)
@@ -462,7 +463,7 @@ class Merger:
             if fault.begin_scn < self._start_scn or not wanted or self._filters.drop(fault):
                 continue
             if fault.error.code == Code.LOB_PAGES_WITHOUT_REDO and self._lob_source is not None:
-                # Every value that a row refers to is read from there.
+                # The LOB values of the row are fetched from the source.
                 self._losses.report_fetched(fault.error)
             else:
                 self._order.take_fault(fault)
@@ -506,7 +507,7 @@ class Merger:
     def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
         """Return which transactions of a part are not left out, and count those that are."""
         delivered = self._filters.delivered(part.transactions, part.view)
-        # What one target does not want, another may: the account is of what was decoded.
+        # With several targets, count all decoded changes, because each target has its own filter.
         if len(self.subscription.views) == 1:
             count_left_out(self.account, part.transactions, delivered)
         return delivered

@@ -63,11 +63,12 @@ class MergedUpTo(NamedTuple):
             return None
         begins = None if result.blocks is None else result.blocks[0]
         expected = self.block if self.block < split.end_block else None
-        # What has no group of its own cannot fail for what it took for one either.
+        # A split in which no group begins can fail only because of a false group: then decode it
+        # again.
         if begins == expected and (begins is not None or result.failure is None):
             return None
         _log.warning(
-            "decoding again from where the part of the log before it ends",
+            "decoding a part of a log again, because the part before it ends elsewhere",
             file=split.path,
             thread=source.thread,
             block=self.block,

@@ -54,7 +54,7 @@ class Incarnations:
         found = [log for log in logs if log.position.resetlogs_id == first]
         if 0 < self._current < first:
             self._next_scn = scn = found[0].header.resetlogs_scn
-            # A thread that has a log of this incarnation has no more of the one before.
+            # A thread with a log of this incarnation has no more redo of the previous one.
             threads = frozenset(log.header.thread for log in found)
             self._behind = self._merger.threads_before(scn) - threads
             if self._behind:

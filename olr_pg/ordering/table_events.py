@@ -53,10 +53,14 @@ class FaultReporter:
         count = self._counts[table]
         if count > 1:
             if count.bit_count() == 1:
-                _log.warning("changes cannot be decoded", transactions=count, last=str(fault.error))
+                _log.warning(
+                    "could not decode more changes of a table",
+                    transactions=count,
+                    last=str(fault.error),
+                )
             return fault
         error = self.first[table] = self._explain(fault.error)
-        _log.error("a change cannot be decoded", reason=str(error), action=error.action)
+        _log.error("could not decode a change", reason=str(error), action=error.action)
         return fault._replace(error=error)
 
 
@@ -122,7 +126,8 @@ class EventFeed:
 
     def _next(self) -> SchemaEvent | None:
         heads = [*islice(self._faults, 1), *self._follower.events[self._published :][:1]]
-        # A ledger that has the later commit passes over the earlier one: so not by barrier alone.
+        # Order by commit SCN, too: a ledger that contains the later commit would skip the earlier
+        # event.
         return min(heads, key=lambda event: (event.barrier, event.commit_scn), default=None)
 
     def _publish(self, event: SchemaEvent) -> bool:

@@ -64,7 +64,7 @@ class TransactionFilters:
     def drop(self, fault: RowFault) -> bool:
         """Tell whether the transaction of a fault is left out."""
         if names_no_transaction(fault.xid):
-            return False  # whose it was, nobody knows
+            return False  # its transaction is unknown
         return self._drop(
             self._of_transactions(self._filters),
             fault.xid, fault.position.thread, fault.session, fault.serial,

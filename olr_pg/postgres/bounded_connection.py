@@ -29,7 +29,7 @@ _TICK_SECONDS: Final = 0.1
 _CANCEL_SECONDS: Final = 0.5
 """Time limit for requesting the server to cancel a statement."""
 
-_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # elsewhere than on Linux it is refused
+_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # invalid except on Linux
 _TCP_INFO_BYTES: Final = 136
 _TCP_COUNTS: Final = struct.Struct("=120xQQ")
 """Of Linux's `struct tcp_info`: tcpi_bytes_acked and tcpi_bytes_received."""
@@ -80,7 +80,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         try:
             super().__exit__(*ending)
         finally:
-            self.close()  # psycopg leaves one that broke as it is
+            self.close()  # psycopg does not close a broken connection
 
     def wait(
         self, gen: PQGen[RV], interval: float = _TICK_SECONDS, timeout: float | None = None

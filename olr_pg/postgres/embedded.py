@@ -113,7 +113,7 @@ class EmbeddedPostgres:
             if _answering_port(data, self._password) == self.port:
                 return
             clear_remains(data)
-            # No other port would do: the connections of this run go to this one.
+            # Use the same port: the connections of this run use it.
             self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
@@ -284,7 +284,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
             tools.start(directory, port)
             break
         except OlrPgError:
-            # Somebody may have taken the port between our look and the server's bind.
+            # Another process may have taken the port since it was chosen.
             if attempt == _START_ATTEMPTS - 1:
                 raise
             port = 0
@@ -361,7 +361,8 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
             raise OlrPgError(
                 Code.EMBEDDED_FOLDER_UNUSABLE, "the folder holds other files", file=str(place)
             )
-        # An empty directory that a link leads to is somebody's, for another purpose.
+        # Do not change the owner of an empty directory behind a symbolic link: it may serve another
+        # purpose.
         is_ours = is_new or not directory.is_symlink()
         if account and is_ours and place.stat().st_uid == 0:
             os.chown(place, account.uid, account.gid, follow_symlinks=False)
@@ -576,7 +577,7 @@ def _processes(data: Path) -> Iterator[int]:
     if not _PROCESSES.is_dir():
         return
     for entry in _PROCESSES.iterdir():
-        # Somebody's shell may be in that directory, too.
+        # Other processes, such as a shell, may also have this working directory.
         if entry.name.isdigit() and _is_server(int(entry.name), data) and _is_postgres(entry):
             yield int(entry.name)
 

@@ -6,8 +6,9 @@ from typing import Final
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-# A server that vanishes without a word (a host that loses power, a firewall that forgets) is found
-# out within a minute or so; without these, a statement that waits would wait for hours.
+# A server may disappear silently: a host loses power, a firewall drops its state. With these
+# settings, that is noticed within about a minute; without them, a waiting statement would wait for
+# hours.
 _VIGILANCE: Final[dict[str, str | int | None]] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,

@@ -97,7 +97,7 @@ class Supervisor:
                 if self._over.is_set():
                     return
                 _log.error(
-                    "embedded PostgreSQL does not start and is tried again later",
+                    "embedded PostgreSQL could not be started; it is retried later",
                     code=error.label,
                     reason=str(error),
                     action=error.action,
@@ -107,7 +107,7 @@ class Supervisor:
             else:
                 away = round(time.monotonic() - began, 1)
                 _log.warning(
-                    "embedded PostgreSQL had ended and was started again",
+                    "embedded PostgreSQL had stopped and was restarted",
                     away_seconds=away,
                     **where,
                 )

@@ -166,7 +166,7 @@ def prove(
         )
         left = scratch.prepare()
         if left:
-            _log.warning("objects of a run that was broken off are removed", objects=left)
+            _log.warning("removed objects of an earlier run that was interrupted", objects=left)
         if not options.keep:
             stack.callback(scratch.end)
         place = options.out / "work"
@@ -430,7 +430,7 @@ class _Notes:
         self._reader = RowReader(self._source, self.snapshot.database)
         self._note(0)
         self.start = self.moments.pop()
-        # The dictionary is that of the rows: nothing has changed in between.
+        # Nothing has changed since the dictionary was read, so it is valid at the SCN of the rows.
         self.snapshot = replace(self.snapshot, scn=self.start.scn)
 
     def take(self, every: int, step: ScenarioStep) -> None:

@@ -119,7 +119,7 @@ class _Replayed:
                     del row[name]
             self.columns = moment.columns
         for key, row in self.rows.items():
-            for name in set(moment.columns) - row.keys():  # a row from before the column
+            for name in set(moment.columns) - row.keys():  # this row is older than the column
                 row[name] = moment.rows.get(key, {}).get(name)
         for key, name in self.lost & {(key, name) for key in self.rows for name in self.columns}:
             self.rows[key][name] = moment.rows.get(key, {}).get(name)
@@ -192,7 +192,8 @@ class _Replay:
         if event["op"] == "ddl":
             renamed = _RENAMED.search(event.get("text", ""))
             if renamed is not None:
-                # Decoding may give the rows either name, so they are compared up to there.
+                # Decoding may report the rows under either name, so both are compared up to that
+                # point.
                 for name in (event["table"], _other_name(event, renamed[1])):
                     self._tables.pop(name, None)
                 return

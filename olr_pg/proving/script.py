@@ -106,7 +106,7 @@ class _Session:
                 else:
                     cursor.execute(step.text)
                 if cursor.description is not None:
-                    cursor.fetchall()  # FOR UPDATE locks rows as they are fetched
+                    cursor.fetchall()  # FOR UPDATE locks rows only when they are fetched
         except oracledb.Error as error:
             number = ora_number(error)
             if number in step.errors or (_IS_SYSTEM.match(step.text) and number in _NOT_HERE):

@@ -181,7 +181,7 @@ class WholeWay:
                 connection.execute(delete, (SUBSCRIPTION,))
                 some = connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table))
                 others = others or some.fetchone() is not None
-            # A stream that somebody has begun meanwhile keeps its ledger.
+            # Keep the ledger if somebody has started a stream meanwhile.
             if self._note.exists() and not others:
                 connection.execute(
                     sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(OWN_SCHEMA))

@@ -1,10 +1,10 @@
 """The row changes of a table as Arrow record batches.
 
-A batch has one row per row change, in delivery order. Its columns say what the change is and where
-it stands in the redo, and hold the images before and after the change. An image is a struct of the
-table's columns, with the types of `arrow_types`. An image that the change does not have is null.
-Within an image, a column that is not in the redo is null as well, like one whose value is NULL. A
-reader who must tell these two apart reads the JSON Lines instead.
+A batch has one row per row change, in delivery order. Its columns contain the kind of the change,
+its position in the redo, and the images before and after it. An image is a struct of the table's
+columns, with the types of `arrow_types`. An image that the change does not have is null. Within an
+image, a column that is not in the redo is null as well, like one whose value is NULL. If you must
+distinguish the two, read the JSON Lines instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.column_directory import ColumnDirectory
 
 SESSION_FIELDS: Final = ("thread", "login_user", "os_user", "machine", "program")
-"""The fields about the session of a change. They are null where the session is not known."""
+"""The fields about the session of a change. They are null if the session is unknown."""
 
 
 def delivered_column(column: Column) -> Column:

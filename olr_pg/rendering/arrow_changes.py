@@ -66,8 +66,9 @@ class ChangeFacts:
         self._first = np.flatnonzero(np.diff(read.transaction, prepend=-1))
         changes, xids = read.changes, _xid_texts(read.changes.xid[self._first])
         tables = directory.tables
-        # None of these knows this object: with a circle the bytes of the changes would stay until
-        # Python looks for circles, which takes it long where there are few objects.
+        # None of these callables refers to this object. A reference cycle would keep the bytes of
+        # the changes in memory until the garbage collector runs, which may take long if there are
+        # few objects.
         self._facts: dict[str, Callable[[I64], Array]] = {
             "op": partial(_operations, changes),
             "commit_scn": lambda rows: _integers(changes.commit_scn[rows]),

@@ -42,11 +42,11 @@ class TypedColumn(Protocol):
 
     @property
     def precision(self) -> int | None:
-        """None where the dictionary has NULL."""
+        """None if the dictionary has NULL."""
 
     @property
     def scale(self) -> int | None:
-        """None where the dictionary has NULL."""
+        """None if the dictionary has NULL."""
 
 
 def arrow_type(column: TypedColumn) -> pa.DataType:

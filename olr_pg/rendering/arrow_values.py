@@ -57,7 +57,8 @@ def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Co
         database: whose values they are.
 
     Returns:
-        What converts. It raises OlrPgError 2050, 2051 or 2053 with the value's `row`.
+        The conversion of one column. It raises OlrPgError 2050, 2051 or 2053 with the value's
+        `row`.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.
@@ -114,7 +115,7 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
         or kind == arrow_type(column)
     ):
         return arrow_converter(column, kind, database)
-    # Whoever asks for another type gets what Arrow makes of the exact number, or of the text.
+    # For another type, Arrow converts the exact number or the text.
     between = _WHOLE if is_number and pa.types.is_integer(kind) else pa.string()
     convert = arrow_converter(column, between, database)
     return lambda values: convert(values).cast(kind)
@@ -234,7 +235,7 @@ def _time_text(form: JsonForm, values: ValueColumn) -> Array:
         check(int(present[bad[0]]), 1, values, form.name.replace("_", " "))
     offset, length = np.zeros(len(null), np.int64), np.full(len(null), -1, np.int64)
     begins = np.append(0, ends[:-1]) if len(ends) else ends
-    # Between the quotes that the kernel writes.
+    # Take the text between the quotation marks that the kernel writes.
     offset[present], length[present] = begins + 1, ends - begins - 2
     return variable_array(pa.string(), ValueColumn(out, offset, length))
 

@@ -61,7 +61,7 @@ class ParquetFiles:
     incomplete files are removed.
 
     Args:
-        directory: made where it is missing.
+        directory: created if it does not exist.
         database: whose values they are.
         logs: that are decoded.
         versions: gives the tables' definitions that are known by now, each with the SCN from which
@@ -139,7 +139,8 @@ class ParquetFiles:
         if changes is None:
             changes = self._open[thread] = _LogChanges(log, self._sessions)
         if run.size >= PIECE_BYTES:
-            self._convert(changes)  # so that the large one is not copied behind others
+            # Convert the pending changes first, so that the large run is not copied.
+            self._convert(changes)
         changes.add(run)
         if changes.size >= PIECE_BYTES:
             self._convert(changes)
@@ -353,7 +354,7 @@ class _Writing:
 
         def write() -> None:
             if before is not None:
-                before.result()  # is under way: it was submitted before
+                before.result()  # cannot deadlock: it was submitted earlier
             file.write_on(batches, last=last)
 
         file.done = self._pool.submit(write)
@@ -373,6 +374,6 @@ class _Writing:
         future.result()
 
     def close(self) -> None:
-        """End the threads. What no thread has begun is not written."""
+        """End the threads. Writes that no thread has started are dropped."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)

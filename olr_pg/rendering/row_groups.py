@@ -104,7 +104,7 @@ class GroupedFile:
         self._writer.close()
         size = int(self._stream.tell())
         self._stream.close()
-        self._writer = None  # holds what it has of each column of each row group
+        self._writer = None  # the writer holds statistics of each column of each row group
         return size
 
     def close(self) -> None:

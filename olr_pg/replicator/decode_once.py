@@ -346,7 +346,9 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
         return select_tables(snapshot, names)
     selection = user_tables(snapshot)
     for table in selection.refused:
-        _log.warning("the table is left out", table=table.full_name, reason=table.obstacle)
+        _log.warning(
+            "skipping a table that cannot be decoded", table=table.full_name, reason=table.obstacle
+        )
     return selection.tables
 
 

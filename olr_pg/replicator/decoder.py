@@ -118,7 +118,7 @@ class Decoder:
                 feed.note_passed(point.commit_scn)
         if self.recovery is None or self.recovery.find([feed.need]) is None:
             try:
-                # What a checkpoint has saved was delivered up to there, by whichever process.
+                # Everything up to a saved checkpoint was delivered, by this process or another.
                 delivered = feed.start_scn if feed.resumed else 0
                 logs = self.logs.scan(feed, feed.start_scn, delivered).logs
                 if self._once or not self.logs.source.is_online:
@@ -132,10 +132,10 @@ class Decoder:
             known, self._snapshot = self._snapshot, snapshot
             self._connected.append(feed)
         try:
-            # With another dictionary, what is under way begins again: a run has only one.
+            # With another dictionary, all runs start again, because a run has only one.
             self.runs.start(feed, together=known is not None and snapshot is not known)
         except BaseException:
-            self._forget(feed)  # nobody says that it leaves: its tables would be decoded for ever
+            self._forget(feed)  # otherwise its tables would be decoded forever
             raise
 
     def leave(self, feed: Feed) -> None:

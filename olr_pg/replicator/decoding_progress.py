@@ -90,7 +90,7 @@ class DecodeProgress:
         self.looked_at = answered_at
         now = self._clock()
         since = now if unseen_since is None else min(unseen_since, now)
-        # Also those behind a gap: they are archived, and are shown.
+        # Include logs after a gap: they are archived, and the status shows them.
         self._written = {log.position: self._written_at(log, since) for log in stream.logs}
         self._grown = {at: seen for at, seen in self._grown.items() if at in self._written}
         for log in sorted(stream.readable, key=lambda log: log.next_scn):
@@ -216,7 +216,7 @@ class DecodeProgress:
         found = account.unmatched, account.lost
         if found != self._not_whole and any(found):
             _log.warning(
-                "the redo is not whole",
+                "the redo is incomplete",
                 undo_without_change=found[0],
                 transactions_without_end=found[1],
             )
@@ -231,7 +231,7 @@ def _file_time(log: ArchivedLog, now: float) -> float:
     """
     try:
         written = Path(log.path).stat().st_mtime
-    except OSError:  # it was removed meanwhile; decoding will say so
+    except OSError:  # it was deleted meanwhile; decoding reports that
         return now
     found = (written, written - clock_shift())
     return max((one for one in found if one <= now), default=now)
@@ -253,14 +253,14 @@ def enter_phase(
     waited = [one.since for one in before if one.phase is CapturePhase.WAITING_FOR_REDO]
     if waited and phase in _GOES_ON:
         seconds = round(steady_time() - min(waited), 1)
-        _log.info("the redo that was waited for is there", waited_seconds=seconds)
+        _log.info("the missing redo has arrived", waited_seconds=seconds)
     return any(news)
 
 
 def tell_end_ahead(read_up_to: int, until: int) -> None:
     """Log that a run with an end waits for more redo."""
     _log.info(
-        "waiting for redo: the end is not reached",
+        "waiting for more redo: the end of the run is not reached",
         read_up_to_scn=read_up_to or "none yet",
         until_scn="not known yet" if until == MAX_SCN else until,
     )

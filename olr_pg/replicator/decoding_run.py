@@ -167,13 +167,13 @@ class DecodingRun:
         except OlrPgError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
-            _log.exception("decoding has stopped")
+            _log.exception("decoding failed")
             self._fail(OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
         finally:
             self._parts.logs.remove_reader(self)
             if not failed:
-                # Else it may have taken a half of what ended the run: the next one begins with what
-                # is durable.
+                # After a failure, do not reuse the follower: it may be half updated. The next run
+                # starts from durable state.
                 self._parts.followers.give_back(self._follower)
             if self._recovery is not None:
                 self._recovery.end()
@@ -194,7 +194,7 @@ class DecodingRun:
     def _note_decoding(self) -> None:
         spilled = self._parts.storage.waiting_bytes > 0
         phase = CapturePhase.SPILLING if spilled else CapturePhase.DECODING
-        # What is decoded behind redo that is missing waits for it, too.
+        # While redo is missing, later decoded changes wait for it, too.
         self._enter(CapturePhase.WAITING_FOR_REDO if self._held_up else phase, self._held_up)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
@@ -262,7 +262,7 @@ class DecodingRun:
 
     def _end_until(self) -> None:
         assert self._until is not None
-        _log.info("all is read that is to be applied", until_scn=self._until.scn)
+        _log.info("all redo up to the end of the run was read", until_scn=self._until.scn)
         for feed in self.feeds:
             feed.delivery.drained.set()
 
@@ -345,7 +345,7 @@ class DecodingRun:
             if self.merger.failure is not None:
                 raise self.merger.failure
             if self._is_through():
-                return True  # nothing more is wanted: the rest is not decoded
+                return True  # the end is reached: the rest need not be decoded
         return True
 
     def _merged(self, split: Split, logs: Mapping[str, ArchivedLog]) -> bool:
@@ -397,7 +397,7 @@ class DecodingRun:
         """
         if not self._move_on(partial(self.merger.pass_scn, scn)):
             return False
-        _log.info("redo behind a RESETLOGS is dropped", resetlogs_scn=scn)
+        _log.info("discarding redo that a RESETLOGS made invalid", resetlogs_scn=scn)
         self.merger.abandon(scn)
         for feed in self.feeds:
             feed.abandon(scn)
@@ -411,7 +411,7 @@ class DecodingRun:
         `Feed.open_scn` covers a transaction until it is queued.
         """
         if released or left_out:
-            # The source may be opened with RESETLOGS behind this before it is looked at again.
+            # The source may be opened with RESETLOGS after this SCN before the next check.
             self._left_scn = self.merger.left_scn
             self._parts.logs.delivering(self._left_scn)
         self._events.add(left_out)
@@ -478,7 +478,11 @@ class DecodingRun:
 
     def _detach(self, feed: Feed) -> None:
         reason = feed.too_far_behind()
-        _log.warning("a target is at its limit", code=reason.label, reason=str(reason))
+        _log.warning(
+            "a target is too far behind the others: decoding continues without it",
+            code=reason.label,
+            reason=str(reason),
+        )
         self._listener.detach(self, feed)
 
     def _publish(self, event: SchemaEvent) -> bool:

@@ -48,17 +48,18 @@ class Chosen(NamedTuple):
 
 
 class FeedTarget(Protocol):
-    """The target of a feed, as far as decoding tells it anything.
+    """A feed's target, with the parts that decoding updates.
 
     Attributes:
-        name: of the target; empty where there is only one.
-        view: what it gets of what is decoded for all.
-        is_told: whether its client, the bundled applier, is told what happens to tables.
-        ends_with_table: whether a table that ends without anyone being told ends the delivery.
-        monitor: what decoding for it is doing.
-        progress: how far decoding for it has come.
-        drained: set once everything that is there has been queued.
-        failure: what ended its decoding, if anything did.
+        name: of the target; empty if there is only one.
+        view: the part of the decoded changes that it receives.
+        is_told: whether its client receives the events of tables; the bundled applier does.
+        ends_with_table: whether a dropped table ends the delivery, because its client receives no
+            events.
+        monitor: the state of its decoding.
+        progress: the progress of its decoding.
+        drained: set once everything available has been queued.
+        failure: the error that ended its decoding, if any.
     """
 
     name: str
@@ -185,7 +186,9 @@ class Feed:
         return event._replace(past=past, evolution=evolution, definition=definition)
 
     def _names_or_would(self, name: str) -> bool:
-        """Tell whether its list of tables has that name, or would have it in a longer one."""
+        """Tell whether its list of tables contains that name, or would contain it after an
+        extension.
+        """
         owner, _, table = name.rpartition(".")
         is_left = not self.delivery.view.filters.wants_named((name,))
         return name in self.names or (not is_left and self.chosen.would_name(owner, table))
@@ -235,7 +238,7 @@ class Feed:
         """
         if not self.delivery.is_told:
             _log.error(
-                "decoding for the client has ended",
+                "decoding for a client failed",
                 **({"target": self.delivery.name} if self.delivery.name else {}),
                 code=error.label,
                 reason=str(error),

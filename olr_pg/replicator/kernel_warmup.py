@@ -76,7 +76,7 @@ def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
     behind.join()
     if behind.exitcode != 0:
         # What it did not compile, the decoding above has; its traceback is on stderr.
-        _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
+        _log.warning("not all kernels could be compiled in advance", exit_code=behind.exitcode)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class ProcessDecoding:
             return self._rooms.result(task.room, size)
         self._give_back(task)
         found = self._results.take(task.number)
-        assert found is not None  # its process has named it
+        assert found is not None  # the worker process has reported it
         return found[1]
 
     def _give_back(self, task: _Task) -> None:
@@ -191,7 +191,7 @@ def _end_with_parent(directory: str) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
-    # With the files that are kept beside it.
+    # Delete the files that are stored beside it, too.
     shutil.rmtree(Path(directory).parent, ignore_errors=True)
     os._exit(1)
 

@@ -171,7 +171,7 @@ class Runs:
             if run not in near or len(near) < 2:
                 return
             names = [feed.delivery.name for one in near for feed in one.feeds]
-            _log.info("targets are decoded for together", targets=names)
+            _log.info("targets share one decoding run from now on", targets=names)
             for one in near:
                 one.ending.set()
 
@@ -189,7 +189,8 @@ class Runs:
         with self._lock:
             if self._waiting and self._expected:
                 _log.warning(
-                    "targets that are late are not waited for", late=sorted(self._expected)
+                    "decoding starts without the targets that have not connected in time",
+                    late=sorted(self._expected),
                 )
             self._expected.clear()
             self._begin_waiting()

@@ -123,8 +123,9 @@ class SparkDecoding:
         try:
             get_session(self._settings)
         except OlrPgError as error:
-            # Who needs the session next tries again, and ends with what is raised then.
-            _log.warning("spark did not start", reason=str(error), action=error.action)
+            # The next task that needs the session starts it again, and raises the error if that
+            # fails.
+            _log.warning("Spark could not be started", reason=str(error), action=error.action)
 
     def _counted_on_spark(
         self, subscription: Subscription, splits: Sequence[Split]

@@ -110,7 +110,7 @@ class Delivery:
         report_idle(self.view.filters, snapshot.tables, **self.named)
         report_left_out(self.view.filters.chosen(tables, snapshot.database))
         tables = tuple(t for t in tables if self.view.filters.wants(t))
-        # Here only this client is refused; a run would fail for all that it decodes for.
+        # An error here rejects only this client; in the run it would stop all clients.
         check_tables(tables)
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
         _log.info("subscribed", tables=len(tables), **self.named)
@@ -125,7 +125,7 @@ class Delivery:
         Raises:
             OlrPgError: 2010 the log with `scn` is missing; 2xxx the logs cannot be used.
         """
-        assert self._chosen is not None  # the protocol asks for TableList first
+        assert self._chosen is not None  # the protocol requires TableList first
         queue = ReadyQueue(*self._bounds, self._backlog, self.told)
         feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed)
         self.drained.clear()

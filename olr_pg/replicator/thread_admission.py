@@ -91,7 +91,8 @@ class Admission:
         starts = thread_starts(logs)
         self.silent = frozenset()
         if opened is None:
-            # Where the source knows, an open thread is waited for before its first log is there.
+            # If the source answers, an open thread is waited for even before its first log is
+            # archived.
             self._check_in_time(starts)
             if scan.source_answers:
                 here = {log.header.thread for log in stream.logs}

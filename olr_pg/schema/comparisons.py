@@ -194,7 +194,7 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
 def _is_special(t: Translator, node: exp.Expr, word: str) -> str:
     """Translate IS NAN and IS INFINITE; they are false for a NUMBER."""
     if t.kind(node) is not ValueKind.FLOAT:
-        t.number(node)  # refuses what is no number
+        t.number(node)  # raises if it is not a number
         return f"({t.sql(node)} IS NULL AND NULL)"
     values = ("NaN",) if word == "NAN" else ("Infinity", "-Infinity")
     listed = ", ".join(f"CAST('{value}' AS DOUBLE PRECISION)" for value in values)

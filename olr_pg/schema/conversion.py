@@ -427,7 +427,7 @@ class _Converter:
             text = texts[source.owner, source.name, "PACKAGE"]
             return package_statements(source, text, self._relations, self._signatures)
         if source.kind == "PACKAGE" and (source.owner, source.name, "PACKAGE BODY") in texts:
-            return []  # its body says what it does
+            return []  # the package body is converted instead
         return [routine_statement(source, self._relations, self._signatures)]
 
     def _trigger(self, trigger: Trigger) -> list[Statement]:

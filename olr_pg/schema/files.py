@@ -67,7 +67,7 @@ def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
     texts = file_texts(statements)
     for kind in KINDS:
         for old in folder.glob(f"[0-9][0-9]-{_of_file(kind)}.sql"):
-            if old.name not in texts:  # of an earlier run, perhaps with another order
+            if old.name not in texts:  # written by an earlier run, perhaps in another order
                 remove_plain(old)
     whole = "\\set ON_ERROR_STOP on\n" + "".join(f"\\ir {name}\n" for name in texts)
     for name, text in {**texts, "all.sql": whole}.items():

@@ -45,7 +45,7 @@ def step_sql(settings: ApplierSettings, definition: Table, step: Step) -> Target
     Args:
         definition: the table behind the step.
     """
-    # The parser of Oracle's SQL is loaded where the first of these comes.
+    # Import the parser of Oracle's SQL only when it is needed.
     from olr_pg.schema.conversion import convert
 
     structure = step.structure
@@ -130,7 +130,9 @@ def _statement_name(definition: Table, step: Step) -> str:
 
 
 def _inventory(definition: Table, step: Step) -> Inventory:
-    """Return an inventory of the table, the thing that the step makes, and what that refers to."""
+    """Return an inventory of the table, the object that the step creates, and the objects that it
+    references.
+    """
     columns = [_column(one, step) for one in definition.columns]
     table = InventoryTable(owner=definition.owner, name=definition.name, columns=tuple(columns))
     tables = [table]

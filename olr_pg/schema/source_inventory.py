@@ -81,7 +81,8 @@ class SourceSchemas(NamedTuple):
         """Return the statements that create the objects in the target, in an order in which they
         can run.
         """
-        # Trees of SQL are circles: the collector comes often, and need not walk the inventory.
+        # Syntax trees contain cycles, so the garbage collector runs often; it need not scan the
+        # inventory.
         gc.freeze()
         try:
             return convert(self.inventory, self.settings(config, target))

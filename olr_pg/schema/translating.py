@@ -98,7 +98,7 @@ class Translator:
     def note(self, node: exp.Expr, fact: Fact) -> None:
         """Record the facts about a node's values."""
         self._facts[id(node)] = fact
-        self._kept.append(node)  # so that no other node gets its id
+        self._kept.append(node)  # keep it alive, so that no other node gets its id
 
     def note_columns(self, query: exp.Expr, facts: list[Fact]) -> None:
         """Record the facts about the columns of a translated query."""
@@ -112,7 +112,7 @@ class Translator:
     def sql(self, node: exp.Expr) -> str:
         """Return the translated text of a node."""
         if isinstance(node, exp.Var):
-            return str(node.this)  # most are this or a column: the library takes long for them
+            return str(node.this)  # a fast path: most nodes are of this kind or columns
         if isinstance(node, exp.Column) and set(node.args) <= _NAMED and not node.args.get("db"):
             name, table = quoted(node.this.name), node.args.get("table")
             if isinstance(node.this, exp.Identifier):
@@ -159,7 +159,7 @@ class Translator:
         if fact.kind is ValueKind.INTEGER:
             return f"CAST({sql} AS TEXT)"
         if fact.kind is ValueKind.NUMBER:
-            # Oracle writes .5 and no zeros at the end.
+            # Oracle writes .5, without a leading zero and without trailing zeros.
             digits = f"CAST(TRIM_SCALE(CAST({sql} AS NUMERIC)) AS TEXT)"
             return f"REGEXP_REPLACE({digits}, '^(-?)0\\.', '\\1.')"
         if fact.kind is ValueKind.RAW:

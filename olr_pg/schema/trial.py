@@ -68,7 +68,7 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
         except psycopg.Error as error:
             if not is_out_of_memory(error):
                 raise
-            # The server holds fewer locks than is usual, or other sessions have many of them.
+            # The server allows fewer locks than usual, or other sessions hold many.
             smaller = needs.halves(piece)
             if not smaller:
                 trial.refuse(piece, f"{_said(error)}: raise max_locks_per_transaction to try it")
@@ -157,7 +157,7 @@ def _try(connection: Connection[Any], one: Statement) -> Statement:
     except psycopg.Error as error:
         if _is_of_all(error, connection):
             raise
-        # What another session keeps from being tried is not refused.
+        # If another session prevents the trial, the statement was not rejected.
         if is_transient(error) or (is_duplicate(error) and not one.present):
             return one
         return one.refused(_said(error))
@@ -240,7 +240,7 @@ def _run(connection: Connection[Any], one: Statement) -> TrialOutcome:
         if not is_of_statement(error, connection):
             raise
         reason = mask(plain_words(error))
-        # Grants are for roles that exist.
+        # A grant can be tried only if its role exists.
         lacks_role = one.kind == "grant" and is_missing(error)
         return TrialOutcome(one, LEFT_OUT if lacks_role else FAILED, f"PostgreSQL: {reason}")
     return TrialOutcome(one, CREATED)

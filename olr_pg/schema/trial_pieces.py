@@ -41,7 +41,7 @@ class Needs:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
-        known = dict[str, str]()  # tens of thousands of statements share the names of some tables
+        known = dict[str, str]()  # tens of thousands of statements use the same few table names
         self._names = [
             tuple(
                 known.setdefault(name, name) for name in dict.fromkeys(_QUALIFIED.findall(one.sql))

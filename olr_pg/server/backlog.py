@@ -5,8 +5,8 @@ Transactions are collected in memory until they make a segment, which then goes 
 belong to one run of replication: a restart decodes again what they held.
 
 Many segments share a file, whose room on disk is free once all of them are taken. A new file is
-begun at a sixteenth of what waits: so a long backlog takes some dozens of file descriptors, and
-little more room than its transactions need.
+started for each sixteenth of the waiting bytes: so a long backlog takes some dozens of file
+descriptors, and little more room than its transactions need.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Backlog:
     Not thread-safe: the queue holds the lock.
 
     Args:
-        directory: of the files, for nothing else; made when first needed. What an earlier version
-            left there is removed.
+        directory: of the files, for nothing else; made when first needed. Files of an earlier
+            version are deleted.
         bytes_max: of all transactions.
 
     Attributes:
@@ -139,7 +139,7 @@ class Backlog:
         self._open_bytes = self.transactions = self.size = 0
 
     def _write(self) -> bool:
-        """Put what is collected into a file; False where the disk does not take it."""
+        """Put what is collected into a file; False if it cannot be written."""
         batch = joined(self._open).alone()
         heads = pickle.dumps(
             (batch.columns, batch.first, batch.message_first, batch.order, batch.view)
@@ -152,9 +152,9 @@ class Backlog:
                 rows.append(batch.part(at, min(at + SEGMENT_BYTES, size)))
             rows.flush()
         except OlrPgError as error:
-            self._file = None  # it may have a part of the segment
+            self._file = None  # the file may contain a part of the segment
             if not self._again_at:
-                _log.warning("ready transactions cannot be put on disk", error=error)
+                _log.warning("could not write ready transactions to disk", error=error)
             self._again_at = time.monotonic() + AGAIN_SECONDS
             return False
         self._again_at = 0.0

@@ -210,10 +210,10 @@ class Listener:
                     return
                 if error.errno in _LOST_BEFORE:
                     continue
-                _log.error("a connection cannot be accepted", error=plain_reason(error))
+                _log.error("could not accept a connection", error=plain_reason(error))
                 if error.errno not in _EXHAUSTED:
                     return
-                # Descriptors come free again when connections end.
+                # File descriptors become free when connections end.
                 self._stopping.wait(_EXHAUSTED_SECONDS)
                 continue
             peer = f"{host}:{port}"
@@ -227,7 +227,7 @@ class Listener:
 
     def _admit(self, connected: socket.socket, peer: str) -> None:
         session = PortSession(self._source, self._checkpoint, self._claim, peer)
-        # Many a client does not say why it stands still: the log does.
+        # Many clients do not report why they stopped, so log it here.
         told = partial(self._refused_requests.add, peer=peer)
         connection = Connection(connected, session, peer, self._order, self.limits, self._tls, told)
         thread = threading.Thread(
@@ -239,7 +239,7 @@ class Listener:
                 self._connections[connection] = thread
                 try:
                     thread.start()
-                except RuntimeError as error:  # the system gives no more threads
+                except RuntimeError as error:  # the system cannot start more threads
                     del self._connections[connection]
                     refusal = OlrPgError(
                         Code.TOO_MANY_CONNECTIONS, str(error), limit=self.limits.clients
@@ -261,7 +261,7 @@ class Listener:
         limit = self.limits.clients
         if len(self._connections) - len(self._leaving) < limit:
             return True
-        # Those on their way out still have a thread each: they are bounded too.
+        # Connections that are closing still have a thread each, so limit them, too.
         self._left.wait_for(
             lambda: len(self._leaving) < limit or self._stopping.is_set(), _LEAVING_SECONDS
         )
@@ -293,12 +293,13 @@ class Listener:
             unexpected = OlrPgError(Code.CONNECTION_FAILED, repr(error))
             log.error("disconnected", code=unexpected.label, exc_info=True)
         finally:
-            # Who never asked anything is noise.
+            # Connections without a request (port scans, health checks) are logged as debugging
+            # detail.
             (log.info if connection.requests else log.debug)("disconnected", **reason)
             try:
                 connection.session.close()
-            except Exception:  # its thread is at its end: nobody else hears of it
-                log.exception("the session could not be closed")
+            except Exception:  # this thread ends here, so nothing else reports it
+                log.exception("could not close the session")
             finally:
                 self._forget(connection)
 
@@ -438,7 +439,7 @@ class Silence:
             return
         self._said = now
         _log.warning(
-            "the client that replicates asks for nothing",
+            "the replicating client has stopped sending requests",
             reason=str(warning),
             action=warning.action,
         )

@@ -33,7 +33,7 @@ _PIECE_BYTES: Final = 1 << 14
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 1 << 22
 
-# A peer that vanished without a word would keep its claim to replicate: notice it in two minutes.
+# A peer that disappears silently would keep its claim to replicate: notice it within two minutes.
 _KEEPALIVE: Final = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
@@ -74,7 +74,7 @@ class Connection:
         self._limits = limits
         self._tls = tls
         self._told = told
-        self._begun: float | None = None  # since when a request is incomplete
+        self._begun: float | None = None  # time at which an incomplete request began
         self._awaited = ""
         self._failure: OlrPgError | None = None
         self.session = session
@@ -107,7 +107,7 @@ class Connection:
             if not isinstance(error, TimeoutError):
                 raise
             if error.errno is not None:
-                raise  # of the system: the network to the peer is broken (keepalive)
+                raise  # an error of the system: the network to the peer is broken (keepalive)
             waited = f"it was waited for {self._awaited}"
             raise OlrPgError(Code.CLIENT_TOO_SLOW, waited, client=self.peer) from error
         if self._failure is not None:
@@ -118,7 +118,7 @@ class Connection:
     def _secure(self, context: ssl.SSLContext) -> None:
         self._socket.settimeout(self._limits.request_seconds)
         try:
-            # The socket is in place before the handshake: `shut` must find it.
+            # Assign the socket before the handshake, so that `shut` can find it.
             self._socket = secured = context.wrap_socket(
                 self._socket, server_side=True, do_handshake_on_connect=False
             )
@@ -179,8 +179,8 @@ class Connection:
             self.shut()
 
     def end(self) -> None:
-        """Close the connection, but let the client read its last answers: unread input would reset
-        the connection.
+        """Close the connection after the client could read its last answers: unread input would
+        reset the connection.
         """
         left = _DRAIN_BYTES
         deadline = time.monotonic() + _DRAIN_SECONDS
@@ -193,7 +193,7 @@ class Connection:
                     break
                 left -= len(data)
         except OSError:
-            return  # it had its time, or it has gone
+            return  # the peer had enough time, or it is gone
         finally:
             self._socket.close()
 
@@ -208,7 +208,8 @@ def _pieces(parts: Sequence[Buffer]) -> Sequence[Buffer]:
 def shut(one: socket.socket) -> None:
     """Shut a socket down, which wakes every thread that waits on it."""
     try:
-        # Not that of `ssl`, which would take the encryption off under a thread that still sends.
+        # Do not call the method of `ssl`: it would remove the encryption while another thread still
+        # sends.
         socket.socket.shutdown(one, socket.SHUT_RDWR)
     except OSError:
-        return  # it is closed already, or its peer has gone: what was wanted
+        return  # already closed, or the peer is gone: both are fine

@@ -153,7 +153,7 @@ class PortSession:
         """
         self._claim.acquire(self)
         self._who = self.applier or f"tables {hashlib.sha256(sql.encode()).hexdigest()}"
-        _log.info("client subscribes", peer=self.peer)
+        _log.info("client subscribed", peer=self.peer)
         try:
             with self._serving():
                 self._source.resolve(sql, self.is_abandoned)
@@ -184,9 +184,10 @@ class PortSession:
         self._start_scn = scn
         self._ahead = None
         if scn > 0 and self.applier is None and saved.confirmed_by not in (None, self._who):
-            # What it lacks of tables that are new in its list nobody could tell from anything else.
+            # This client may lack rows of tables that are new in its list, and nothing else would
+            # show that.
             _log.info(
-                "the list of tables is not that of the client that confirmed last",
+                "this client's list of tables is not that of the client that confirmed last",
                 peer=self.peer,
                 start_scn=scn,
                 saved_scn=saved.saved,
@@ -198,7 +199,7 @@ class PortSession:
                 client=self.peer,
             )
             _log.warning(
-                "the client starts ahead of what is confirmed",
+                "the client starts after the last confirmed SCN",
                 reason=str(self._ahead),
                 action=self._ahead.action,
             )
@@ -231,7 +232,7 @@ class PortSession:
     def saved_scn(self) -> int | None:
         """Answer GetSavedSCN."""
         if self.applier is not None:
-            # It asks every second, also while somebody has paused it: it is no silent client.
+            # The applier asks every second, even while paused, so it is not a silent client.
             self.asked_at = time.monotonic()
         return self._checkpoint.saved
 
@@ -297,7 +298,7 @@ class PortSession:
 
     def _save(self, queue: ReadyQueue, scn: int, *, only_up: bool) -> None:
         """Write the lowest begin SCN of what remains unconfirmed after `scn` is confirmed."""
-        # the source first: what it has handed over by the time the queue is asked is in the queue
+        # ask the source before the queue: whatever it has handed over is then in the queue
         points = self._source.recovery_points()
         open_scn = self._source.open_scn()
         held_scn = queue.lowest_begin_scn(confirming=scn)
@@ -312,5 +313,5 @@ class PortSession:
             self._source.saved(lowest, image)
 
     def _running(self) -> ReadyQueue:
-        assert self._queue is not None  # the protocol asks only in state Replicating
+        assert self._queue is not None  # the protocol allows this request only in state Replicating
         return self._queue

@@ -161,7 +161,7 @@ class ReadyQueue:
             if self._closed or not run:
                 return 0
             check_commit_order(run, self._last_commit_scn)
-            # What comes in commit order ends what was before.
+            # A run in commit order ends earlier events.
             self._events.pass_scn(run.first_commit_scn - 1)
             taken = self._append(run)
             if taken:
@@ -300,7 +300,7 @@ class ReadyQueue:
                 if self._begun.messages == 0 and taken.run.last_commit_scn <= stop_scn:
                     break
             self._refill()
-            self._changed.notify_all()  # the bound gives way to what is transmitted
+            self._changed.notify_all()  # transmitted transactions may exceed the limit
             if count == 0 and self._events.is_due(self._transmitted_count):
                 return Batch(b"", 0, self._take_event())
             if count == 0 and self._failure is not None:
@@ -471,7 +471,8 @@ class ReadyQueue:
                 for run in self._backlog.pop():
                     self._hold(run)
             except OlrPgError as error:
-                # The run is over: what comes behind must not be delivered without it.
+                # The run has ended: later transactions must not be delivered without those that
+                # cannot be read.
                 self._failure, self._closed = error, True
                 self._backlog.clear()
                 return False
@@ -810,13 +811,13 @@ class HeldBack:
         )
         if over:
             _log.warning(
-                "the client does not confirm what it has taken",
+                "the client does not confirm the transactions it received",
                 code=reason.label,
                 reason=str(reason),
                 action=reason.action,
             )
         else:
-            _log.info("the client confirms again", code=reason.label)
+            _log.info("the client confirms transactions again", code=reason.label)
 
     def _is_over(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], held_bytes: int

@@ -67,7 +67,7 @@ class ReplicationSource(Protocol):
 
         Returns:
             A new queue, which the decoder fills with `put` until that returns False, and ends with
-            `fail` where it cannot go on.
+            `fail` if it cannot continue.
 
         Raises:
             OlrPgError: decoding cannot start there; the session can try another SCN.

@@ -1,4 +1,4 @@
-"""The database that a simulation models: what is asked for, or drawn from the seed."""
+"""The database that a simulation models: as given, or drawn from the seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 DEFAULT_SIZE: Final = 256 * 1024
-"""Bytes of redo that are written where no size is asked for."""
+"""Bytes of redo that are written if no size is given."""
 
 MODES_SEED: Final = 0x30DE5
 DRAWN_MODES: Final = {
@@ -28,7 +28,7 @@ DRAWN_MODES: Final = {
     SourceMode.STUB_IMAGES: 0.5,
     SourceMode.PARALLEL_DML: 0.15,
 }
-"""How many random databases have each mode; none of those has a change that nobody decodes."""
+"""How many random databases have each mode; none of those has a change that is not decoded."""
 
 MEGABYTE: Final = 1_000_000
 LOG_BYTES_MAX: Final = 64 * MEGABYTE
@@ -45,7 +45,7 @@ class DatabaseShape:
         twins: the second PDB's schema has the name of the first one's, and the truth is of both.
         logging: supplemental logging levels that tables may have.
         sessions: concurrent sessions.
-        lobs: what the random workload does to LOBs.
+        lobs: how the random workload uses LOBs.
         ddl: which DDL the random workload has.
         unproven: some redo is in forms that Oracle is not known to write (docs/simulator.md).
         unlogged: some of its direct loads are NOLOGGING.
@@ -102,7 +102,7 @@ def draw_shape(rng: Random) -> DatabaseShape:
 
 
 def draw_modes(seed: int) -> frozenset[SourceMode]:
-    """Draw the ways in which a random database writes its redo, apart from all else it draws."""
+    """Draw the modes in which a random database writes its redo; independent of all other draws."""
     rng = Random(seed ^ MODES_SEED)  # noqa: S311 - reproducible, not secret
     return frozenset(mode for mode, chance in DRAWN_MODES.items() if rng.random() < chance)
 
@@ -131,7 +131,7 @@ def choose_shape(
     modes: Iterable[SourceMode] | None = None,
     rows: RowShape | None = None,
 ) -> DatabaseShape:
-    """Choose the database that `simulate` would model, with what is given in place of its own.
+    """Choose the database that `simulate` would model; arguments replace its own choices.
 
     Args:
         seed: the seed that `simulate` will get, from which the rest is drawn.
@@ -142,11 +142,11 @@ def choose_shape(
         threads: redo threads, from 1.
         size: of the redo to write, in bytes.
         unlogged: see `DatabaseShape`.
-        containers: 1 for a PDB; 2 for another one beside it, with the same schema, object numbers
-            and transaction ids, of which the truth is, too; neither has DDL then, nor a table
-            whose changes are not all logged.
+        containers: 1 for a PDB; 2 for a second PDB with the same schema, object numbers and
+            transaction ids, which the truth contains, too; neither has DDL then, nor a table whose
+            changes are not all logged.
         modes: see `DatabaseShape`; None for those that a random database draws.
-        rows: of the workload `wide`, where they are not the usual ones.
+        rows: of the workload `wide`, if they are not the default.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     drawn = draw_shape(rng) if workload == "random" else demo_shape(size)

@@ -26,7 +26,7 @@ ROOT_UNDO_FILE: Final = 4
 
 
 def database_identity(seed: int) -> LogIdentity:
-    """Return the identity of the database that a seed stands for."""
+    """Return the identity of the database of a seed."""
     rng = Random(seed ^ 0x5EED)  # noqa: S311 - reproducible, not secret
     return LogIdentity(
         dbid=rng.randrange(1, 1 << 31),

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.instance import LogSink
 
 TICK: Final = 0.2
-"""Seconds of redo that are made at once."""
+"""Seconds of redo that are generated in one step."""
 
 HEARTBEAT_SECONDS: Final = 3.0
 """An instance without sessions writes a record so often."""
@@ -161,7 +161,7 @@ def simulate_live(
     """Simulate as `simulate` does, until `stop` is set; then commit and archive what is open.
 
     Args:
-        watch: is told how the work goes on.
+        watch: called with the progress of the work.
 
     Raises:
         OlrPgError: 8050 the workload cannot run on, 8002 the directory cannot be used.
@@ -201,7 +201,7 @@ class _Asked:
 
     @property
     def plan(self) -> FeedPlan:
-        """What happens, by bytes of redo."""
+        """The planned actions, by bytes of redo."""
         return self.options.feed_plan(self.shape.redo.block_size)
 
 
@@ -251,13 +251,13 @@ class _ModelWork:
             self._watch.made(self.files)
 
     def summary(self) -> Summary:
-        """Return the extent of what was made."""
+        """Return how much was written."""
         assert self._summary is not None
         return self._summary
 
 
 class _CopiedWork:
-    """Copies of what the model has written, made before the first of them is flushed."""
+    """Copies of the model's redo, created before the first of them is flushed."""
 
     def __init__(self, asked: _Asked) -> None:
         size, plan, shape = asked.options.size, asked.plan, asked.shape
@@ -274,7 +274,7 @@ class _CopiedWork:
         self.zone = template.zone
 
     def redo(self, stop: threading.Event) -> Iterator[Redo]:
-        """Yield the redo of the logs that were made, which are gone then."""
+        """Yield the redo of the logs that were written, and remove them."""
         logs = list[WrittenLog]()
         for path in self._summary.logs:
             with path.open("rb") as file:
@@ -284,7 +284,7 @@ class _CopiedWork:
         yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
 
     def summary(self) -> Summary:
-        """Return the extent of what was made."""
+        """Return how much was written."""
         return self._summary
 
 

@@ -1,8 +1,8 @@
 """A database that carries out a named workload: order entry, a bulk load, updates of wide rows.
 
-The row-by-row model writes all of it. It can do so copy by copy: each has keys and blocks of its
-own, and begins as the first one did, so that the redo of all differs only in what
-`simulator.stamping` puts into it.
+The row-by-row model writes all of it. It can do so copy by copy: each has its own keys and blocks,
+and begins like the first one, so that their redo differs only in the values that
+`simulator.stamping` changes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ START_ARRAY: Final = 16
 """Rows of an array that fills the tables before the workload begins."""
 
 NOISE: Final = 0.02
-"""How often a space record or a void one comes behind a statement."""
+"""How often a space record or a void record follows a statement."""
 
 WRITTEN_MAX: Final = 30
 SPACE_FILE: Final = 22
@@ -85,14 +85,14 @@ NAMED: Final = {
     "bulk": Named(load_tables, loads.BulkLoad, 2, loads.BULK_KEYS),
     "wide": Named(wide_tables, loads.WideUpdates, 4, loads.WIDE_KEYS),
 }
-"""What there is, by name."""
+"""The available workloads, by name."""
 
 
 class NamedSimulation:
     """A database that carries out a named workload, from the first log to the last.
 
     Args:
-        seed: decides everything else.
+        seed: determines everything else.
         workload: a name in `NAMED`.
         size: of the redo that is going to be written, in bytes: the tables are made for it.
         archive: takes each log that ends.
@@ -283,7 +283,7 @@ class NamedSimulation:
     def take_finished(self) -> dict[SimTable, list[Row]]:
         """Return committed rows that nothing will change any more, by table, and forget them.
 
-        The final tables have them beside those of `SimTable.live`.
+        The final tables contain them in addition to those of `SimTable.live`.
         """
         finished: dict[SimTable, list[Row]] = defaultdict(list)
         waiting, self._workload.finished = self._workload.finished, []
@@ -317,16 +317,16 @@ class NamedSimulation:
         self.threads[thread].flush()
 
     def open_resetlogs(self, resetlogs: int, activation: int) -> None:
-        """Begin a new incarnation; what was open is rolled back."""
+        """Begin a new incarnation; open transactions are rolled back."""
         self.flush()  # a log that gets full is switched before the first thread ends
         self.instance.open_resetlogs(resetlogs, activation)
         for thread in range(self.shape.threads):
             self.roll_back(thread)
 
     def lost_redo(self, thread: int, size: int) -> bytes:
-        """Return blocks that a thread was writing behind its last LWN when its instance crashed.
+        """Return blocks that a thread was writing after its last LWN when its instance crashed.
 
-        What is in them never happened: another database of this shape has written them.
+        Their changes never happened: another database of this shape has written them.
 
         Args:
             thread: its number from 0; it has nothing pending.
@@ -360,7 +360,7 @@ class NamedSimulation:
 
         Args:
             number: of the copy, from 0.
-            seconds: by which it comes later than the one before.
+            seconds: by which it is later than the previous copy.
         """
         if number == 0:
             self._copies_from = self.instance.clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class OraError(Exception):
-    """An ORA error that the client is told.
+    """An ORA error that is returned to the client.
 
     Args:
         code: its number.

@@ -1,4 +1,4 @@
-"""The files of a simulation beside its logs, and the extent of what was written."""
+"""The files of a simulation next to its logs, and a summary of its contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 STEP_BYTES: Final = 4_000_000
-"""Redo between two times that the truth is written, and that what is over is forgotten."""
+"""Bytes of redo between two writes of the truth; each also releases finished transactions."""
 
 UNFINISHED: Final = "final.part"
 """The folder of the final tables before they are whole."""
@@ -35,7 +35,7 @@ UNFINISHED: Final = "final.part"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The extent of what a simulation has written.
+    """A summary of a simulation's output.
 
     Attributes:
         transactions: that are delivered.
@@ -43,8 +43,8 @@ class Summary:
         rows: the number of rows of each table at the end.
         unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
         others: the dictionaries of further containers that the truth is of, too.
-        parallel: of each commit of parallel DML its SCN, and that of the record behind the commits
-            of all its children.
+        parallel: for each commit of parallel DML, its SCN and the SCN of the record after the
+            commits of all its children.
         logs: the archived logs in the order they were archived; `log_bytes` of all of them.
     """
 
@@ -62,12 +62,12 @@ class Summary:
     log_bytes: int = 0
 
     def with_logs(self, logs: Sequence[Path]) -> Self:
-        """Return it with its archived logs, which are there."""
+        """Return it with its archived logs, which must exist."""
         return replace(self, logs=tuple(logs), log_bytes=sum(one.stat().st_size for one in logs))
 
 
 class SimulatedFiles:
-    """The files beside the logs of a simulation that is at work.
+    """The files next to the logs of a running simulation.
 
     Args:
         simulation: before its first statement.
@@ -93,7 +93,7 @@ class SimulatedFiles:
             write_rows(directory / "tables", table, first_rows(table), self.start.scn)
 
     def write_truth(self) -> None:
-        """Let every line of what has committed be in ``truth.jsonl``."""
+        """Write the lines of all committed transactions to ``truth.jsonl``."""
         committed = self.simulation.take_committed()
         if self._truth is not None:
             self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
@@ -118,7 +118,7 @@ class SimulatedFiles:
         return self.end()
 
     def end(self) -> Summary:
-        """Finish the truth, write the final tables and dictionary of what has ended.
+        """Finish the truth, write the final tables and the dictionary.
 
         Returns:
             The extent of it, without its logs.

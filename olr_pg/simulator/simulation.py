@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
-"""What a row piece may take in blocks of 2 and 8 kB."""
+"""Maximum bytes of a row piece in blocks of 2 and 8 kB."""
 LEFT_OPEN: Final = 0.1
 LEAF_LOADS: Final = 0.8
 """How many index-organised tables are created from a query where some are."""
@@ -100,9 +100,9 @@ class Simulation:
     """A database and its sessions, from the first log to the last.
 
     Args:
-        seed: decides everything else.
+        seed: determines everything else.
         directory: gets what is written; has ``logs/``.
-        shape: the database; drawn from the seed where it is None.
+        shape: the database; drawn from the seed if it is None.
         workload: makes what the sessions of the n-th container do.
         prefilled: the tables have rows before the first redo.
     """
@@ -270,7 +270,7 @@ class Simulation:
         )
 
     def write(self) -> Summary:
-        """Write the snapshot and the truth beside the logs."""
+        """Write the snapshot and the truth next to the logs."""
         snapshot, transactions = self.start, self.committed()
         tables = tuple(self._tables)
         write_dictionary(snapshot, self._directory)
@@ -349,11 +349,11 @@ def simulate(
     """Write logs, dictionary, truth and tables into `out_dir` (see docs/simulator.md).
 
     Args:
-        seed: decides everything else that is not given.
-        out_dir: made if it is not there; must hold no logs.
+        seed: determines everything else that is not given.
+        out_dir: created if it does not exist; must hold no logs.
         workload: one of `WORKLOADS`.
         size: redo to write, in bytes, about; of the modelled workloads what the sessions write.
-        shape: the database; drawn from the seed where it is None.
+        shape: the database; drawn from the seed if it is None.
         truth: write ``truth.jsonl``; the random workload always does.
         prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has
             none.

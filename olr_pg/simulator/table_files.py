@@ -29,7 +29,7 @@ GROUP_ROWS: Final = 1 << 16
 """Rows of a row group, at least."""
 
 BATCH_ROWS: Final = 1_000
-"""Rows that are put into columns at a time, at least, where they come one by one."""
+"""Rows that are put into columns at a time, at least, if they come one by one."""
 
 SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
 """Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
@@ -66,7 +66,7 @@ class TableFile:
     """``OWNER.NAME.parquet`` of a table, written batch by batch; its rows are as of one SCN.
 
     Args:
-        folder: made if it is not there.
+        folder: created if it does not exist.
         metadata: of the schema; without it, `close` must be told the SCN.
 
     Attributes:

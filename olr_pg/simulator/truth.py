@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.instance import UndecodedVector, UnloggedRange
 
     Rows = dict[str, Image]
-    """The rows of a table by ROWID, or by their key where they have none."""
+    """The rows of a table by ROWID, or by their key if they have none."""
 
 DATAOBJ_LETTERS: Final = 6
 """Letters of a ROWID that name the segment."""
@@ -49,7 +49,7 @@ def _value(column: SimColumn, cell: Cell | None) -> str:
 
 
 def _identity(change: Change) -> str:
-    """Return the ROWID of the row, or its key where it has none."""
+    """Return the ROWID of the row, or its key if it has none."""
     if change.dataobj:
         return format_rowid(change.dataobj, change.dba, change.slot)
     image = change.after if change.kind is DmlKind.INSERT else change.before
@@ -122,7 +122,7 @@ def unlogged_lines(ranges: Iterable[UnloggedRange]) -> Iterator[str]:
 
 
 def undecoded_lines(vectors: Iterable[UndecodedVector]) -> Iterator[str]:
-    """Yield the JSON lines of vectors that nobody can decode; `stop_scn` as in `unlogged_lines`."""
+    """Yield the JSON lines of vectors that cannot be decoded; `stop_scn` as in `unlogged_lines`."""
     for one in vectors:
         yield json.dumps(
             {

@@ -126,7 +126,7 @@ def test_a_lock_in_the_target_does_not_keep_it(
         )
         assert waiting.fetchone() == (0,)
     said = log.read_text()
-    assert "statements at work are cancelled and given up" in said
+    assert "the applier did not stop in time: cancelling its running statements" in said
     assert "ended at once" not in said
     with running(config, log) as process:
         await_status(config, process, lambda s: s["state"]["name"] == "CAUGHT_UP")

@@ -119,7 +119,7 @@ def test_a_list_that_the_source_refuses_is_not_taken(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as logs:
         Reloader(target.config, lambda: fresh, [target], None, threading.Event(), [target]).reload()
     assert target.renewed == []
-    assert any("not taken" in entry["event"] for entry in logs)
+    assert any("was rejected" in entry["event"] for entry in logs)
 
 
 @pytest.fixture(autouse=True)

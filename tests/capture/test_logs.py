@@ -327,7 +327,7 @@ def test_a_part_of_a_log_beside_the_whole_log_is_ignored(logs: RealLogs, name: s
             assert [log.header.sequence for log in scan.logs] == [15, 16]
             assert scan.logs[1].path == whole
     assert [line["event"] for line in said] == [
-        "a copy of a log is not whole and is ignored: another file has the whole log"
+        "ignoring an incomplete copy of a log: another file contains the complete log"
     ]
     Path(whole).unlink()
     assert [error.code for error in places.scan().unusable] == [Code.LOG_TRUNCATED]

@@ -100,15 +100,15 @@ def test_hangup_reloads_what_can_change(
         target={"address": ":0", "allow": ["10.0.0.0/8"]}, spark={"master": "local[7]"},
     )  # fmt: skip
     process.send_signal(signal.SIGHUP)
-    assert next_event(process, "the configuration is reloaded")["taken"] == [
+    assert next_event(process, "configuration reloaded")["taken"] == [
         "target.allow",
         "log.level",
     ]
-    refused = next_event(process, "changes that need a restart are not taken")
+    refused = next_event(process, "some changed options take effect only after a restart")
     assert refused["keys"] == ["spark.master"]
     path.write_text("{")
     process.send_signal(signal.SIGHUP)
-    wrong = next_event(process, "the configuration is not reloaded")
+    wrong = next_event(process, "configuration not reloaded: the previous one stays in effect")
     assert wrong["code"] == "OLR-01100"
     assert "OLR-01002" in wrong["what"]
     # It goes on, and says so to whoever asks.
@@ -177,7 +177,9 @@ def test_without_options_it_is_the_usual_file_at_level_3(
     start = next_event(process, "starting")
     assert start["config"] == str(path)
     # Nothing of an applier is in it: the port is served.
-    next_event(process, "only the port is served: the configuration has no `apply` section")
+    next_event(
+        process, "no `apply` section is configured: changes are served to external clients only"
+    )
     address = next_event(process, "listening")
     with socket.create_connection((address["host"], address["port"]), timeout=60) as client:
         client.sendall(GET_STATUS)

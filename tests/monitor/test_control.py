@@ -228,7 +228,7 @@ def test_what_is_at_work_ends_with_the_appliance(control: Control) -> None:
 @pytest.mark.usefixtures("remembered")
 def test_refusals_do_not_fill_the_log(service: StatusService) -> None:
     def told() -> int:
-        return sum("without a token" in str(one.get("event")) for one in recent_events())
+        return sum("without a valid token" in str(one.get("event")) for one in recent_events())
 
     before = told()
     for _ in range(20):

@@ -213,12 +213,14 @@ def test_a_disk_that_takes_one_write_and_refuses_the_next_is_told_of_once(
             store._connection.execute(f"PRAGMA max_page_count = {pages}")
             tables = {f"A.T{number}_{n}": Reading(*[n + 0.1] * 8) for n in range(TABLES_MAX)}
             store.add(NOW + 10 * number + 5, "", {WHOLE: Reading(), **tables})
-        assert [line["event"] for line in said] == ["the history is not kept"]
+        assert [line["event"] for line in said] == [
+            "could not write the history of the status page"
+        ]
         for number in range(10, 30):
             store.add(NOW + 10 * number, "", {WHOLE: Reading(rows=1.0)})
     assert [line["event"] for line in said] == [
-        "the history is not kept",
-        "the history is kept again",
+        "could not write the history of the status page",
+        "the history of the status page can be written again",
     ]
 
 

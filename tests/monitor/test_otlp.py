@@ -173,8 +173,8 @@ def test_a_collector_that_refuses_is_told_of_once(status: Status) -> None:
             received.is_refusing = False
             wait_until(lambda: len(logs) > 1)
     assert [entry["event"] for entry in logs] == [
-        "metrics do not reach the collector",
-        "metrics reach the collector again",
+        "could not send metrics to the collector",
+        "metrics are being sent to the collector again",
     ]
     assert isinstance(logs[0]["error"], OlrPgError)
     assert logs[0]["error"].label == "OLR-09013"

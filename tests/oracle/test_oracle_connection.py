@@ -46,7 +46,10 @@ def test_a_lost_connection_is_tried_again_with_another(oracle: OracleDatabase) -
     with capture_logs() as logs:
         assert oracle.read("testing", work) == "x"
     assert len({id(one) for one in seen}) == len(seen) == 3
-    assert [entry["event"] for entry in logs] == ["Oracle: trying again", "Oracle answers again"]
+    assert [entry["event"] for entry in logs] == [
+        "a query to Oracle failed; retrying",
+        "Oracle can be reached again",
+    ]
 
 
 def test_an_outage_is_told_of_once(oracle: OracleDatabase) -> None:
@@ -59,7 +62,10 @@ def test_an_outage_is_told_of_once(oracle: OracleDatabase) -> None:
                 oracle.read("testing", work)
         assert oracle.read("testing", lambda _: "x") == "x"
         assert oracle.read("testing", lambda _: "x") == "x"
-    assert [entry["event"] for entry in logs] == ["Oracle: trying again", "Oracle answers again"]
+    assert [entry["event"] for entry in logs] == [
+        "a query to Oracle failed; retrying",
+        "Oracle can be reached again",
+    ]
 
 
 def test_in_the_end_the_error_says_what_was_done(oracle: OracleDatabase) -> None:

@@ -77,7 +77,7 @@ def decoded(folder: Path, split_blocks: int, *, follows: bool) -> tuple[list[int
         for step in merge_splits(merger, splits, decode_splits):
             assert merger.failure is None
             released += sum(map(len, step.released))
-    again = sum(one["event"].startswith("decoding again from") for one in logged)
+    again = sum(one["event"].startswith("decoding a part of a log again") for one in logged)
     return [merger.account.rows, released], again
 
 

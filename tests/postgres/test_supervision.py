@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WAIT_SECONDS = 60
-AGAIN = "embedded PostgreSQL had ended and was started again"
+AGAIN = "embedded PostgreSQL had stopped and was restarted"
 
 
 @pytest.fixture(scope="module")

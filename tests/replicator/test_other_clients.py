@@ -133,7 +133,8 @@ def test_what_another_client_has_confirmed_the_applier_does_not_pass_over(
     reasons = [
         line["reason"]
         for line in lines
-        if line["event"] == "the applier starts at the SCN that the target has noted"
+        if line["event"]
+        == "starting at the SCN recorded in the target, not at the one saved by the server"
     ]
     assert len(reasons) == 1
     assert reasons[0].startswith("OLR-05150")
@@ -141,7 +142,7 @@ def test_what_another_client_has_confirmed_the_applier_does_not_pass_over(
     # From now on what is saved is its own again.
     with capture_logs() as lines:
         run_once(config)
-    assert "the applier starts at the SCN that the target has noted" not in [
+    assert "starting at the SCN recorded in the target, not at the one saved by the server" not in [
         line["event"] for line in lines
     ]
 
@@ -169,7 +170,7 @@ def test_a_target_that_is_behind_what_is_saved_starts_from_its_own(
     (tmp_path / "data" / "applied.json").unlink()
     with capture_logs() as lines:
         run_once(config)
-    assert "the applier starts at the SCN that the target has noted" in [
+    assert "starting at the SCN recorded in the target, not at the one saved by the server" in [
         line["event"] for line in lines
     ]
     assert rows(postgres_database) == [(1, "hello world")]

@@ -307,7 +307,7 @@ def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
         assert {scn for scn, _ in idle.taken} < {scn for scn, _ in quick.taken}
         assert min(idle.taken) < (known, 0)
         # It has caught up: one decode feeds both again.
-        together = "targets are decoded for together"
+        together = "targets share one decoding run from now on"
         idle.read_until(lambda: any(line["event"] == together for line in lines))
         assert backlog.transactions == 0
         quick.client.socket.close()
@@ -444,7 +444,9 @@ def test_kill_9_with_one_target_out_of_reach_and_a_transaction_open(
         run_appliance(load_config(path), once=True, apply=True)
     assert caught.value.code == 5003
     # The redo from the begin of what was open on is not read again, and the rest is read once.
-    assert [line["event"] for line in lines].count("open transactions restored") == 1
+    assert [line["event"] for line in lines].count(
+        "open transactions restored from a recovery image"
+    ) == 1
     decoded = decoded_sequences(lines)
     assert len(decoded) == len(set(decoded))
     assert min(decoded) > len(early) + 1

@@ -25,9 +25,12 @@ def test_it_is_logged_when_it_begins_and_when_half_is_confirmed() -> None:
     one = transaction(1, 10, 20)
     held = HeldBack(2 * one.cost)
     assert looked(held, [one] * 3, []) == ([], False)  # the largest one counts for nothing
-    assert looked(held, [one] * 4, []) == (["the client does not confirm what it has taken"], True)
+    assert looked(held, [one] * 4, []) == (
+        ["the client does not confirm the transactions it received"],
+        True,
+    )
     assert looked(held, [one] * 2, []) == ([], True)
-    assert looked(held, [one], []) == (["the client confirms again"], False)
+    assert looked(held, [one], []) == (["the client confirms transactions again"], False)
 
 
 def test_what_is_ready_is_not_the_client_s_doing() -> None:

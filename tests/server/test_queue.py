@@ -246,8 +246,8 @@ def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
         assert queue.confirm(148) == 1
         assert not queue.status().held_back
     assert [entry["event"] for entry in entries] == [
-        "the client does not confirm what it has taken",
-        "the client confirms again",
+        "the client does not confirm the transactions it received",
+        "the client confirms transactions again",
     ]
 
 

@@ -15,7 +15,7 @@ SELECT (pg_current_wal_insert_lsn() - '0/0')::int8, (pg_current_wal_flush_lsn() 
 MAX_PLACE: Final = 2**64 - 1
 """The highest position in PostgreSQL's WAL."""
 
-# A standby that commits are to wait for would not be waited for either.
+# With synchronous_commit off, commits do not wait for standbys either.
 _LAG: Final = """
 SELECT set_config('synchronous_commit', 'off', true)
 WHERE current_setting('synchronous_standby_names') = ''
@@ -60,7 +60,7 @@ class CommitDurability:
             (the end of the WAL, the position up to which it is flushed to disk).
         """
         cursor, self._places = self._places, None
-        if cursor is None or cursor.description is None:  # the commit failed: nobody answered
+        if cursor is None or cursor.description is None:  # the commit failed, so there is no answer
             cursor = connection.execute(_PLACES)
         row = cursor.fetchone()
         assert row is not None

@@ -42,7 +42,7 @@ class LockedTable:
     def __init__(self, settings: ApplierSettings, blocked: Blocked) -> None:
         self._settings = settings
         self._tries = 0
-        # Not at once: nothing is held yet, and a hold that is empty ends.
+        # Do not replay immediately: nothing is held yet, and an empty hold would end.
         self._again_at = time.monotonic() + _AGAIN_SECONDS
         self._replay: Replay | None = None
         self.blocked = blocked._replace(is_held=True)
@@ -80,13 +80,13 @@ class LockedTable:
             raise
 
     def _put_off(self) -> None:
-        self._replay = None  # the lock may be there to alter the target
+        self._replay = None  # the session with the lock may alter the target table
         self._again_at = time.monotonic() + _AGAIN_SECONDS
 
     def _step(self, connection: Connection[Any]) -> Step:
         table = self.blocked.table
         if table in paused_tables(connection, self._settings.subscription):
-            return Step(ended=True)  # it waits for somebody now
+            return Step(ended=True)  # the table now waits until somebody resumes it
         if self._replay is None:
             self._replay = Replay(connection, self._settings, table)
         return self._replay.step()

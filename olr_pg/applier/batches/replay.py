@@ -158,7 +158,8 @@ class Replay:
                 raise
             self._writer.drop()
             if not self._is_single:
-                # Deferred to the COMMIT, which names no change: find the transaction.
+                # PostgreSQL reported the error at COMMIT, which names no change: find the
+                # transaction.
                 self._is_single = True
                 return Step()
             return self._stopped_at_commit(refused(error))
@@ -169,7 +170,8 @@ class Replay:
             return Step(ended=True)
         found = self._first()
         if found is None:
-            # Also the line of a table that stopped before any change (`unfit_tables`).
+            # This also resolves the error line of a table that stopped before any change
+            # (`unfit_tables`).
             self._connection.execute(
                 _APPLIED, (*self._ledger.key, state.position.commit_scn, None, None)
             )
@@ -298,6 +300,6 @@ class Replay:
             facts = self._settings.facts
             document = source_document(event.definition, facts, event.commit_scn)
             self._connection.execute(_REDEFINE, (document, *self._ledger.key))
-        # The target may have other columns now.
+        # The target table may have other columns now.
         self._writer.drop()
         return Step(events=1)

@@ -131,7 +131,8 @@ class StreamApplier:
         if not event.past:
             self._carry_out(connection, event)
         known_scn = self._defined_scns.get(event.table, 0)
-        if event.definition is not None and event.commit_scn >= known_scn:  # else it comes again
+        # Otherwise the event is delivered again.
+        if event.definition is not None and event.commit_scn >= known_scn:
             self._defined_scns[event.table] = event.commit_scn
             self._source[event.table] = event.definition
         if not event.lobs:
@@ -172,7 +173,7 @@ class StreamApplier:
             self._writers.clear()
             if is_transient(error):
                 raise
-            # Deferred to the COMMIT, which names no change: find the transaction.
+            # PostgreSQL reported the error at COMMIT, which names no change: find the transaction.
             transactions = selection.transactions()
             if len(transactions) == 1:
                 self._end_with(connection, selection, refused(error))
@@ -187,7 +188,7 @@ class StreamApplier:
         try:
             return self._apply_set(connection, selection, durability)
         except RefusedError:
-            # What was created was rolled back.
+            # The rollback removed tables that this attempt created.
             self._writers.clear()
             return self._apply_carefully(connection, selection)
 
@@ -233,7 +234,7 @@ class StreamApplier:
                     parts = read_slices(slices, self._settings)
                     return self._write_parts(connection, slices, parts, _write_set)
             except _PartRefusedError:
-                # What was created was rolled back.
+                # The rollback removed tables that this attempt created.
                 self._writers.clear()
         parts = whole_or_slices(slices, self._settings)
         return self._write_parts(connection, slices, parts, TableWriter.write)

@@ -136,7 +136,7 @@ class TableApplier:
         self._state = None
         if event.lobs:
             return  # nothing was altered
-        if event.commit_scn >= self._defined_scn:  # else it comes again
+        if event.commit_scn >= self._defined_scn:  # otherwise the event is delivered again
             self._defined_scn = event.commit_scn
             self.source = event.definition or self.source
         self._writer.drop()
@@ -174,7 +174,7 @@ class TableApplier:
             self.forget()
             if is_transient(error):
                 raise
-            # Deferred to the COMMIT, which names no change: find the transaction.
+            # PostgreSQL reported the error at COMMIT, which names no change: find the transaction.
             transactions = selection.transactions()
             if len(transactions) > 1:
                 for rows in transactions:
@@ -198,7 +198,7 @@ class TableApplier:
             outcome, refused_slice = with_current_plan(attempt, self._writer.drop)
         except (psycopg.Error, RefusedError) as error:
             self.forget()
-            # Of PostgreSQL it was deferred to the COMMIT, which names no change.
+            # PostgreSQL reports deferred errors at COMMIT, which names no change.
             why = error if isinstance(error, RefusedError) else refused(error)
             first = next(read_slices(slices, self._settings))
             refused_slice = SliceRefusedError(why, first, 0)
@@ -304,8 +304,8 @@ class TableApplier:
     def _looked_at(self, state: LedgerState) -> LedgerState:
         """Adopt the ledger's state; clear the error if an operator has resumed the table."""
         if not state.stopped and self.error is not None:
-            # Somebody let it go on, and may have mended the target table.
-            _log.info("table goes on", table=self.name)
+            # An operator resumed the table, and may have repaired the target table.
+            _log.info("the stopped table was resumed", table=self.name)
             self.error = None
             self._writer.drop()
         return state
@@ -397,7 +397,7 @@ class TableApplier:
                 connection.execute("BEGIN")
                 writer.tune(connection)
                 locked = self._ledger.send_lock(connection)
-                if not todo:  # a COPY comes first, too late for this pipeline
+                if not todo:  # a COPY is executed first, so the lock would come too late
                     writer.shape.lock(connection)
                 cursors = [connection.execute(step.query, step.parameters) for step in todo]
                 shape = writer.shape.send(connection)

@@ -91,7 +91,7 @@ class TableBatch(NamedTuple):
     def patience(self, settings: ApplierSettings) -> int:
         """Return the lock timeout of the batch in milliseconds."""
         if settings.consistency is not Consistency.TABLE:
-            return lock_patience.patience(patient=True)  # nothing is set: what the role has holds
+            return lock_patience.patience(patient=True)  # sets no timeout: the role's own applies
         if self.spooled is not None:
             return int(lock_patience.HOLD_SECONDS * 1000)
         return lock_patience.patience(patient=not self.is_retry or self.queue.waits_patiently)

@@ -164,7 +164,7 @@ class TableWriter:
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
         """Write one transaction after the other; the table's columns are compared here."""
-        # An altered target may be all that the set was refused for.
+        # The set may have been rejected only because the target was altered.
         self.shape.check(connection)
         written = self._write_transactions(connection, selection, skipped)
         self.shape.check(connection)
@@ -173,7 +173,7 @@ class TableWriter:
     def tune(self, connection: Connection[Any]) -> None:
         """Set session settings that suit the table, for the current transaction."""
         if not self.plan.indexed:
-            # Without an index the joins that read the table once are the fast ones.
+            # Without an index, joins that read the table once are fastest.
             connection.execute("SET LOCAL enable_hashjoin = on")
 
     def run(self, connection: Connection[Any], step: BoundStatement) -> None:
@@ -209,7 +209,7 @@ class TableWriter:
 
     def _steps_of(self, selection: Selection, rows: slice) -> list[BoundStatement]:
         part = selection.part(rows)
-        # Whether an update changes an identity column, its before image says.
+        # The before image shows whether an update changes an identity column.
         whole = bool(identities(self.plan))
         try:
             changes = encode_changes(self.plan, part, whole=whole)
@@ -253,7 +253,7 @@ class TableWriter:
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
     ) -> ChangeCounts:
         try:
-            # What is left out makes no one of the others go by itself.
+            # Without the skipped changes, the rest of the set may succeed as a whole.
             return self._write_together(connection, part.part(kept))
         except RefusedError:
             pass

@@ -135,7 +135,7 @@ class Worker:
         )
         self._watch = watch
         self._at_once = False
-        self._at_work = 0  # batches in the hands of a thread
+        self._at_work = 0  # number of batches that a thread is working on
         self._ahead: TableBatch | None = None
         self._time = WorkerTime()
         self._committed: deque[_Committed] = deque()
@@ -427,7 +427,11 @@ class Worker:
     def _note_passed(self, queue: TableQueue) -> None:
         if queue.blocked is not None and queue.locked is None:
             seconds = round(steady_time() - queue.blocked.since, 1)
-            _log.info("a table is held up no more", table=queue.name, held_up_seconds=seconds)
+            _log.info(
+                "a table is no longer blocked by another session",
+                table=queue.name,
+                held_up_seconds=seconds,
+            )
         queue.passed()
 
     def _set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
@@ -437,7 +441,7 @@ class Worker:
             self._at_work -= 1
             self._time.end()
             if queue.blocked is None and queue.locked is None:
-                _log.warning("a table is held up", table=queue.name, error=error)
+                _log.warning("a table is blocked by another session", table=queue.name, error=error)
             queue.set_aside(batch, error)
             if self._ahead is not None and self._ahead.queue is queue:
                 queue.put_behind(self._ahead)
@@ -450,7 +454,7 @@ class Worker:
         """From now on, write the changes of a table that was blocked too long to the hold."""
         applier = queue.applier
         if not isinstance(applier, TableApplier):
-            return  # a stream waits in its place
+            return  # a stream waits instead, to keep its order
 
         def stop(connection: Connection[Any]) -> bool:
             applier.stop_in_place(connection, blocked.error)
@@ -462,8 +466,12 @@ class Worker:
             if not self._between_batches(queue, stopping):
                 return
         except BlockedError:
-            return  # so is the ledger: the batch is tried again
-        _log.warning("a table is held while it is locked", table=queue.name, error=blocked.error)
+            return  # the ledger is locked, too: the batch is retried
+        _log.warning(
+            "a table is still locked: its changes are held until the lock is released",
+            table=queue.name,
+            error=blocked.error,
+        )
         with self._changed:
             queue.hold_for(LockedTable(self._settings, blocked))
             self._changed.notify_all()
@@ -481,7 +489,11 @@ class Worker:
         if step.error is not None or step.ended:
             seconds = round(steady_time() - locked.blocked.since, 1)
             applier.stop_ended(step.error)
-            _log.info("a table is held up no more", table=queue.name, held_up_seconds=seconds)
+            _log.info(
+                "a table is no longer blocked by another session",
+                table=queue.name,
+                held_up_seconds=seconds,
+            )
             queue.locked = None
         self._notify()
 
@@ -493,7 +505,7 @@ class Worker:
             errors of `work` that are not transient.
         """
         if self._committed:
-            self._settle()  # the connection may be lost without losing a commit
+            self._settle()  # so that losing the connection cannot lose a commit
         with self._changed:
             if not self._may_take():
                 return None
@@ -505,7 +517,9 @@ class Worker:
                 raise
             self._target.rest()
             _log.warning(
-                "retrying a locked table later", table=queue.name, error=plain_words(error)
+                "the held changes of a locked table will be retried",
+                table=queue.name,
+                error=plain_words(error),
             )
             return None
         finally:
@@ -602,7 +616,7 @@ class Worker:
             lambda error: isinstance(error, psycopg.Error) and not self._committed,
             partial(retry_seconds, self._settings),
             self._closing,
-            partial(announce_retry, f"applying {queue.name} again"),
+            partial(announce_retry, f"retrying: applying changes of {queue.name}"),
         )
         return applying(work)
 

@@ -86,9 +86,9 @@ class Workers:
             worker.apply_waiting(unless_ready=unless_ready)
 
     def finish(self) -> bool:
-        """Apply all that was delivered, and wait for it; False where nothing is applied any more.
+        """Apply all that was delivered, and wait for it; False if nothing is applied any more.
 
-        A table that somebody locks waits for no longer than until its changes are held.
+        If a session locks a table, the wait ends once the table's changes are held.
         """
         self.apply_waiting()
         while not self.are_drained():

@@ -340,7 +340,7 @@ class Applier:
             passes,
             lambda _: self._settings.start_seconds,
             self._stop,
-            partial(announce_retry, "preparing the target again"),
+            partial(announce_retry, "retrying: preparing the target"),
         )
         handover: Handover = reaching(self._target.use, self._prepare)
         self.is_begun = True
@@ -380,7 +380,7 @@ class Applier:
             _may_pass,
             partial(retry_seconds, self._settings),
             self._stop,
-            partial(announce_retry, "noting the end in the target again"),
+            partial(announce_retry, "retrying: recording the end in the target"),
         )
         steps: list[Callable[[], None]] = [session.note]
         if once and not self.is_ending:
@@ -392,7 +392,8 @@ class Applier:
             try:
                 noting(step)
             except psycopg.Error as error:
-                # Who stops it waits for nothing. But a connection may have ended unseen, long ago.
+                # After a stop nothing is retried, with one exception: a connection that was open
+                # may have been lost long ago, unnoticed.
                 if not (was_open and _may_pass(error)):
                     raise
                 noting(step)
@@ -429,7 +430,7 @@ class Applier:
                     self._create(connection, table)
         self._begin_created(connection)
         for stopped in stopped_tables(connection, subscription):
-            # Somebody may have mended what it stopped for.
+            # An operator may have repaired what the table stopped for.
             self._replay(connection, stopped)
         self._held.look(connection)
         self._pauses.look(connection)
@@ -438,11 +439,11 @@ class Applier:
         if self._is_stream:
             self._check_stopped(connection)
             for name in sorted(self._pauses.tables):
-                # Its held changes would be passed by.
+                # A stream would skip the held changes of this table.
                 raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is: resume it first", table=name)
         found = read_handover(connection, subscription, self._tables)
         if found.scn:
-            _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
+            _log.info("continuing from the initial load", scn=found.scn, start_scn=found.start_scn)
         return found
 
     def _begin_created(self, connection: Connection[Any]) -> None:
@@ -455,7 +456,9 @@ class Applier:
             there = read_table(connection, *target)
             if there is not None and has_rows(connection, there.identifier):
                 error = OlrPgError(Code.TARGET_TABLE_NOT_EMPTY, there.full_name, table=name)
-                _log.warning("a new table has rows in the target", error=error)
+                _log.warning(
+                    "a table that is new in Oracle already has rows in the target", error=error
+                )
 
     def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
         """Apply the held changes of a table, if they succeed and no session locks the table."""
@@ -498,8 +501,10 @@ class Applier:
         try:
             plan_table(connection, self._settings, table, table)
         except OlrPgError as error:
-            # The others go on; this one stops with its first change.
-            _log.warning("table cannot be created", table=table.full_name, error=str(error))
+            # Other tables continue; this one stops at its first change.
+            _log.warning(
+                "could not create a table in the target", table=table.full_name, error=str(error)
+            )
 
     def _run_sessions(
         self, session: Conversation, *, once: bool, drained: Callable[[], bool]
@@ -509,7 +514,7 @@ class Applier:
             lambda error: isinstance(error, OSError) or _may_pass(error),
             partial(retry_seconds, self._settings),
             self._stop,
-            partial(announce_retry, "connecting to the server again"),
+            partial(announce_retry, "retrying: connecting to the decoder's port"),
         )
         while not (self._stop.is_set() or self._drain.is_set()):
             try:
@@ -531,7 +536,9 @@ class Applier:
                 return
             except OSError as error:
                 if not self._stop.is_set():
-                    _log.warning("the connection to the server is lost", error=plain_reason(error))
+                    _log.warning(
+                        "lost the connection to the decoder's port", error=plain_reason(error)
+                    )
             finally:
                 session.close()
 

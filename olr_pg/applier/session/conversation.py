@@ -174,9 +174,10 @@ class Conversation:
             psycopg.Error: the target cannot be queried.
         """
         self._applied.read_file(self._tables)
-        # Without a checkpoint everything from `start-scn` on is delivered again.
+        # Without a checkpoint, the server delivers everything from `start-scn` on again.
         self._applied.forget(None if saved_scn is None else self._positions.handover.tables)
-        # On disk before a checkpoint is, which would make the forgotten count.
+        # Save the file before a checkpoint exists: a checkpoint would make the old positions valid
+        # again.
         self._applied.save()
         self._target.use(self._applied.check)
 
@@ -215,7 +216,7 @@ class Conversation:
             self._top_up()
             if not self._take_answers():
                 continue
-            # NoMore, and nothing is in flight: nothing more comes of what was there.
+            # The server answered NoMore and nothing is in flight: nothing more arrives for now.
             self._distribution.release()
             self._workers.apply_waiting()
             if once and was_drained and self._workers.are_drained():
@@ -248,7 +249,8 @@ class Conversation:
         if not self._workers.are_drained():
             self._await_progress()
             return False
-        # Its answer may bring more, which is not confirmed and comes again.
+        # The answer may contain more transactions. They are not confirmed, so they are delivered
+        # again.
         self._confirm_all()
         return True
 
@@ -268,7 +270,7 @@ class Conversation:
         except psycopg.Error as error:
             if not is_transient(error):
                 raise
-            announce_retry("noting what is confirmed in the target again", 1, error)
+            announce_retry("retrying: recording the confirmed SCN in the target", 1, error)
         self._applied.save()
 
     # --- requests and answers ---
@@ -278,8 +280,8 @@ class Conversation:
         if missing * 2 < self._window:
             return
         if self._exchange.pending == 0:
-            # Alone: the answer to it may be of the same commit SCN, which the next ones would
-            # confirm unseen.
+            # Only one request confirms: its answer may have the same commit SCN, and more requests
+            # would confirm that answer unseen.
             self._exchange.send(LastCommitedScn(self._confirmable()))
             missing -= 1
         if missing:
@@ -294,7 +296,7 @@ class Conversation:
             if answer is None:
                 if not idle or self._exchange.pending == 0:
                     break
-                self._exchange.receive()  # the answers to the rest of the window
+                self._exchange.receive()  # the answers to the other requests of the window
                 continue
             if isinstance(answer, Elements):
                 self._reception.take(answer)
@@ -361,7 +363,7 @@ class Conversation:
             self._applied.save_first()
             self._positions.confirmed_scn = limit
             self._rewinds = 0
-        # Not the highest so far: what is in flight may bring another transaction of that SCN.
+        # Not the highest SCN received: another transaction of that SCN may be in flight.
         return max(limit, 0)
 
     def _confirm_all(self) -> bool:
@@ -380,10 +382,13 @@ class Conversation:
             if self._exchange.next_answer() is None:
                 self._exchange.receive()
         lowest = self._lowest_pending()
-        # One less: another transaction may share the commit SCN.
+        # Request from one SCN earlier, because another transaction may have the same commit SCN.
         scn = max(0, (self._reception.last_scn if lowest is None else lowest) - 1)
         _log.warning(
-            "transactions are asked for again", scn=scn, rewind=self._rewinds, error=str(failure)
+            "requesting transactions again after an error",
+            scn=scn,
+            rewind=self._rewinds,
+            error=str(failure),
         )
         self._forget()
         self._exchange.send(BackToScn(scn))
@@ -437,7 +442,7 @@ class Exchange:
         try:
             self._link.send(self._protocol.request(LogOff()))
         except OSError as error:
-            _log.debug("no log off", error=plain_reason(error))
+            _log.debug("log-off failed", error=plain_reason(error))
         self._link.close()
         self._link = None
 
@@ -453,7 +458,8 @@ class Exchange:
             self.receive()
         assert isinstance(event, Reply)
         if isinstance(event.answer, Error) and event.answer.code == Code.PLACE_TAKEN:
-            # Perhaps our own lost connection, which the server has not noticed yet.
+            # The place may be taken by our own lost connection, which the server has not noticed
+            # yet.
             raise ConnectionRefusedError(event.answer.text)
         return _accepted(event)
 
@@ -511,7 +517,8 @@ class NotedPositions:
         self._noted_start: int | None = None
         self.handover = handover
         self.confirmed_scn = 0
-        # From where a server would have to start for what the target lacks; None: not known.
+        # SCN from which a server must start to deliver everything that the target lacks; None if
+        # unknown.
         self._start_scn: int | None = None
         self._is_saved = False
         self._disbelieved: int | None = None
@@ -547,7 +554,7 @@ class NotedPositions:
             subscription=self._subscription,
         )
         _log.warning(
-            "the applier starts at the SCN that the target has noted",
+            "starting at the SCN recorded in the target, not at the one saved by the server",
             reason=str(error),
             action=error.action,
         )

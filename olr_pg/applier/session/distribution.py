@@ -86,7 +86,11 @@ class Distribution:
 
     def deliver_spooled(self, spool: Spool) -> None:
         """Give a whole spooled transaction to the workers of its tables."""
-        _log.info("a spooled transaction is whole", xid=format_xid(spool.xid), bytes=spool.size)
+        _log.info(
+            "a spooled transaction was received completely",
+            xid=format_xid(spool.xid),
+            bytes=spool.size,
+        )
         for table, spooled in spool.finish().items():
             self.release(spooled.commit_scn)
             for event in self._lost_of(table):

@@ -88,7 +88,7 @@ class Handover(NamedTuple):
             return min(saved_scn, self.start_scn) if self.scn else saved_scn
         if self.scn and self.covers_all and configured_scn == 0:
             return self.start_scn
-        # A later start, as at the load's SCN, would leave out what was open then.
+        # A later start, for example at the load's SCN, would miss transactions that were open then.
         return min(configured_scn, self.start_scn or configured_scn)
 
 

@@ -94,7 +94,7 @@ class Reception:
         if len(commits):
             self._unconfirmed.end(len(commits), int(elements.commit_scn[whole]))
         if self._spool is not None:
-            # The transaction that is open already.
+            # These changes belong to the transaction that is already open.
             for table, rows in self._by_name(chunk, changes[changes < first]):
                 self._spool.add(table, select_changes(chunk, rows))
             changes = changes[changes > first]
@@ -139,4 +139,4 @@ class Reception:
         for table, selection in self._tail:
             spool.add(table, selection)
         self._tail, self._tail_bytes, self._spool = [], 0, spool
-        _log.info("a large transaction is spooled", xid=format_xid(spool.xid))
+        _log.info("a large transaction is written to the spool", xid=format_xid(spool.xid))

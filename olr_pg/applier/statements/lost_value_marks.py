@@ -28,7 +28,7 @@ class LostValueMarks:
 
     def __init__(self, table: str, lobs: Sequence[LostLob], total: int) -> None:
         self.table = table
-        # A target's own filter may have left more changes out than the places know of.
+        # The target's own filter may have removed more changes than the places account for.
         self._left = [(min(lob.place, total), lob) for lob in lobs]
         self._seen = 0
 

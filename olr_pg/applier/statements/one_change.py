@@ -79,7 +79,8 @@ def _set(
     plan: TablePlan, cells: Cells, number: int, columns: Sequence[int]
 ) -> tuple[sql.Composed, tuple[Binary | None, ...]]:
     if not columns:
-        # Nothing may be set: touch the row, so that it counts.
+        # No column may be set: update the row without a change, so that the row count shows a
+        # match.
         columns_of_target = plan.target.columns
         name = name_of(
             next(c.name for c in columns_of_target if not c.generated and c.identity != "a")

@@ -33,8 +33,8 @@ class PlacedKeys:
     """The keys at which a transaction has written rows, while it is applied change by change.
 
     A row can be at the key of another row that Oracle moved in the same statement, and that is
-    missing or overwritten in the target. A change of that other row must not be applied to the row
-    that is there.
+    missing or overwritten in the target. A change of that other row must not be applied to the
+    existing row.
 
     Args:
         key: indexes of the key's columns.
@@ -111,7 +111,7 @@ class SharedKeys:
             try:
                 changes = encode_changes(self._plan, self.part.part(self._kept), whole=True)
             except ChangeError:
-                return self._first  # refused when its turn comes
+                return self._first  # the change is rejected when it is applied
             numbers = np.flatnonzero(self._kept)
             self._first[numbers] = numbers[groups_sharing_keys(changes, self._plan.key)]
         return self._first

@@ -56,7 +56,8 @@ SELECT string_agg(
 FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
 )
-# What DML takes, too. Of a partitioned table no more than the table itself: its columns are named.
+# DML takes this lock mode, too. ONLY locks a partitioned table without its partitions, because its
+# columns are named.
 _LOCK: Final = "LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE"
 
 _log = structlog.get_logger(__name__)
@@ -128,7 +129,9 @@ def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
             return attempt()
         except TargetAlteredError as error:
             altered = error
-            _log.info("target table was altered: planned anew", target=str(error))
+            _log.info(
+                "the target table was altered: preparing its statements again", target=str(error)
+            )
             drop()
     raise RefusedError(
         0, OlrPgError(Code.CHANGE_REFUSED, f"{altered} is altered faster than a batch is written")

@@ -178,7 +178,7 @@ def _target(
     schema, name = named_target(settings, event.table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables and event.definition is not None:
-        # Its name is that of a table that was renamed: what that had is elsewhere.
+        # A table that was renamed had this name before; its rows are elsewhere.
         begins = any(step.kind is DdlKind.CREATE_AGAIN for step in event.evolution.steps)
         definition = event.definition
         target = plan_table(connection, settings, definition, definition, begins=begins).target

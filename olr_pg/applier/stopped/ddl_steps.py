@@ -105,7 +105,10 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
                 raise _stopped(event, step)
             case DdlPolicy.IGNORE:
                 _log.warning(
-                    "DDL is ignored", table=event.table, scn=event.commit_scn, what=str(step)
+                    "DDL is ignored, as configured in apply.ddl",
+                    table=event.table,
+                    scn=event.commit_scn,
+                    what=str(step),
                 )
             case DdlPolicy.FOLLOW | DdlPolicy.REPORT:
                 wanted.append(step)
@@ -182,7 +185,9 @@ class StepWriter:
         for step in steps:
             self._writers[step.kind](step)
             if step.structure is None:
-                _log.info("DDL is followed", table=self._target.full_name, what=str(step))
+                _log.info(
+                    "DDL was applied to the target", table=self._target.full_name, what=str(step)
+                )
 
     def _alter(self, words: str, *parts: sql.Composable) -> None:
         statement = sql.SQL("ALTER TABLE {} " + words)
@@ -251,7 +256,7 @@ class StepWriter:
         found = self._column(self._names.before[step.before.name])
         if found is not None and not _is_made_as(found, old):
             _log.info(
-                "the column keeps the type that it was given in the target",
+                "the column's type was chosen in the target and is not changed",
                 table=self._target.full_name,
                 column=found.name,
             )
@@ -271,8 +276,8 @@ class StepWriter:
         query = sql.SQL(_HAS_NULLS).format(self._target.identifier, name)
         if self._connection.execute(query).fetchone() == (True,):
             _log.warning(
-                "the column is NOT NULL in the source, and stays without that in the target, which"
-                " has rows with NULL",
+                "a column that became NOT NULL in Oracle stays nullable, because rows in the"
+                " target contain NULL",
                 table=self._target.full_name,
                 column=column,
             )
@@ -305,7 +310,7 @@ class StepWriter:
     def _virtual(self, step: Step) -> None:
         """Make the column a generated one; where that cannot be said in SQL, leave it out.
 
-        No row has a value of it to lose. One that was altered is made anew.
+        No row has a value of it to lose. An altered column is created again.
         """
         before, after = step.before, step.after
         found = None if before is None else self._visible_name(before)
@@ -327,7 +332,7 @@ class StepWriter:
             self._notes.leave_out(step, reason)
 
     def _refusal(self, statements: Iterable[str]) -> str:
-        """Run statements; return why PostgreSQL cannot, whoever runs them; or nothing."""
+        """Run statements; return why PostgreSQL cannot execute them; or nothing."""
         try:
             with self._connection.transaction():
                 for statement in statements:

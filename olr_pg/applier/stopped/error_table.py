@@ -158,7 +158,7 @@ def skip_transaction(connection: Connection[Any], subscription: str, number: int
     """
     with connection.transaction():
         table = read_error(connection, subscription, number).source_table
-        # Whoever replays the table, or adds to its hold, waits.
+        # Others that replay the table or add to its hold must wait.
         connection.execute(_LOCK, (subscription, table))
         line = skip_error(connection, subscription, number)
         connection.execute(_DROP_TRANSACTION, (subscription, table, line.commit_scn, line.xid))
@@ -217,7 +217,7 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrP
     others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     if code is None or code not in frozenset(Code):
         return OlrPgError(Code.TABLES_STOPPED, f"{table}{others}")
-    # Not the line's message: it has values of the row, and this goes into logs.
+    # Do not use the line's message: it contains values of the row, and this text is logged.
     reason = f"{table}{others}, by OLR-{code:05d}: {Code(code).title}"
     return OlrPgError(Code.TABLES_STOPPED, reason, error=number)
 

@@ -66,7 +66,7 @@ def _read_step(document: list[Any]) -> Step:
             return None
         return replace(table.columns[0], segcol=written[0])
 
-    kind, before, after, *names = document  # an older release wrote one name, and nothing behind
+    kind, before, after, *names = document  # an older release wrote one name only
     names, more = names[:2], names[2:] or ["", "", None, False]
     text, verb, structure, is_first = more
     step = Step(DdlKind(kind), read(before), read(after), *names)

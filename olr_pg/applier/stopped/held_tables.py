@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-# The age, not the time: the target has a clock of its own.
+# Select the age, not the time, because the target has its own clock.
 _FIRST: Final = """
 SELECT l.source_table, h.commit_scn,
     extract(epoch FROM clock_timestamp() - h.held_at)::float8, e.id

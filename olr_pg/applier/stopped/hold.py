@@ -328,7 +328,7 @@ def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
             raise ValueError(f"{len(selection)} changes instead of {head[4]}")
         selections.append(with_lost(selection, read_lost(head[8])))
         if identity == head[1:3]:
-            # The next part of a transaction that was held in slices.
+            # This is the next part of a transaction that was held in slices.
             last_ids.pop()
         identity = head[1:3]
         last_ids.append(int(transaction[-1][0]))

@@ -403,7 +403,7 @@ class _Steps:
         self._selection = selection
         self._marked = marked
         self._kept = np.ones(len(selection), np.bool_) if kept is None else kept
-        # A value that is left out of a change that is left out itself is nobody's.
+        # If a change is skipped, its missing values belong to no row.
         self._lobs = {
             at: [lob for lob in one.lobs if self._kept[at] or not lob.delivered]
             for at, one in marked.items()
@@ -425,13 +425,13 @@ class _Steps:
         changes = encode_changes(of.plan, selection, again=True)
         count = len(selection)
         number = np.flatnonzero(self._kept)
-        # An insert is of the row behind it, the others of the row in front of them.
+        # Inserts are identified by their after image, other changes by their before image.
         row = np.where(changes.kind[number] == DmlKind.INSERT, count + number, number)
         told = (changes.cells.length[row][:, of.plan.key] >= 0).all(axis=1)
         number, row = number[told], row[told]
         moving = number[_sets_key(changes, number, of.plan.key)]
         if moving.size:
-            # A row may come to a listed key from any other one.
+            # An update may give any row a key that is listed.
             found = list(zip(row.tolist(), of.texts(changes.cells, row), strict=True))
             behind = _behind(changes, moving, of.plan.key)
             self._new = dict(zip(moving.tolist(), of.texts(behind, moving), strict=True))

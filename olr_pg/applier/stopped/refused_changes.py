@@ -77,7 +77,8 @@ class RefusedError(Exception):
         )
         if self.lost is None or self.lost.delivered:
             return row
-        # The change that it is told with is another one: to skip the line must not leave that out.
+        # This change is only reported together with the line's change: skipping the line must not
+        # skip it.
         return row._replace(
             position=BESIDE + number,
             row_id=self.lost.row_id or None,

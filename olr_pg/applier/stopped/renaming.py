@@ -5,7 +5,7 @@ events. The history of the old name has an event that renames the target table. 
 new name has an event that waits for the first one. So each name gets every change once, whichever
 table it named at that time. Names may be swapped.
 
-`two_tables` has the event of the new name, and says how both keep their order.
+`two_tables` carries out the event of the new name, and explains how both keep their order.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ _log = structlog.get_logger(__name__)
 
 
 def vacant_names(connection: Connection[Any], subscription: str) -> frozenset[str]:
-    """Return the names that no table of the source has: theirs has another one now."""
+    """Return the former names of renamed tables that no table of the source has now."""
     return frozenset(name for (name,) in connection.execute(_VACANT, (subscription,)))
 
 
 def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:
-    """Note that a table of the source has the name again, if none had it.
+    """Record that a table of the source has this name again, if none had it.
 
     Args:
         key: subscription and source table.
@@ -104,7 +104,7 @@ def moved(old: tuple[str, str], new: tuple[str, str]) -> list[sql.Composed]:
 
 
 class Renaming:
-    """Carries one half of a rename out, in the target transaction that is open."""
+    """Carries out one half of a rename, in the open target transaction."""
 
     def __init__(
         self, connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
@@ -112,7 +112,7 @@ class Renaming:
         self._connection, self._settings, self._event = connection, settings, event
 
     def carry_out(self, new: str) -> None:
-        """Rename the target table, and move what is noted by its name.
+        """Rename the target table, and move the records under its name.
 
         Args:
             new: ``OWNER.NAME`` of the source's table from now on.
@@ -122,7 +122,11 @@ class Renaming:
             psycopg.Error: PostgreSQL refuses.
         """
         self._rename(new)
-        _log.info("DDL is followed", table=self._event.table, what=f"it was renamed to {new}")
+        _log.info(
+            "DDL was applied to the target",
+            table=self._event.table,
+            what=f"it was renamed to {new}",
+        )
 
     def _rename(self, new: str) -> None:
         old_target = named_target(self._settings, self._event.table)
@@ -132,15 +136,15 @@ class Renaming:
             if is_taken:
                 self._make_room(new, new_target)
             self._alter(old_target, new_target)
-        elif not is_taken:  # else somebody has renamed it beforehand
+        elif not is_taken:  # otherwise it was already renamed in the target
             raise missing_table(self._connection, *old_target, self._event.table)
         self._move_notes(new, old_target, new_target)
 
     def _make_room(self, new: str, target: tuple[str, str]) -> None:
-        """Drop what a dropped table of the new name has left: an empty table, kept for the next.
+        """Drop the empty table that a dropped table of the new name left for its successor.
 
         Raises:
-            OlrPgError: 5147, it is something else, or nobody allowed it.
+            OlrPgError: 5147, it is not such a table, or the configuration does not allow it.
         """
         identifier = sql.Identifier(*target)
         allowed = self._settings.ddl.get(DdlKind.DROP_TABLE) is DdlPolicy.FOLLOW
@@ -168,7 +172,7 @@ class Renaming:
         run, subscription, old = self._connection, self._settings.subscription, self._event.table
         values = (new, ".".join(target), subscription, old)
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:
-            self._ledger(new).lock(run)  # it has a line, to be counted in
+            self._ledger(new).lock(run)  # the ledger needs a line in which they are counted
             for name in (old, new):
                 self._ledger(name).count_incomplete(run)
         run.execute(_FORGET_UNLOGGED, (subscription, new))

@@ -1,10 +1,10 @@
-"""Indexes, keys and checks that DDL of the source makes and drops: noted in the target.
+"""Records in the target which indexes, keys and checks the source's DDL creates and drops.
 
-A line of `olr_pg.structure` stands for something that is still to be done in the target: by a
-person (`reported`), or by `applier.structure_maker` (`due`), because making it takes time, and
-``CREATE INDEX CONCURRENTLY`` cannot be part of a transaction. The line is written in the
-transaction of the event, so once, and goes once the target is as it says. What is dropped, and was
-made, is dropped in the transaction of the event: later rows may break it.
+A line of `olr_pg.structure` is a pending change of the target. A person makes it (`reported`), or
+`applier.structure_maker` does (`due`). It is not made in the event's transaction, because it takes
+time, and ``CREATE INDEX CONCURRENTLY`` cannot be part of a transaction. The line is written in the
+event's transaction, so exactly once, and is deleted once the target has the change. An existing
+object is dropped in the event's transaction, because later rows may violate it.
 """
 
 from __future__ import annotations
@@ -65,28 +65,28 @@ ORDER BY c.conname = ANY(%(names)s) DESC, c.conname LIMIT 1
 """
 _TYPES: Final = {"primary key": "p", "unique": "u", "foreign key": "f", "check": "c"}
 _ENDINGS: Final = ("", "_idx", "_key", "_pkey")
-"""What `schema.relations.Relations.free_name` may have added."""
+"""Suffixes that `schema.relations.Relations.free_name` may have added."""
 _NAME_BYTES: Final = 63
 
 _log = structlog.get_logger(__name__)
 
 
 def maker_name(settings: ApplierSettings) -> str:
-    """Return the name of the session that makes what is due."""
+    """Return the name of the session that makes the pending changes."""
     return f"olr_pg structure {settings.subscription}"[:_NAME_BYTES]
 
 
 def interrupt(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
-    """End what is being made of a table: an index that is under way keeps it locked for DDL."""
+    """Cancel a pending change of a table in progress: building an index blocks DDL on the table."""
     connection.execute(_INTERRUPT, (maker_name(settings), settings.subscription, table))
 
 
 class StructureNotes:
-    """Notes what an event makes and drops, in its transaction.
+    """Records the structures that an event creates and drops, in its transaction.
 
     Args:
         target: the table, as it was before the event.
-        definition: the source's table behind the event.
+        definition: the source's table after the event.
         columns: the target's names of the source's columns.
     """
 
@@ -103,7 +103,7 @@ class StructureNotes:
         self._target, self._definition, self._columns = target, definition, columns
 
     def take(self, step: Step) -> None:
-        """Note what is to be done about an index or constraint, or drop it."""
+        """Record the pending change for an index or constraint, or drop the object."""
         structure = step.structure
         assert structure is not None
         kind = "constraint" if isinstance(structure, Constraint) else "index"
@@ -117,28 +117,28 @@ class StructureNotes:
             self._drop(step, kind, was_due=was_due)
 
     def leave_out(self, step: Step, reason: str) -> None:
-        """Note a virtual column that the target does not get."""
+        """Record a virtual column that the target does not get."""
         assert step.after is not None
         self.forget_column(step.after.name)
         made = TargetSql("", reason=reason)
         self._note("column", step.after.name, step, made, "reported")
 
     def forget_column(self, name: str) -> None:
-        """Forget what was noted of a virtual column."""
+        """Delete the record of a virtual column."""
         self._forget("column", name)
 
     def forget_all(self) -> None:
-        """Forget all that was noted of the table: it is another one now."""
+        """Delete all records of the table, because another table has its name now."""
         self._connection.execute(_FORGET_TABLE, (self._settings.subscription, self._event.table))
 
     def _forget(self, kind: str, name: str) -> bool:
-        """Forget what was noted of something; tell whether it may be under way."""
+        """Delete the record of an object; return whether its change may be in progress."""
         key = self._settings.subscription, self._event.table, kind, name
         return (True,) in self._connection.execute(_FORGET, key).fetchall()
 
     @staticmethod
     def _is_of_before(step: Step) -> bool:
-        """Tell whether the step takes something away: what was altered does so, then adds it."""
+        """Tell whether the step removes an object; an altered object is removed, then added."""
         return step.verb in ("dropped", "disabled") or step.is_first
 
     def _make(self, step: Step, kind: str) -> None:
@@ -161,7 +161,7 @@ class StructureNotes:
         self._note(kind, structure.name, step, made, state)
 
     def _rename(self, step: Step, kind: str) -> None:
-        """Give something its new name; what is noted of it under the old one is made so."""
+        """Rename an object; a change recorded under its old name is completed first."""
         structure = step.structure
         assert structure is not None
         before = replace(structure, name=step.text)
@@ -209,7 +209,7 @@ class StructureNotes:
         )
 
     def _absent(self, kind: str, name: str) -> str:
-        """Return the query that tells whether something is gone."""
+        """Return the query that tells whether an object no longer exists."""
         if kind == "index":
             whole = sql.Identifier(self._target.schema, name).as_string(self._connection)
             query = sql.SQL("SELECT to_regclass({}) IS NULL").format(sql.Literal(whole))
@@ -222,7 +222,7 @@ class StructureNotes:
         return query.as_string(self._connection)
 
     def _found(self, step: Step) -> str | None:
-        """Return the target's name of something of the source; None where it lacks it."""
+        """Return the target's name of an object of the source; None if the target lacks it."""
         structure = step.structure
         assert structure is not None
         asked: dict[str, Any] = {"table": self._target.oid, "names": self._names(structure.name)}
@@ -267,7 +267,7 @@ class StructureNotes:
         )
         self._connection.execute(_NOTE, values)
         _log.warning(
-            "the source has it otherwise than the target",
+            "the structure in Oracle changed and now differs from the target",
             table=event.table,
             scn=event.commit_scn,
             what=str(step),

@@ -56,7 +56,7 @@ WHERE subscription = %(subscription)s
     AND (schema_name, table_name) IN ((%(s)s, %(t)s), (%(os)s, %(ot)s))
 """
 _MEANWHILE: Final = "olr_pg_exchanged"
-"""The name of one of two tables that exchange their names, in the transaction that does it."""
+"""Temporary name of a table while two tables exchange their names, within one transaction."""
 
 _RETRY: Final = "(`olr-pg errors list`, `olr-pg tables resume`), then `olr-pg errors retry`"
 
@@ -69,9 +69,8 @@ def carry_out_half(
     """Carry out a step that concerns two tables, in the history of one of them.
 
     Raises:
-        OlrPgError: 3071, 3073 the other table is not as far, or the target has no such partition;
-            5005 a target table is missing; 5147 a new name is taken.
-        psycopg.Error: PostgreSQL refuses.
+        OlrPgError: 3071, 3073 the other table is behind, or the target has no such partition; 5005
+            a target table is missing; 5147 a new name is taken. psycopg.Error: PostgreSQL refuses.
     """
     match step.kind:
         case DdlKind.RENAME_TABLE:
@@ -86,10 +85,10 @@ def carry_out_half(
 def _see_first_half(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
 ) -> None:
-    """Check that the event of the other table is carried out.
+    """Check that the event of the other table was carried out.
 
     Raises:
-        OlrPgError: 3071, 3073, it is not: that table has stopped, or is paused.
+        OlrPgError: 3071, 3073, it was not, because that table is stopped or paused.
     """
     other, identity = step.table, (event.commit_scn, format_xid(event.xid))
     key = settings.subscription, other
@@ -144,16 +143,16 @@ def _exchange(
         connection.execute(statement)
     names = {"s": own[0], "t": own[1], "os": there[0], "ot": there[1]}
     connection.execute(_SWAP_SET_ASIDE, {**names, "subscription": settings.subscription})
-    _log.info("DDL is followed", table=event.table, what=str(step))
+    _log.info("DDL was applied to the target", table=event.table, what=str(step))
 
 
 def _check_ready(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
 ) -> None:
-    """Check that the changes of both tables from before the exchange are applied, and whole.
+    """Check that all changes of both tables from before the exchange are applied completely.
 
     Raises:
-        OlrPgError: 3073, they are not.
+        OlrPgError: 3073, some are not.
     """
     key = settings.subscription, step.table
     first = connection.execute(_FIRST_HELD, key).fetchone()

@@ -76,4 +76,8 @@ def _warn_of_firing(connection: Connection[Any], settings: ApplierSettings, tabl
     if target is None:
         return
     for one in check_firing(connection, settings, target):
-        _log.warning("fires on replicated changes", table=table, what=one.finding.what)
+        _log.warning(
+            "a trigger or rule of the target fires on replicated changes",
+            table=table,
+            what=one.finding.what,
+        )

@@ -157,7 +157,7 @@ class AppliedTables:
                 replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
                 if not self._is_told:
-                    _log.warning("what is applied is not remembered", error=plain_reason(error))
+                    _log.warning("could not save the applied positions", error=plain_reason(error))
                 self._is_told = True
                 return
             self._is_told = False
@@ -183,13 +183,19 @@ class AppliedTables:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            _log.warning("what was applied is not known", error=plain_reason(error))
+            _log.warning(
+                "could not read the positions that were applied before", error=plain_reason(error)
+            )
             return {}
         check_version(data, VERSION, self._path)
         try:
             file = _File.model_validate_json(data)
         except ValidationError as error:
-            _log.warning("what was applied is not known", file=str(self._path), error=str(error))
+            _log.warning(
+                "could not read the positions that were applied before",
+                file=str(self._path),
+                error=str(error),
+            )
             return {}
         return dict(file.tables) if file.subscription == self._subscription else {}
 

@@ -33,16 +33,18 @@ _SET_UP_SECONDS: Final = 30.0
 lock.
 """
 
-# What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
-# wait for nothing, a crash would take what was confirmed to the server.
-# Rows of a batch are few beside what compiling its plan would cost.
-# To list pg_settings needs a temporary file where `work_mem` is small, which the role may not get.
-# Rows are found by the index of their key. For some thousand rows of a small table the planner
-# would rather read the table as a whole, batch after batch.
+# Timeouts are off: a statement that takes long is large or waits for a lock, and cancelling it
+# would not make it shorter. synchronous_commit may not be off: a crash would lose commits that
+# were confirmed to the server.
+# JIT is off: a batch has few rows, so compiling its plan would cost more than it saves.
+# The names of the timeouts are listed, because a query of pg_settings needs a temporary file if
+# `work_mem` is small, and the role may not be allowed to create one.
+# Hash and merge joins are off: rows are found by the index of their key, but for some thousand rows
+# of a small table the planner would read the whole table for each batch.
 _REPLICA: Final = "SET session_replication_role = replica"
-# The server looks whether this client is still there (on Windows it cannot, within a statement): a
-# session that was given up holds locks.
-# A policy would hide rows without a word: with `row_security` off PostgreSQL refuses instead.
+# The server checks whether this client still exists (on Windows it cannot do so during a
+# statement): an abandoned session would keep its locks.
+# A policy would hide rows silently; with `row_security` off, PostgreSQL reports an error instead.
 _SETTINGS: Final = """
 SET row_security = off;
 SET jit = off;
@@ -110,7 +112,7 @@ def connect(
         with_timeouts(connect_string),
         autocommit=True,
         application_name="olr_pg applier",
-        # Plans must know how long an array is; a generic one would guess.
+        # The planner must see the length of arrays; a generic plan would guess it.
         prepare_threshold=None,
     )
     try:
@@ -206,7 +208,7 @@ class KeptConnection:
             result = work(self._connection)
         except psycopg.Error as error:
             met = self._reason(error)
-            # Whatever it was, the connection's state is not known any more.
+            # After any error, the connection's state is unknown.
             self.close()
             ends = self._watch is not None and self._watch.is_abandoned
             if self._outage is not None and not ends:

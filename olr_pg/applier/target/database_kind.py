@@ -30,7 +30,7 @@ EVENTS: Final = "postgres.event-triggers"
 _CONNECTIONS_MIN: Final = 2
 """Minimum connections: one for a worker and one for the session."""
 
-# The limits of a role and of a database do not bind superusers.
+# Connection limits of roles and databases do not apply to superusers.
 _FACTS: Final = """
 SELECT current_database()::text AS database, session_user::text AS role,
     getdatabaseencoding()::text AS encoding, pg_is_in_recovery() AS is_standby,
@@ -85,7 +85,7 @@ _EVENT_TRIGGERS: Final = """
 SELECT evtname::text, evtenabled::text FROM pg_event_trigger
 WHERE evtevent <> 'login' AND evtenabled = ANY(%s) ORDER BY evtname
 """
-# Of these the applier sets none for itself.
+# The applier sets none of these parameters itself.
 _LIMITS: Final = """
 SELECT name, setting || coalesce(' ' || unit, ''), source FROM pg_settings
 WHERE name = 'lock_timeout' AND setting <> '0' OR name = 'temp_file_limit' AND setting <> '-1'

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-# The age, not the time: the target has a clock of its own.
+# Select the age, not the time, because the target has its own clock.
 _READ: Final = """
 SELECT l.source_table, l.scn, l.parts, p.parts, p.rows, p.bytes,
     extract(epoch FROM clock_timestamp() - l.started_at)::float8

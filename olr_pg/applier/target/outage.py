@@ -54,7 +54,8 @@ class TargetOutage:
         self._resting: set[object] = set()
         self._current: Outage | None = None
         self._ended = 0
-        self._met: dict[object, int] = {}  # the outages that were over, or met, when it was used
+        # Number of outages that had ended, or were noticed, when the connection was last used.
+        self._met: dict[object, int] = {}
 
     @property
     def current(self) -> Outage | None:
@@ -85,7 +86,7 @@ class TargetOutage:
             self._current = Outage(self._clock() if before is None else before.since, reason)
         if before is None:
             _log.warning(
-                "the target is away and is waited for",
+                "the target cannot be reached: waiting for it",
                 code=reason.label,
                 reason=str(reason),
                 action=reason.action,
@@ -114,7 +115,9 @@ class TargetOutage:
             self._current = None
             self._ended += 1
             self._met[connection] = self._ended
-        _log.info("the target is there again", target=self._target, away_seconds=round(seconds, 1))
+        _log.info(
+            "the target can be reached again", target=self._target, away_seconds=round(seconds, 1)
+        )
 
 
 def target_place(connect_string: str) -> str:

@@ -66,7 +66,7 @@ async def _is_shared(connect_string: str, session: int, connection: Connection[A
     other = await psycopg.AsyncConnection.connect(connect_string, autocommit=False)
     try:
         row = await (await other.execute(_PID)).fetchone()
-        # Its transaction is open: what it has, nobody else gets meanwhile.
+        # Its transaction is open, so the pooler cannot give its server session to another client.
         return row == (session,) or _pid(connection) != session
     except psycopg.Error as error:
         if error.sqlstate != PROTOCOL_VIOLATION:

@@ -58,7 +58,7 @@ _END: Final = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_backend_pid()
 """
-# A number, not a time: psycopg reads no DateStyle but ISO, which is set later (`connection`).
+# Select a number, not a time: psycopg reads only the DateStyle ISO, which `connection` sets later.
 _SELF: Final = """
 SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity
 WHERE pid = pg_backend_pid()
@@ -192,7 +192,7 @@ class StatementWatch:
         if is_abandoned:
             connection.give_up("given up, since the appliance ends")
         info = connection.info
-        # One of several servers of the connect string, perhaps.
+        # The connect string may name several servers: stay with the one that was reached.
         self._own_string = with_timeouts(
             self._connect_string,
             connect_timeout=max(2, round(self._look_seconds)),
@@ -236,7 +236,7 @@ class StatementWatch:
             if not is_answer(error):
                 self._answered_nobody(silent)
                 return
-            found = None  # it answers, but does not let us look
+            found = None  # it answers, but rejects the query
         self._answered_at = time.monotonic()
         if found is not None:
             self._judge(silent, found)
@@ -289,7 +289,7 @@ class StatementWatch:
                 one.lost_since = None
                 continue
             if one.lost_since is None:
-                # Until then its answer may be on the way.
+                # Its answer may have been under way until then.
                 one.lost_since = max(one.moved, now - self._look_seconds)
             if now - one.lost_since >= self._answer_seconds:
                 what = "no such session" if session is None else "nothing to do for it"
@@ -297,7 +297,7 @@ class StatementWatch:
 
     def _give_up(self, one: _Watched, reason: str) -> None:
         if one.connection.waiting_since == one.began:
-            _log.warning("a connection to PostgreSQL is given up", reason=reason)
+            _log.warning("closing a connection to PostgreSQL that does not answer", reason=reason)
             one.connection.give_up(reason)
 
 
@@ -326,4 +326,6 @@ class ConnectionWatch(StatementWatch):
         super()._tick()
         if self.blocked and not self._is_told:
             self._is_told = True
-            _log.warning("a statement of this command waits", error=self.blocked[0].error)
+            _log.warning(
+                "another session blocks a statement of this command", error=self.blocked[0].error
+            )

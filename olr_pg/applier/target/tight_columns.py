@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.datatypes.mapping import OracleColumn, PgType
 
-# A domain may have a default, and NOT NULL of its own.
+# A domain may have its own default and its own NOT NULL.
 _NOT_NULL: Final = """
 SELECT a.attname, a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid

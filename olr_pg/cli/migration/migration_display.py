@@ -47,7 +47,7 @@ def _looking(
     stop = threading.Event()
 
     def look() -> None:
-        # Whoever does not read any more does not end the migration.
+        # The migration must continue if nobody reads the output any more.
         with suppress(OSError):
             while not stop.wait(seconds):
                 now = watch.read()

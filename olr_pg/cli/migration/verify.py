@@ -157,7 +157,7 @@ def verify(
     with ExitStack() as stack:
         source, settings = both_sides(stack, loaded, folder=tables, scn=at_scn)
         work = source.sources(source.choose(table or ()))
-        # The rows of both sides count.
+        # The progress counts the rows of both sides.
         with row_progress("comparing", row_totals(work, times=2)) as progress:
             found = compare(
                 settings,
@@ -232,7 +232,7 @@ def _verify_continuously(
 
     Args:
         budget: see `load.verification.continuous.Budget`.
-        mend_per_hour: rows; 0: none is mended.
+        mend_per_hour: rows; 0: no row is repaired.
     """
     from olr_pg.appliance.encryption import row_key
     from olr_pg.files.sealed import sealing

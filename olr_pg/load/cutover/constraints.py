@@ -135,7 +135,7 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
         found.problems.append(f"{constraint.title}: rows break this check")
     except psycopg.Error as error:
         if not is_of_statement(error, connection) or meant(error).meaning is Meaning.OPERATOR:
-            raise  # a right or a limit: its own error says what to do
+            raise  # a missing privilege or a limit: its own error says what to do
         found.problems.append(f"{constraint.title}: {mask(text_without_values(error))}")
     else:
         found.validated.append(constraint.title)

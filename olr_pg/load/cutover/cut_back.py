@@ -222,7 +222,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     with open_ways_back(config) as ways:
         for way in ways:
             names = _owners(way)
-            # Without containers, also sequences whose schema has no table any more.
+            # Without containers, include sequences of schemas that no longer contain a table.
             own = {
                 name: following
                 for name, following in wanted.items()

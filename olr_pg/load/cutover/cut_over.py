@@ -313,7 +313,7 @@ class _Cutover:
         if self._options.unverified:
             return SKIPPED, {"remark": "left out with --unverified"}
         config, folder = self._config, self._options.tables
-        # A live source is read as of its end; files say for themselves what they are as of.
+        # A live source is read as of its end SCN; files contain their own SCN.
         scn = None if isinstance(config.source, OfflineSource) else self._scn()
         with (
             opened_target(config) as target,
@@ -380,7 +380,7 @@ class _Cutover:
             oids = [one.oid for one in targets if one is not None]
             others = _tables_of(connection, back)
             if settings.triggers is TriggerHandling.DISABLE:
-                # Also of an attempt before this one, of which no line is left.
+                # Include tables of an earlier attempt, of which no record is left.
                 others += _referring(connection, oids)
             found = check_constraints(connection, [*oids, *others])
             problems = [*back.lost, *found.problems]

@@ -178,7 +178,7 @@ class _Live:
         active = [_words(name, one) for name, one in found.items() if one.transactions]
         if active:
             raise OlrPgError(Code.SOURCE_NOT_QUIET, "; ".join(active))
-        # The containers have one SCN; the last look is no earlier than any other.
+        # All containers share one SCN; the highest is that of the last check.
         return Quiet(max(one.scn for one in found.values()))
 
     def archived(self) -> dict[int, int]:

@@ -23,7 +23,7 @@ def step_lines(states: Sequence[StepState], steps: Sequence[CutOverStep]) -> Ite
     for state in states:
         yield f"{state.state:8} {state.step:{width}}  {titles[state.step]}"
         words = _failure if state.state == _FAILED else _WORDS.get(state.step, _other)
-        # A step that has begun, or was broken off, has found nothing yet.
+        # A step that is running or was interrupted has no findings yet.
         for line in words(state.detail) if state.detail else ():
             yield f"         {'':{width}}  {line}"
 

@@ -300,7 +300,7 @@ class ContinuousVerification:
                     continue
                 found = None
             if found is None or found.doubtful:
-                _log.warning("the table is compared whole, not by ranges of its key", table=name)
+                _log.warning("the table will be compared as a whole, not by key ranges", table=name)
                 self._whole.add(name)
                 return None
             self._fit(name, rows, time.monotonic() - began)
@@ -375,7 +375,7 @@ class ContinuousVerification:
         return _Outcome(
             again.scn,
             again.source_rows,
-            # At least one row differs in each chunk that had too many rows to fetch.
+            # If a chunk had too many differences to fetch, at least one of its rows differs.
             len(told) - mended + again.skipped,
             len(rest) - len(told),
             mended,
@@ -394,10 +394,12 @@ class ContinuousVerification:
                 return 0
             (done,) = repair(self._settings, [_differences(found, rows)])
         except OlrPgError as error:
-            _log.error("rows are not mended", table=name, code=error.label, reason=str(error))
+            _log.error(
+                "could not repair rows that differ", table=name, code=error.label, reason=str(error)
+            )
             return 0
         self._mending.note(len(rows), now)
-        _log.warning("rows are mended", **done._asdict())
+        _log.warning("repaired rows that differed", **done._asdict())
         return len(rows) - done.left
 
     def _compared(self, source: SourceTable, within: KeyedPart | None) -> VerifiedTable:

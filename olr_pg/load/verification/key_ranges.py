@@ -152,7 +152,9 @@ class TableKey:
 
     @property
     def shape(self) -> list[str]:
-        """What the bounds of ranges are of: names and types of the key's columns."""
+        """Names and types of the columns of the ranges' bounds: names and types of the key's
+        columns.
+        """
         return [f"{column.name} {column.base_name}" for column in self._columns]
 
     def next_range(self, after: bytes | None, rows: int) -> KeyRange:
@@ -191,8 +193,8 @@ class TableKey:
     def is_doubtful(self, image: bytes) -> bool:
         """Tell whether the two sides may order this key differently.
 
-        Blanks at the end of CHAR count in Oracle, and not in PostgreSQL: only characters below the
-        blank tell the difference.
+        Blanks at the end of CHAR count in Oracle, and not in PostgreSQL: they differ only by
+        characters below the blank.
         """
         return any(
             field.value is not None and min(field.value, default=_BLANK) < _BLANK
@@ -224,7 +226,7 @@ def _key_columns(table: Table) -> list[Column]:
 
 
 def _key_value(column: Column, value: Any) -> KeyValue:
-    """Return a value as the driver binds it without being told its type."""
+    """Return a value in a form that the driver binds without a type."""
     kind = OracleType(column.type_code)
     if kind in _FORMATS:
         if isinstance(value, datetime):

@@ -109,7 +109,7 @@ def _repair(
         with connection.transaction():
             aside = set_aside(connection, settings, [(target.schema, target.name)])
             ledger.lock(connection)
-            # What goes away goes first: a key or a unique value may move from one row to another.
+            # Delete rows first, because a key or a unique value may move from one row to another.
             for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
                 outcome = table.repair(connection, difference)
                 done[outcome] += 1
@@ -118,7 +118,7 @@ def _repair(
             table.finish(connection)
             if ledger.listed:
                 ledger.count_incomplete(connection)
-            # Where replication has set nothing aside, nobody else puts it back.
+            # If replication has set nothing aside, only this repair can enable them again.
             validate_foreign_keys(
                 connection, put_back(connection, settings.subscription, aside).done
             )
@@ -191,7 +191,7 @@ class _Table:
             with connection.transaction():
                 self._update(connection, fields, found)
         except psycopg.errors.UniqueViolation:
-            # Rows that have one another's values: both go away before either comes back.
+            # Two rows may have exchanged their values: delete both before inserting either.
             self._delete(connection, found)
             self._crossed.append(fields)
         return "updated"
@@ -248,7 +248,7 @@ class _Table:
             )
             parameters: list[Any] = [field.parameter for field in fields]
         elif difference.target is None:
-            return None  # without a key it is one more row, whatever else there is
+            return None  # without a key, the row is an additional one in any case
         else:
             where, parameters = sql.SQL("{} = %b").format(self._image), [difference.target]
         query = sql.SQL(

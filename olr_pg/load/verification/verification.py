@@ -218,7 +218,7 @@ def verify(
     found: dict[str, VerifiedTable] = {}
     failures: dict[str, OlrPgError] = {}
     with connect_with(settings, replica=False) as connection:
-        # To compare needs no write: where nothing was replicated yet, there may be no ledger.
+        # A comparison writes nothing: before the first replication there may be no ledger.
         has_ledger = ledger_version(connection) > 0
         if has_ledger:
             ensure_ledger(connection)
@@ -237,7 +237,7 @@ def verify(
             works, rewritten = _compare(
                 connection, settings, todo, plan, failures, session, progress
             )
-            # A table that was compared by rows of two times is among `todo` again.
+            # `todo` contains again the tables whose two sides were read at different times.
             for work in works:
                 if work.failure is None:
                     found[work.name] = _result(work)
@@ -246,7 +246,10 @@ def verify(
             todo = [one for one in todo if one.table.full_name in rewritten]
             if not todo:
                 break
-            _log.info("the target rewrote tables meanwhile: compared again", tables=rewritten)
+            _log.info(
+                "tables were rewritten in the target during the comparison: comparing them again",
+                tables=rewritten,
+            )
         for one in todo:
             name = one.table.full_name
             failures[name] = OlrPgError(
@@ -304,7 +307,7 @@ def _planned(
         try:
             yield plan(source)
         except psycopg.Error as error:
-            # The snapshot's transaction has ended with it, and all the other tables.
+            # The error ended the transaction that held the snapshot, so the other tables fail, too.
             raise target_error(error, table=source.table.full_name) from error
         except OlrPgError as error:
             if error.where.get("table") != source.table.full_name:
@@ -338,7 +341,7 @@ def _plan(
     bind_columns(plan, source.table, source.data.schema, settings)
     position = _position(connection, settings, name) if has_ledger else (0, [])
     if at_position and source.data.as_of is not None:
-        # Between the two no change of this table commits: the source need not be further.
+        # No change of this table commits between the two SCNs, so the source need not be later.
         consistent_scn = _consistent_scn(connection, settings) if has_ledger else 0
         complete_scn = min(consistent_scn, source.scn)
         scn = max(int(position[0]), complete_scn) or source.scn
@@ -431,7 +434,7 @@ def _run(
         return
     payloads = [pickle.dumps(task) for _, task in tasks]
     says = f"verify {len(tasks)} parts of tables, of both sides"
-    # A range of the key is small on both sides.
+    # A key range is small on both sides, so its task has size 0.
     sizes = [0 if isinstance(task.part, KeyRange) else task.part.size for _, task in tasks]
     tasks_done = part_results(session, payloads, verify_task, job, sizes, says)
     with closing(tasks_done) as results:

@@ -153,7 +153,8 @@ def _done(
     try:
         return _do(connection, job, task)
     except psycopg.Error as error:
-        # What PostgreSQL says of its memory is an internal error, and of the row that it reads.
+        # PostgreSQL reports some memory limits as internal errors. They concern the row that it
+        # reads, so a retry cannot help.
         if is_transient(error) and error.sqlstate != INTERNAL_ERROR:
             raise
         name = job.tables[task.table].source.full_name

@@ -1,7 +1,7 @@
-"""How far continuous verification has walked through each table, and the rows that differ.
+"""Stores how far continuous verification is in each table, and the rows that differ.
 
-Both are kept in files of `context.data`, so that the next start goes on there. They contain values
-of rows: they are closed to other users, and encrypted where a key is configured.
+Both are kept in files of `context.data`, so that the next start continues there. They contain
+values of rows, so other users cannot read them, and they are encrypted if a key is configured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DIFFERENCES: Final = "differences.jsonl"
 """The rows that differ, for `olr-pg repair`."""
 
 ROWS_KEPT_MAX: Final = 1_000
-"""Rows of a table that differ, in the file."""
+"""Maximum differing rows of a table in the file."""
 
 _log = structlog.get_logger(__name__)
 
@@ -34,9 +34,9 @@ class Walk(NamedTuple):
     """An unfinished walk through a table.
 
     Attributes:
-        shape: names and types of the key's columns; a walk ends where they change.
-        after: the key up to which it has come, as an image; None at the beginning.
-        scn, at: of the range that was compared first; 0 where none was.
+        shape: names and types of the key's columns; if they change, the walk starts again.
+        after: the last compared key, as an image; None at the beginning.
+        scn, at: of the range that was compared first; 0 if none was.
         rows, differences, lacking, mended: so far; see `Proof`.
     """
 
@@ -68,11 +68,13 @@ class WalkFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            _log.warning("the walks so far cannot be read: they begin anew", file=str(self._path))
+            _log.warning(
+                "could not read the progress of the comparison: starting over", file=str(self._path)
+            )
             return {}
 
     def of(self, table: str, shape: Sequence[str]) -> Walk:
-        """Return the walk of a table whose key is of this shape; a new one where there is none."""
+        """Return the walk of a table whose key is of this shape; a new one if there is none."""
         known = self._walks.get(table)
         return known if known is not None and known.shape == tuple(shape) else Walk(tuple(shape))
 
@@ -81,7 +83,7 @@ class WalkFile:
         return table in self._walks
 
     def put(self, table: str, walk: Walk | None) -> None:
-        """Write down how far a walk has come, durably; None: it has ended.
+        """Store the progress of a walk durably; None if it has ended.
 
         Raises:
             OSError: it cannot be written.
@@ -114,17 +116,17 @@ class DifferenceFile:
         self._head = {"format": FORMAT, "subscription": subscription}
 
     def put(self, table: str, lines: Sequence[dict[str, Any]], *, is_new: bool) -> None:
-        """Write down rows of a table that differ.
+        """Store the differing rows of a table.
 
         Args:
-            lines: the table's line, and one for each row; none where none differs.
-            is_new: they take the place of those that an earlier walk found.
+            lines: the table's line, and one for each row; empty if no row differs.
+            is_new: True to replace those that an earlier walk found.
 
         Raises:
             OSError: it cannot be written.
         """
         if not lines and not is_new:
-            return  # as for most ranges of a walk: the file is not read for it
+            return  # most ranges of a walk differ in nothing: do not read the file for them
         known = self._read()
         if not lines and table not in known:
             return

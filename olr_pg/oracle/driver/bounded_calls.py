@@ -42,7 +42,7 @@ SILENT_SECONDS: Final = 10.0
 _PROBE_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 
-_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # elsewhere than on Linux it is refused
+_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # invalid except on Linux
 _TCP_INFO_BYTES: Final = 136
 _RECEIVED: Final = struct.Struct("=128xQ")
 """Of Linux's `struct tcp_info`: tcpi_bytes_received."""
@@ -213,13 +213,13 @@ class BoundedCalls:
         with self._lock:
             calls = list(self._calls)
         silent = [one for one in calls if one.silent_seconds() >= self._silent_seconds]
-        # A login costs the database something: not one a second beside a long query.
+        # A login costs the database something: do not log in every second during a long query.
         is_early = time.monotonic() - self._probed_at < self._silent_seconds
         if not silent or is_early or self._is_answered():
             return
         for one in silent:
             reason = f"nobody answers for {one.silent_seconds():.0f} s"
-            _log.warning("a connection to Oracle is given up", reason=reason)
+            _log.warning("closing a connection to Oracle that does not answer", reason=reason)
             with self._lock:
                 if one in self._calls:
                     one.given_up = reason
@@ -230,7 +230,7 @@ class BoundedCalls:
         try:
             probe = self.connect(self._probe_seconds)
         except oracledb.Error as error:
-            _log.debug("a login was tried", reason=system_reason(error))
+            _log.debug("a test login to Oracle failed", reason=system_reason(error))
             return not isinstance(error, SilenceError) and "ORA-" in str(error)
         finally:
             self._probed_at = time.monotonic()

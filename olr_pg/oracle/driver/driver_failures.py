@@ -39,7 +39,7 @@ _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01033", "ORA-01109", "ORA-01219"), NOT_OPEN),
     **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720", "ORA-41900"), PRIVILEGE),
     **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
-    # Only of an SCN that lies ahead: undo that is gone is ORA-01555.
+    # Only for an SCN in the future: if undo has expired, the error is ORA-01555.
     "ORA-08181": NOT_REACHED,
     **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
     **dict.fromkeys(
@@ -47,7 +47,8 @@ _CODES: Final[dict[str, int]] = {
             *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012"),
             *("ORA-01034", "ORA-01089", "ORA-01090", "ORA-01092", "ORA-12537", "ORA-12571"),
             *("ORA-12528", "ORA-12526", "ORA-02396", "DPY-4011", "DPY-1001", "DPY-6010"),
-            # Restricted, no process or session free: it takes connections later.
+            # Restricted mode, or no free process or session: the database accepts connections
+            # later.
             *("ORA-12527", "ORA-01035", "ORA-00018", "ORA-00020"),
             *("ORA-12516", "ORA-12518", "ORA-12519", "ORA-12520"),
         ),
@@ -63,8 +64,8 @@ _CODES: Final[dict[str, int]] = {
         ),
         NO_PLACE,
     ),
-    # What the thin mode does not speak to: a release before 12.1, native network encryption, an old
-    # kind of password.
+    # Unsupported by the thin mode: a release before 12.1, native network encryption, an old
+    # password verifier.
     **dict.fromkeys(("DPY-3010", "DPY-3001", "DPY-3015"), CLIENT_LIBRARY),
     **dict.fromkeys(("DPI-1047", "DPI-1072", "DPY-2019", "DPY-2053"), CLIENT_LIBRARY),
 }
@@ -81,7 +82,7 @@ def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> 
     """
     original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
     text = _words(original if isinstance(original, BaseException) else error)
-    # The first number is the outermost: "cannot connect", with the reason behind it.
+    # The first number is the outermost error ("cannot connect"); the reason follows.
     numbers = _NUMBER.findall(text)
     codes = [_CODES[number] for number in numbers if number in _CODES]
     specific = [code for code in codes if code != UNREACHABLE]

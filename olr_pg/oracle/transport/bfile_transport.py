@@ -171,7 +171,7 @@ class DirectoryRanges:
         """
         try:
             lob, length = self._file(name, opened)
-            # Oracle calls it an error to read behind the end.
+            # Oracle reports an error for a read beyond the end.
             size = min(size, length - offset)
             return bytes(lob.read(offset + 1, size)) if size > 0 else b""
         except oracledb.Error as error:

@@ -76,7 +76,7 @@ class LogCommand:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.PIPE,
-            # Its children end with it.
+            # In its own session, so that its child processes can be terminated with it.
             start_new_session=True,
         ) as process:
             self._begin(process, listed)
@@ -172,7 +172,7 @@ def _range_failed(name: str, reason: str) -> OlrPgError:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Terminate a command and the processes that it started, even if they outlive it."""
-    # As long as nobody has asked for its end, its group's number is nobody else's.
+    # Its process group id cannot be reused before its exit code is read.
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -66,7 +66,7 @@ class LogFetching:
             done = self._pool.submit(self._bring, listed, file)
             self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
-            # While it is tried again, what is wrong is still what it was.
+            # During a retry, the last error still applies.
             raise self._failed.get(listed.stream_position) or self._on_its_way(
                 listed, "it is being fetched"
             )
@@ -92,7 +92,11 @@ class LogFetching:
             del self._fetches[position]
             self._failed.pop(position, None)
             reason = one.done.exception()
-            _log.debug("a log is not wanted any more", name=one.listed.name, reason=str(reason))
+            _log.debug(
+                "discarding a log that is no longer needed",
+                name=one.listed.name,
+                reason=str(reason),
+            )
             one.file.unlink(missing_ok=True)
 
     def _bring(self, listed: ListedLog, file: Path) -> None:
@@ -100,7 +104,7 @@ class LogFetching:
         try:
             self._check(listed, file)
         except OlrPgError:
-            # What came of it cannot be gone on with.
+            # A transfer cannot be continued from a file that is wrong.
             file.unlink(missing_ok=True)
             raise
 
@@ -118,5 +122,5 @@ class LogFetching:
             try:
                 one.done.result()
             except (OlrPgError, CancelledError) as error:
-                _log.debug("fetch given up", name=one.listed.name, reason=str(error))
+                _log.debug("cancelled the fetch of a log", name=one.listed.name, reason=str(error))
         self._fetches.clear()

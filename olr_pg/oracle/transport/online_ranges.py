@@ -188,13 +188,13 @@ class OnlineRanges:
                     session.read(name, opened, 0, 1)
                 except SessionLost:
                     self._drop(session)
-                except OlrPgError as error:  # who reads the file is told
-                    _log.debug("a file cannot be opened ahead", reason=str(error))
+                except OlrPgError as error:  # the reader of the file reports it
+                    _log.debug("could not open a file in advance", reason=str(error))
                     self._idle.put(session)
                 else:
                     self._idle.put(session)
             except OlrPgError as error:
-                _log.debug("no spare connection", reason=str(error))
+                _log.debug("could not open a spare connection", reason=str(error))
             finally:
                 self._opens_spare = False
 
@@ -218,7 +218,7 @@ class OnlineRanges:
             return session
 
     def _drop(self, session: RangeSession) -> None:
-        with self._lock:  # a login may be under way
+        with self._lock:  # another thread may be logging in
             self._open -= 1
         session.close()
 

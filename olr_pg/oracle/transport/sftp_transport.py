@@ -28,7 +28,7 @@ _CONNECT_SECONDS: Final = 30.0
 _BROKEN: Final = (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError)
 """Errors that mean a lost connection, a protocol failure, or a refusal."""
 
-# What goes wrong is in the errors that are raised; the library would log it with a traceback.
+# Errors are raised as exceptions; the library would also log each with a traceback.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 
@@ -60,7 +60,7 @@ class SftpLogs:
         except AttributeError as error:
             if not self._closed:
                 raise
-            # `close` has closed the client under the library's hands.
+            # `close` closed the client while the library used it.
             raise not_brought(listed, "the appliance ends") from error
         finally:
             client.close()
@@ -94,7 +94,7 @@ class SftpLogs:
 
 def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float) -> None:
     """Connect; `seconds` limits each step."""
-    # A host that is not known is refused: it might be anybody's.
+    # Reject unknown hosts: the host might be an impostor.
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     if section.known_hosts is None:
         client.load_system_host_keys()

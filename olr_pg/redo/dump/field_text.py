@@ -44,7 +44,7 @@ def plain_lines(fields: Fields, number: int, label: str = "field") -> Iterator[s
 def known_lines(
     fields: Fields, number: int, label: str, known: tuple[Member, ...]
 ) -> Iterator[str]:
-    """Write a field member by member; nothing where it is empty."""
+    """Write a field member by member; nothing if it is empty."""
     data = fields.bytes(number)
     if data:
         yield f"{label}: [{len(data)}] {write_members(data, known, big=fields.big)}"
@@ -56,7 +56,7 @@ def _text(data: bytes) -> str:
 
 
 def text_lines(fields: Fields, number: int, label: str) -> Iterator[str]:
-    """Write a field as text; nothing where it is empty."""
+    """Write a field as text; nothing if it is empty."""
     data = fields.bytes(number)
     if data:
         yield f"{label}: {_text(data)}"

@@ -310,7 +310,7 @@ class BoundedRecovery:
         if not self._is_paused:
             self._is_paused = True
             _log.warning(
-                "open transactions cannot be persisted: a restart reads more redo",
+                "could not write a recovery image: a restart will read more redo",
                 code=reason.label,
                 reason=str(reason),
             )
@@ -330,7 +330,9 @@ class BoundedRecovery:
             try:
                 remove_others(self.directory, needed | files)
             except OSError as error:
-                _log.warning("files of recovery images stay behind", error=plain_reason(error))
+                _log.warning(
+                    "could not delete old files of recovery images", error=plain_reason(error)
+                )
 
     def _needed(self) -> set[str]:
         waiting = {name for names in self._waiting.values() for name in names}
@@ -339,5 +341,7 @@ class BoundedRecovery:
 
 def _warn(reason: OlrPgError) -> None:
     _log.warning(
-        "open transactions are read from their begin again", code=reason.label, reason=str(reason)
+        "the recovery image cannot be used: reading open transactions again from their begin",
+        code=reason.label,
+        reason=str(reason),
     )

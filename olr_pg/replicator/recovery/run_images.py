@@ -125,7 +125,7 @@ class RecoveryRun:
         self._whole_scn = image.whole_scn
         self._recovery.publish(found.name, image, self._targets())
         _log.info(
-            "open transactions restored",
+            "open transactions restored from a recovery image",
             transactions=len(image.transactions),
             read_from_scn=image.read_scn,
         )
@@ -159,7 +159,7 @@ class RecoveryRun:
         age = sum(size for _, size in self._read)
         limit = self._recovery.limit_bytes
         if log.end_scn is not None:
-            # Part of it is orphaned: wait for the new incarnation.
+            # A part of the log is orphaned: wait for the new incarnation.
             self._taken, self._is_orphaned = None, True
         elif not self._is_orphaned and min(age, self._since_image) >= limit and self._taken is None:
             self._take(merger)
@@ -173,7 +173,7 @@ class RecoveryRun:
         """Make the taken image durable, if nothing in it can be undone any more."""
         taken = self._taken
         if merger.rewinds != self._rewinds:
-            # Splits were decoded again with another dictionary.
+            # Splits were decoded again with another dictionary, so the image is outdated.
             self._rewinds, self._taken = merger.rewinds, None
         elif taken is not None and merger.watermark >= taken.settled_scn:
             self._taken = None
@@ -186,10 +186,10 @@ class RecoveryRun:
     def _take(self, merger: Merger) -> None:
         state = merger.open_state()
         if any(state.watermarks.get(at, mark.scn) < mark.scn for at, mark in self._marks.items()):
-            # DDL has splits decoded again, and those of this thread are still to come.
+            # After a DDL, splits are decoded again, and those of this thread are still pending.
             return
         if merger.has_unsaved:
-            # Whoever went on from here would not read these again.
+            # A restart from this image would not read these events again.
             return
         settled = max(mark.scn for mark in self._marks.values())
         self._rewinds = merger.rewinds
@@ -223,7 +223,7 @@ class RecoveryRun:
         self._since_image = 0
         recovery.publish(image_name(stem), image, self._targets())
         _log.info(
-            "open transactions persisted",
+            "open transactions saved in a recovery image",
             transactions=len(image.transactions),
             bytes_written=fresh,
             read_from_scn=image.read_scn,

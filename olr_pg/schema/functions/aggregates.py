@@ -59,7 +59,7 @@ def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
         kind = t.kind(value)
         sql = t.number(value) if kind in TEXTS or kind is ValueKind.NOTHING else t.sql(value)
         if not t.is_number(value):
-            t.number(value)  # refuses what is no number
+            t.number(value)  # raises if it is not a number
         fact = FLOAT if kind is ValueKind.FLOAT else NUMBER
         fact = INTEGER if keeps and kind is ValueKind.INTEGER else fact
         return f"{name}({distinct}{sql})", fact
@@ -386,12 +386,12 @@ def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
 
 def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool) -> Translated:
     """Aggregate the rows of the first rank, by arrays of the group's values and keys."""
-    _, fact = FUNCTIONS[call.name.upper()].rule(t, call.expressions)  # refuses what is no number
+    _, fact = FUNCTIONS[call.name.upper()].rule(t, call.expressions)  # raises if it is not a number
     name, value = call.name.upper(), call.expressions[0]
     if isinstance(value, exp.Distinct):
         raise UntranslatableError(f"{name} of DISTINCT values with KEEP")
     keys = [t.sql(one.this) for one in order.expressions]
-    # Of a constant it would not be an aggregate of the query around.
+    # A constant would not be an aggregate of the surrounding query.
     shown = f"({keys[0]}) IS NULL" if isinstance(value, exp.Star) else t.sql(value)
     names = [f'"k{number}"' for number in range(len(keys))]
     by = ", ".join(

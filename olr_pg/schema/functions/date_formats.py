@@ -96,7 +96,7 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
         if one.text not in (one.word, one.word.lower(), one.word.capitalize()):
             raise UntranslatableError(f"{one.text} in the format {form!r}")
         return fill + one.text
-    # PostgreSQL does not fill SSSSS up with zeros.
+    # PostgreSQL does not pad SSSSS with zeros.
     if one.word == "SYYYY" or (one.word == "SSSSS" and not fill):
         raise UntranslatableError(f"{one.word} in the format {form!r}")
     word = _RENAMED.get(one.word, one.word)

@@ -258,7 +258,7 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         raise UntranslatableError("TO_CHAR of a date with NLS parameters that are not English")
     fact = t.fact(value)
     if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
-        t.moment(value)  # refuses it: its zone is lost
+        t.moment(value)  # raises, because its time zone is lost
     given = string_literal(t, arguments[1], "TO_CHAR with a format")
     at = t.moment(value) if fact.zone else t.sql(value)
     if given.upper() == "SSSSS":
@@ -316,7 +316,7 @@ def _read_text(t: Translator, text: str, given: str, fact: Fact) -> str:
     if read.has_zone:
         found = f"TO_TIMESTAMP({text}, '{form}')"
     elif read.has_time:
-        # In a zone without summer time, so that no hour of a night is missing.
+        # Use a zone without daylight saving time, so that every hour exists.
         found = f"(TO_TIMESTAMP('+00 ' || {text}, 'TZH {form}') AT TIME ZONE 'UTC')"
     else:
         found = f"CAST(TO_DATE({text}, '{form}') AS TIMESTAMP)"
@@ -419,7 +419,7 @@ def _extract(t: Translator, node: exp.Expr) -> Translated:
         raise UntranslatableError(f"EXTRACT of {part}")
     kind, sql = t.kind(value), t.sql(value)
     if kind is ValueKind.TIMESTAMPTZ:
-        sql = f"{sql} AT TIME ZONE 'UTC'"  # Oracle, too, takes the parts in UTC
+        sql = f"{sql} AT TIME ZONE 'UTC'"  # as Oracle does
     elif kind is ValueKind.INTERVAL:
         sql = f"JUSTIFY_HOURS({sql})"
     elif kind is not ValueKind.MONTHS:

@@ -46,7 +46,7 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
     if _SCIENTIFIC.fullmatch(text):
         return _scientific(t, value, text), TEXT
     if text.startswith("FML"):
-        text = "FM$" + text[3:]  # NLS_CURRENCY of the territory AMERICA
+        text = "FM$" + text[3:]  # NLS_CURRENCY of the territory AMERICA is $
     scaled = _SCALED.fullmatch(text)
     if scaled is not None:
         digits = len(scaled[2])

@@ -26,7 +26,7 @@ def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) ->
     if ValueKind.FLOAT in kinds:
         one, other = (f"CAST({t.number(node)} AS DOUBLE PRECISION)" for node in (left, right))
         return f"({one} {operator} {other})", FLOAT
-    # Products and sums of smallint and integer would leave their range.
+    # Products and sums of smallint and integer could overflow.
     whole = kinds == {ValueKind.INTEGER} and operator != "/"
     filled = t.fact(left).filled and t.fact(right).filled
     fact = Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=filled)
@@ -119,7 +119,7 @@ def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 def _remainder(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     left, right = map(t.number, arguments)
-    # To the nearest multiple, the even one where two are near.
+    # Round to the nearest multiple; if two are equally near, to the even one.
     nearest = f"ROUND(CAST(CAST({left} / {right} AS DOUBLE PRECISION) AS NUMERIC))"
     half = f"ABS(({left} / {right}) % 1) = 0.5"
     even = f"(2 * ROUND({left} / {right} / 2))"
@@ -162,7 +162,7 @@ def _rounded(name: str) -> CallRule:
         if t.kind(arguments[0]) is ValueKind.FLOAT:
             if len(arguments) > 1:
                 raise UntranslatableError(f"{name} of a BINARY_DOUBLE to places: it ties to even")
-            # As in Oracle, a double is rounded to the even of two neighbours.
+            # As in Oracle, a double is rounded half to even.
             return f"{name}(CAST({t.sql(arguments[0])} AS DOUBLE PRECISION))", FLOAT
         if len(arguments) == 1:
             return f"{name}({t.number(arguments[0])})", INTEGER

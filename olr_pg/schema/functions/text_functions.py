@@ -111,7 +111,7 @@ def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         return f"STRPOS({text}, {wanted})", INTEGER
     start = str(place) if place is not None else t.integer(arguments[2])
     many = str(nth) if nth is not None else t.integer(arguments[3])
-    # Occurrences may overlap: every place is looked at.
+    # Occurrences may overlap, so check every position.
     begin = f"CASE WHEN {start} > 0 THEN {start} ELSE LENGTH({text}) + {start} + 1 END"
     step = f"CASE WHEN {start} > 0 THEN {_AT} >= {begin} ELSE {_AT} <= {begin} END"
     order = f"CASE WHEN {start} > 0 THEN {_AT} ELSE -{_AT} END"
@@ -176,7 +176,7 @@ def _replace(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         by = f"COALESCE({by}, '')"
     if t.fact(arguments[1]).filled:
         return t.nonempty(f"REPLACE({text}, {wanted}, {by})")
-    # Where nothing is looked for, Oracle changes nothing.
+    # If the search text is NULL, Oracle returns the text unchanged.
     return t.nonempty(
         f"(CASE WHEN {wanted} IS NULL THEN {text} ELSE REPLACE({text}, {wanted}, {by}) END)"
     )
@@ -314,7 +314,8 @@ def _cast_or_default(t: Translator, value: exp.Expr, to: exp.Expr, default: exp.
         raise UntranslatableError("a default ON CONVERSION ERROR of another type than NUMBER")
     text, given = t.text(value), t.literal(value)
     if given is not None and not is_numeral(given):
-        return t.number(default), NUMBER  # PostgreSQL would read a literal before it asks
+        # PostgreSQL would cast a literal before evaluating the condition.
+        return t.number(default), NUMBER
     numeral = f"WHEN {text} ~ {NUMERAL} THEN CAST({text} AS NUMERIC)"
     return f"(CASE {numeral} WHEN {text} IS NOT NULL THEN {t.number(default)} END)", NUMBER
 

@@ -120,7 +120,7 @@ class Signatures:
         package, name = names if len(names) == 2 else ("", names[0])
         key = owner, package, name
         if key not in self._found:
-            self._found[key] = None  # of one that cannot be read
+            self._found[key] = None  # stays None if it cannot be parsed
             self._found[key] = self._read(*key)
         return self._found[key]
 

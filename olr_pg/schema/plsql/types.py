@@ -103,7 +103,7 @@ def read_type(
         return found
     if found.fact.kind is ValueKind.CHAR:
         raise UntranslatableError("a parameter or result of the type CHAR, which has no length")
-    # A parameter has the type of its column, but not its digits and length.
+    # A parameter takes its column's type, but not its precision and length.
     return _UNSIZED.get(found.fact.kind, found)
 
 

@@ -1,7 +1,7 @@
 """Column values as the model knows them: the stored bytes and the printed form, side by side.
 
-Both are made from the same Python value, apart from the decoder: the encodings are those of
-values-and-lobs Part A, the printed form is the one of ``olr-pg decode``.
+Both are made from the same Python value, apart from the decoder: the encodings are described in
+values-and-lobs Part A; the printed form is that of ``olr-pg decode``.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def date(when: Moment) -> Cell:
 
 
 def timestamp(when: Moment) -> Cell:
-    """Encode a TIMESTAMP: 7 bytes where the fraction is zero, else 11."""
+    """Encode a TIMESTAMP: 7 bytes if the fraction is zero, else 11."""
     tail = struct.pack(">I", when.nanosecond) if when.nanosecond else b""
     return Cell(when.date_bytes + tail, json_text(when.label + _fraction(when.nanosecond)))
 

@@ -1,8 +1,8 @@
 """Blocks 0 and 1 of a log: the fields they have, read from a block and laid out into one.
 
-What no field names is zero in every real log, so a block that is laid out again from its fields
-is the real one bit for bit. What follows from other fields (checksum, block number, byte-order
-mark, description, the places of constants) is no field. Facts: redo-format §1.2, §1.3, §1.4; the
+Bytes without a named field are zero in every real log, so a block rebuilt from its fields equals
+the real block. Values that follow from other fields (checksum, block number, byte-order mark,
+description, the places of constants) are not fields. Facts: redo-format §1.2, §1.3, §1.4; the
 header blocks of the real 23ai logs, which fix the forms of the SCNs.
 """
 
@@ -32,7 +32,8 @@ REDO_KEY_SIZE: Final = 48
 _LONG_SCN: Final = "long SCN"
 _SHORT_SCN: Final = "short SCN"
 """Slots of 8 bytes (redo-format §0.3): in the form that the version's headers have, 63 bits from
-12.2 on; in the 48-bit form whatever the version."""
+12.2 on; in the 48-bit form in every version.
+"""
 
 
 @dataclass(frozen=True, slots=True)

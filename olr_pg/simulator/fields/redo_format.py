@@ -24,7 +24,7 @@ COMPATIBLE: Final = MappingProxyType(
         "23": 0x17060000,
     }
 )
-"""The COMPATIBLE setting (compatVsn) that stands for each release."""
+"""The COMPATIBLE setting (compatVsn) of each release."""
 
 BLOCK_SIZES: Final = (512, 1024, 4096)
 
@@ -102,7 +102,7 @@ class RedoFormat:
         return _struct((">" if self.big_endian else "<") + layout).unpack_from(data, offset)
 
     def scn8(self, scn: int, *, long: bool = False) -> bytes:
-        """Encode an 8-byte SCN slot; `long` asks for the 63-bit form, which 12.2 and later have."""
+        """Encode an 8-byte SCN slot; `long` selects the 63-bit form, which 12.2 and later have."""
         if scn == SCN_NONE:
             return b"\xff" * 8
         if (long and self.long_scn) or scn >> 47:

@@ -59,14 +59,14 @@ SLOT_SIZE: Final = 2
 
 
 def stored_size(value: Value) -> int:
-    """Bytes that a column takes in a row: its length prefix and its data."""
+    """Return the number of bytes of a column in a row: its length prefix and its data."""
     if value is None:
         return 1
     return len(value) + (1 if len(value) <= 250 else 3)
 
 
 def stored_sizes(values: Sequence[Value]) -> int:
-    """Bytes that columns take in a row."""
+    """Return the number of bytes of columns in a row."""
     sizes = [len(value) for value in values if value]
     return sum(sizes) + len(values) + 2 * sum([size > 250 for size in sizes])
 
@@ -105,7 +105,7 @@ class RowPiece:
 
     @property
     def size(self) -> int:
-        """tl: the bytes that the piece takes in the block."""
+        """tl: number of bytes of the piece in the block."""
         links = 6 * (not self.fb & FB_LAST) + 6 * (
             bool(self.fb & FB_FIRST) and not self.fb & FB_HEAD
         )
@@ -256,7 +256,7 @@ def packed_row(redo: RedoFormat, piece: RowPiece, lock: int) -> bytes:
 
 
 def stub_image(piece: RowPiece) -> bytes:
-    """Encode a head without columns as the undo of 26ai has it: as it stands in its block."""
+    """Encode a head without columns as the undo of 26ai has it: as it is in its block."""
     assert piece.nrid is not None
     link = piece.nrid.dba.to_bytes(4, "big") + piece.nrid.slot.to_bytes(2, "big")
     return bytes((piece.fb, STUB_LOCK, 0)) + link

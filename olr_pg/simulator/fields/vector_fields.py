@@ -110,7 +110,7 @@ def change_vector(
 
 
 def undo_size(sizes: Sequence[int]) -> int:
-    """ktudb.siz: what the fields from F2 on take in the undo block (redo-format §4.2)."""
+    """ktudb.siz: number of bytes of the fields from F2 on in the undo block (redo-format §4.2)."""
     table = 2 * (1 + len(sizes))
     return sum([size + 3 & ~3 for size in sizes]) + table + padding(table)
 
@@ -194,10 +194,10 @@ def undo_applied(redo: RedoFormat, ktub: Ktub, offset: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class CommitMark:
-    """The end of a transaction as 5.4 tells it; `undo` is None where no ktucf field is written.
+    """The end of a transaction in 5.4; `undo` is None if no ktucf field is written.
 
-    `parent_scn` is the commit SCN of the
-    parent, None where there is none; which place its field has is not known.
+    `parent_scn` is the commit SCN of the parent, None if there is none; which place its field has
+    is not known.
     """
 
     slot: int
@@ -239,7 +239,7 @@ def parent_commit_fields(redo: RedoFormat, slot: int, sequence: int) -> list[byt
 def state_fields(
     redo: RedoFormat, slot: int, sequence: int, state: int, unix_time: int | None = None
 ) -> list[bytes]:
-    """Encode the fields of 5.12; sizes as the lengths of real records tell them."""
+    """Encode the fields of 5.12; sizes as in real records."""
     head = redo.pack("HHIHHIII", slot, 0, sequence, 0, 0, state, 0, 0)
     return [head] if unix_time is None else [head, redo.pack("I", unix_time)]
 
@@ -354,10 +354,10 @@ def block_cleanout(redo: RedoFormat, scn: int, entries: Sequence[CleanedEntry]) 
 def kdilk(
     redo: RedoFormat, code: int, itli: int, segment: int, dba: int, *, logs: bool = False
 ) -> bytes:
-    """Encode the index undo field; `logs` tells that supplemental fields follow the row."""
+    """Encode the index undo field; if `logs`, supplemental fields follow the row."""
     return bytes((code, itli, 0x95 if logs else 1, 0)) + redo.pack("IIiI", segment, dba, 0x7FFE, 0)
 
 
 def index_row(redo: RedoFormat, itli: int, slot: int, size: int, *, others: bool = False) -> bytes:
-    """F2 of leaf changes; `others` tells that data behind the key follow."""
+    """F2 of leaf changes; if `others`, other data follow the key."""
     return redo.pack("BBHH", itli, 0x10 if others else 0, slot, size)

@@ -2,7 +2,7 @@
 
 Redo names pages by their block, so what a change delivers of a LOB is what its pages hold when the
 transaction ends; a value comes out only where each of its pages is in that transaction's redo from
-its first byte on (docs/lobs.md). What SQL sees is `StoredLob.content`.
+its first byte on (docs/lobs.md). `StoredLob.content` is the value in SQL.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SimLobSegment:
     index_rows: dict[bytes, bytes] = field(default_factory=dict)
 
     def allocate(self, rng: Random, count: int) -> list[tuple[int, int]]:
-        """Take so many new blocks, as (first, blocks) runs with a gap behind each."""
+        """Allocate a number of new blocks, as (first, blocks) runs with a gap after each."""
         runs = list[tuple[int, int]]()
         while count:
             blocks = min(count, rng.choice((1, 3, RUN_BLOCKS_MAX)))
@@ -103,7 +103,7 @@ class SimLob:
     """A LOB column of a table: a segment for each of the table's.
 
     Attributes:
-        obj, index_obj: OBJ# of LOB and LOB index: of its segment, where it has one.
+        obj, index_obj: OBJ# of LOB and LOB index: of its segment, if it has one.
     """
 
     storage: LobStorage
@@ -136,7 +136,7 @@ class StoredLob:
 
     Attributes:
         number: the part of the LOB id that differs.
-        content: what SQL sees.
+        content: the value in SQL.
         runs: (first block, blocks) in the order of the bytes; empty in the row.
         header: the header block's address (`HEADER`).
     """
@@ -215,7 +215,9 @@ def is_inline(storage: LobStorage, size: int) -> bool:
 
 
 def drafted(cells: Sequence[Cell | None]) -> list[Cell | None]:
-    """Copy a row with its LOBs as drafts, to be stored anew: it goes to another segment."""
+    """Copy a row with its LOBs as drafts, which are then stored as new values: it goes to another
+    segment.
+    """
     return [
         LobDraft.of(cell.stored.storage, cell.content) if isinstance(cell, LobCell) else cell
         for cell in cells
@@ -224,7 +226,7 @@ def drafted(cells: Sequence[Cell | None]) -> list[Cell | None]:
 
 @dataclass(slots=True)
 class PageImage:
-    """The content of a page as a transaction's redo tells it: bytes, and which are known."""
+    """The bytes of a page in a transaction's redo, and which of them are known."""
 
     content: bytearray
     known: bytearray
@@ -243,7 +245,7 @@ class PageImage:
         self.known[offset : offset + len(data)] = b"\1" * len(data)
 
     def start(self, size: int) -> bytes | None:
-        """Return the first `size` bytes; None where the redo does not tell the whole page."""
+        """Return the first `size` bytes; None if the redo does not tell the whole page."""
         if len(self.content) < size or 0 in self.known:
             return None
         return bytes(self.content[:size])
@@ -264,7 +266,7 @@ class LobRedo:
     index_rows: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
     def value(self, stored: StoredLob) -> bytes | None:
-        """Return what is delivered of a LOB; None where the redo does not hold it whole."""
+        """Return what is delivered of a LOB; None if the redo does not hold it whole."""
         if stored.form is LobForm.INLINE:
             return stored.content
         if stored.form is LobForm.HEADER and stored.header not in self.headers:
@@ -286,7 +288,7 @@ class LobRedo:
         return b"".join(parts)
 
     def _block(self, stored: StoredLob, number: int) -> int:
-        """Return the address of a page, 0 where the redo does not tell it."""
+        """Return the address of a page, 0 if the redo does not tell it."""
         is_indexed = stored.form is LobForm.INDEXED
         if not is_indexed and (stored.form is not LobForm.POINTERS or number < POINTERS_MAX):
             return stored.pages[number]

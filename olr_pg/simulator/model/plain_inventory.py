@@ -1,4 +1,4 @@
-"""What the schemas of a simulated database hold, as far as its tables tell."""
+"""The inventory of a simulated database's schemas, derived from its tables."""
 
 from __future__ import annotations
 

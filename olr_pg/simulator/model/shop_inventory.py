@@ -1,8 +1,8 @@
 """The shop's schema as its owner would have made it: objects of every kind around the tables.
 
-The tables of the workload `orders` have rows and redo; what is added here has neither: it is what
-an assessment finds, and what a schema is converted from. Constraints and defaults that are added to
-the tables of the workload are true of its rows. What there is stands in ``shop.toml``.
+The tables of the workload `orders` have rows and redo; objects that are added here have neither:
+they are for assessments and for schema conversion. Constraints and defaults that are added to the
+tables of the workload are true of its rows. ``shop.toml`` lists them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def shop_inventory(snapshot: Snapshot) -> Inventory:
 
 
 def write_dictionary(snapshot: Snapshot, directory: Path, *, of_container: bool = False) -> None:
-    """Write the snapshot, ``dictionary.json``, and its inventory beside it.
+    """Write the snapshot, ``dictionary.json``, and its inventory in the same folder.
 
     Args:
         of_container: name it by its container, as of several: ``dictionary.PDB1.json``.

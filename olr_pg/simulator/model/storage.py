@@ -94,7 +94,7 @@ class BlockState:
 
 @dataclass(slots=True)
 class ItlEntry:
-    """An ITL slot; `cleaned` tells that the block knows the commit of `transaction`."""
+    """An ITL slot; `cleaned` is True if the block contains the commit SCN of `transaction`."""
 
     transaction: Holder | None = None
     uba: bytes = bytes(8)
@@ -103,7 +103,7 @@ class ItlEntry:
 
 @dataclass(frozen=True, slots=True)
 class ItlClaim:
-    """The ITL entry that a change uses, and what its undo has to restore."""
+    """The ITL entry that a change uses, and what its undo must restore."""
 
     itli: int
     before: ItlEntry
@@ -262,7 +262,8 @@ class UndoSegment:
     def rewind(self) -> None:
         """Go on with the first slot and the first undo block, as after the start.
 
-        No transaction is open. What slots and blocks hold stays; the blocks get a new incarnation.
+        No transaction is open. The contents of slots and blocks stay; the blocks get a new
+        incarnation.
         """
         del self._blocks[UNDO_RING:]
         self._pool.clear()
@@ -285,7 +286,7 @@ class UndoSegment:
         return UndoPlace(block, place.rec, left, True, prev_dba, 0)
 
     def room(self, transaction: Holder) -> int:
-        """Bytes that an undo record may take in the transaction's current block."""
+        """Maximum bytes of an undo record in the transaction's current block."""
         current = transaction.undo_block
         if current is None or current.count >= UNDO_RECORDS_MAX:
             return 0

@@ -34,7 +34,7 @@ _ORDER_SEQUENCES: Final = ("CUSTOMERS", "ORDERS", "PAYMENTS")
 
 
 def table_structure(tables: Iterable[SimTable]) -> Structure:
-    """Return the tables' indexes beside those of their primary keys."""
+    """Return the tables' indexes, without those of their primary keys."""
     return Structure(indexes=tuple(_indexes(tables)))
 
 

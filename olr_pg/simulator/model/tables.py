@@ -47,7 +47,7 @@ ROW_MAX: Final = 3500
 
 INDEX_BLOCKS: Final = 4
 ROWS_INDEX: Final = 9
-"""What the index of a partitioned index-organised table has for a number: the table's and this."""
+"""The number that the index of a partitioned index-organised table uses: the table's and this."""
 
 RANGES: Final = 64
 """Ranges of values of a partition column."""
@@ -85,7 +85,7 @@ class SimColumn:
 
     Attributes:
         default: of a NOT NULL column that was added later: the value of rows that do not store it.
-        unused: set unused: rows may hold values of it still, which nobody sees.
+        unused: set unused: rows may still contain its values, which SQL does not show.
     """
 
     name: str
@@ -118,10 +118,10 @@ class Row:
         cells: one per column of the table, None is NULL.
         owner: the last transaction that locked it.
         deleted: deleted, by `owner` if that is still active.
-        chain: its pieces in row order where there are several, head first; empty for one.
+        chain: its pieces in row order if there are several, head first; empty for one.
         chain_owner: the transaction that wrote all of the chain but its head, None where several
             did.
-        position: index in the table's `live`, -1 where it is not there.
+        position: index in the table's `live`, -1 if it is not there.
     """
 
     table: SimTable
@@ -136,7 +136,7 @@ class Row:
 
     @property
     def rowid(self) -> str:
-        """The row's place, or where it was before it moved; empty in an index-organised table."""
+        """The row's place, or its place before it moved; empty in an index-organised table."""
         organised = self.table.index_organised
         return "" if organised else format_rowid(self.block.dataobj, self.block.dba, self.slot)
 
@@ -199,7 +199,7 @@ class SimIndex:
 class SimSegment:
     """A segment of a table: its own, or a partition's. `blocks` in the order of formatting.
 
-    `table_part` is the OBJ# of the table's partition where the segment is one of its index;
+    `table_part` is the OBJ# of the table's partition if the segment belongs to the table's index;
     `open_from` is the first block that rows are still put into; `forgotten` blocks came before.
     """
 
@@ -222,7 +222,7 @@ class SimSegment:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimBeside:
-    """What statements have made of a table beside its columns and rows.
+    """What statements have created for a table in addition to its columns and rows.
 
     Attributes:
         comments: by 0-based number of a column; None: that of the table.
@@ -249,16 +249,16 @@ class SimTable:
         row_max: bytes that a row may take.
         row_scn: bytes of the SCN that rows bear (ROWDEPENDENCIES), 0 for none.
         partition_column: the 0-based column that decides a row's partition.
-        segments: of the partitions; the table's own one where it has none; the index of an
+        segments: of the partitions; the table's own one if it has none; the index of an
             index-organised table.
         routes: the segment of each range of values of the partition column.
         index_organised: the rows are in the primary key's index; its columns are the first ones.
         lobs: the LOB columns, by 0-based number.
-        at_start: the rows from before the first log, by ROWID, or by key where they have none.
+        at_start: the rows from before the first log, by ROWID, or by key if they have none.
         encrypted: its tablespace is, which its indexes and LOBs are in, too.
         former_columns: (up to which SCN, the columns then), of each DDL that altered one.
         former_names: (up to which SCN, the name then), of each rename.
-        beside: what statements have made of it beside.
+        beside: what statements have created for it in addition.
         bounds: which route a row takes by the value of its partition column; None where that does
             not matter. A value that has none is sent to -1.
     """
@@ -302,7 +302,7 @@ class SimTable:
         self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
 
     def columns_at(self, scn: int) -> tuple[SimColumn, ...]:
-        """Return the columns as they were named and typed at an SCN; later ones may be behind."""
+        """Return the columns as they were named and typed at an SCN; there may be later ones."""
         former = (columns for until, columns in self.former_columns if scn <= until)
         return next(former, self.columns)
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row change as it must be delivered; `dataobj` 0 where the row has no ROWID.
+    """A row change as it must be delivered; `dataobj` 0 if the row has no ROWID.
 
-    One that is not `logged` has left no redo: nobody can deliver it.
+    One that is not `logged` has left no redo: it cannot be delivered.
     """
 
     kind: DmlKind
@@ -61,12 +61,12 @@ BESIDE: Final = "beside the columns"
 
 @dataclass(frozen=True, slots=True)
 class DdlEffect:
-    """The effect of a DDL statement on a table, beside the rows of SYS tables.
+    """The effect of a DDL statement on a table, in addition to rows of SYS tables.
 
     Attributes:
         operation: as printed into ``ddl.jsonl``.
-        emptied: DATAOBJ# of segments whose rows are gone.
-        emptied_keys: of the rows that are gone with partitions of an index-organised table.
+        emptied: DATAOBJ# of segments whose rows were removed.
+        emptied_keys: of the rows that were removed with partitions of an index-organised table.
         names: of a column that is altered, or a table that is renamed: its old name and its new
             one, empty for none.
         moved: new ROWIDs by old ones.
@@ -94,8 +94,8 @@ class UndoEntry:
 
     Attributes:
         payload: fields from F3 on.
-        redo_code: opcode of the row or index vector that undoes it; None where the undo is
-            marked without one.
+        redo_code: opcode of the row or index vector that undoes it; None if the undo is marked
+            without one.
         revert: takes the change back in the model's rows.
         changes: how many changes the transaction had before this record.
     """
@@ -117,12 +117,12 @@ class Transaction:
 
     Attributes:
         commit_scn: counts from the end of `active` on.
-        commit_delay: by how many SCNs the record of its commit is behind it.
-        changes: what SQL did.
-        ddl: what DDL did.
+        commit_delay: number of SCNs by which its commit record is later.
+        changes: the changes that SQL made.
+        ddl: the effects of DDL.
         objects: OBJ# of what it has locked.
-        lobs: what its redo tells of LOBs.
-        delivered: what decoding gives of `changes`, once it has committed.
+        lobs: the LOB contents in its redo.
+        delivered: the part of `changes` that decoding delivers, set at the commit.
         parent_xid: of parallel DML, the transaction of its coordinator, which is its own parent.
     """
 
@@ -157,8 +157,8 @@ class Transaction:
 def delivered_changes(transaction: Transaction, *, unlogged: bool = False) -> list[Change]:
     """Return the changes of an ended transaction, with the LOB values that its redo holds.
 
-    Those of SYS tables, what is not logged and what is cipher text are not delivered, nor are old
-    values of LOBs; an update that sets nothing else is not delivered.
+    Changes of SYS tables, changes that are not logged, encrypted values and old values of LOBs are
+    not delivered; an update that sets nothing else is not delivered.
 
     Args:
         unlogged: what is not logged, and what is cipher text, too.

@@ -72,7 +72,7 @@ class Archiver:
         self._switches += 1
 
     def may_reuse(self, number: int) -> bool:
-        """Tell whether a group's log is archived or need not be; if not, it is due at once."""
+        """Tell whether a group's log is archived or need not be; if not, it is due immediately."""
         jobs = [job for job in self._jobs if job.number == number]
         for job in jobs:
             job.due = 0

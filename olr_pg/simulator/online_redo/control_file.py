@@ -1,7 +1,7 @@
-"""What the control file knows of the online logs: groups, members, and the views on them.
+"""The control file's information on the online logs: groups, members, and the views on them.
 
-The groups are frozen and changed by exchanging all of them at once, so that another thread that
-asks for the views always finds a state that was.
+The groups are frozen and replaced all together, so that another thread that reads the views always
+sees a consistent state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MemberFile:
     Attributes:
         name: of the file, without a folder.
         is_written: the instance writes it; else V$LOGFILE has it as INVALID.
-        is_readable: it is there, and may be read.
+        is_readable: it exists and can be read.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Group:
     """A group of online logs.
 
     Attributes:
-        header: of the log that is in its files; None where there was none yet.
+        header: of the log that is in its files; None if there was none so far.
     """
 
     number: int
@@ -113,7 +113,9 @@ class ControlFile:
         return self.change(number, members=members)
 
     def switch(self, number: int, header: HeaderBlock) -> None:
-        """Make a group its thread's current one; what was current is active for a while."""
+        """Make a group its thread's current one; the previous current group stays active for a
+        while.
+        """
         after = {CURRENT: ACTIVE, ACTIVE: INACTIVE}
         begun = self.groups[number]
         self.groups = {

@@ -1,7 +1,7 @@
 """The writes of one flush: its blocks in pieces, to each member, in an order that a seed decides.
 
-A piece may begin and end within a block: until the next one is there, the block is torn, and its
-checksum tells (redo-format §1.6).
+A piece may begin and end within a block: until the next one is written, the block is torn, and its
+checksum is wrong (redo-format §1.6).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FlushStyle:
 
 @dataclass(slots=True)
 class FlushInProgress:
-    """A flush, and what of it is in which member's file."""
+    """A flush, and how much of it each member's file contains."""
 
     redo: RedoFormat
     part: FlushedLwns
@@ -50,7 +50,7 @@ class FlushInProgress:
     def note(self, write: Write) -> None:
         """Note a write that is in its file from now on.
 
-        A torn block counts with its beginning: what is behind may happen to be there already.
+        A torn block counts with its beginning: later parts may already be written.
         """
         size = self.redo.block_size
         end = -(-(write.offset + len(write.data)) // size)

@@ -41,7 +41,7 @@ def timed(redo: RedoFormat, items: Iterable[Redo], now: Callable[[], int]) -> It
 
 
 def _stamped(redo: RedoFormat, data: memoryview, time: int) -> bytearray:
-    """Write the time into every chunk's header, and what it changes into the block's checksum."""
+    """Write the time into every chunk's header, and update the block's checksum."""
     blocks, new, at = bytearray(data), redo.pack("I", time), 0
     while at < len(blocks):
         place = at + _TIME

@@ -1,4 +1,4 @@
-"""What happens to the files of a group: lost, not readable, not written any more, made anew."""
+"""Faults of the files of a group: lost, unreadable, no longer written, created again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _FAULTS: Final[tuple[tuple[dict[str, bool], Callable[[str], Step] | None], ...]]
     ({"is_readable": False}, partial(ForbidReading, forbidden=True)),
     ({"is_written": False}, None),
 )
-"""The file is taken away, and the instance notices; who reads it may no longer, and the instance
-goes on; it stays as it is, for the instance could not write it once."""
+"""The file is taken away, and the instance notices; readers lose access, and the instance
+continues; it stays as it is, for the instance could not write it once.
+"""
 
 
 class MemberFaults:
-    """Faults of members, of which each group keeps one that is good.
+    """Faults of members; one member of each group stays good.
 
     Args:
         chance: that something happens when a group is used again.
@@ -35,7 +36,7 @@ class MemberFaults:
         self._control, self._rng, self._chance = control, rng, chance
 
     def at_switch(self, number: int, create: Callable[[str], CreateFile]) -> Iterator[Step]:
-        """Yield what happens to a group's members before its next log begins."""
+        """Yield the faults of a group's members before its next log begins."""
         if self._rng.random() >= self._chance:
             return
         members = self._control.groups[number].members

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.log_file import OpenLog
 
 LOST_BYTES: Final = 40_000
-"""Redo that a crash takes back, about."""
+"""Approximate bytes of redo that a crash loses."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPlan:
-    """The plan of what happens, each after so many bytes of redo; None: never.
+    """The planned actions, each after a number of bytes of redo; None: never.
 
     Attributes:
         switch: every thread switches.
@@ -54,7 +54,7 @@ class FeedPlan:
 
 @dataclass(slots=True)
 class _Taken:
-    """What has been taken of a thread's log: its sequence, and how many data blocks."""
+    """The part of a thread's log that was consumed: its sequence, and how many data blocks."""
 
     log: tuple[int, int] = (0, 0)
     blocks: int = 0

@@ -53,7 +53,7 @@ _NOWHERE: Final = LwnPosition(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class OnlineOptions:
-    """The layout of a database's online logs, and what goes wrong with them.
+    """The layout of a database's online logs, and their faults.
 
     Attributes:
         groups: of each thread, two at least.
@@ -82,10 +82,10 @@ class _Thread:
 
     Attributes:
         group: number of the current one; 0 before the first.
-        position: behind the last LWN that is whole in every member in use.
+        position: end of the last LWN that is complete in every member in use.
         scn: above the SCN of all that was flushed.
-        flush: what is being written.
-        queued: the first SCN of each flush that is to come or in progress.
+        flush: the flush in progress.
+        queued: the first SCN of each pending flush, including the one in progress.
         ending: its log has ended, and the next one has not begun.
     """
 
@@ -149,11 +149,11 @@ class OnlineDatabase:
         return all(thread.group for thread in self._threads.values())
 
     def flushed(self) -> dict[int, LwnPosition]:
-        """Return, by thread, the place behind the last LWN that every member in use has whole."""
+        """Return, by thread, the end of the last LWN that is complete in every member in use."""
         return {number: thread.position for number, thread in self._threads.items()}
 
     def reached(self) -> dict[int, LwnPosition]:
-        """Return, by thread, the place behind the last LWN that is whole in some member.
+        """Return, by thread, the end of the last LWN that is complete in at least one member.
 
         Nobody can have read more, nor less than `flushed`.
         """
@@ -206,7 +206,7 @@ class OnlineDatabase:
             yield step
 
     def _finish(self) -> Iterator[Step]:
-        """Yield the rest: what is left of flushes, the logs' ends, the archiver's copies."""
+        """Yield the rest: the remaining flushes, the ends of the logs, the archiver's copies."""
         for thread in self._threads.values():
             if thread.ending is not None:
                 thread.tasks.append(self._close(thread, thread.ending))
@@ -223,7 +223,7 @@ class OnlineDatabase:
         return CreateFile(member, block_0, blocks * self._redo.block_size)
 
     def _reset(self, header: HeaderBlock) -> Iterator[Step]:
-        """Open a new incarnation: all logs of the one before end, and its groups are cleared."""
+        """Open a new incarnation: all logs of the previous one end, and its groups are cleared."""
         if self._resetlogs:
             yield from self._finish()
             self.archiver.forget()

@@ -31,8 +31,8 @@ class OnlineFiles:
     """Folders that steps are carried out in; a context.
 
     Args:
-        online: gets the members' files; made if it is not there.
-        archive: gets archived logs; made if it is not there.
+        online: gets the members' files; created if it does not exist.
+        archive: gets archived logs; created if it does not exist.
         making: archived logs grow here before they get their name in `archive` by one rename; None:
             they grow in `archive`.
     """
@@ -81,7 +81,7 @@ class OnlineFiles:
                 pass
 
     def _create(self, step: CreateFile) -> None:
-        """Fill it with zeros; where it is there already, in place, as CLEAR LOGFILE does."""
+        """Fill it with zeros; if it already exists, in place, as CLEAR LOGFILE does."""
         path = self._online / step.member
         path.touch(_PUBLIC)
         file = self._member(step.member)
@@ -97,7 +97,9 @@ class OnlineFiles:
             file.write(data)
 
     def _member(self, name: str) -> int:
-        """Return the open file: whoever may not open it any more goes on reading and writing it."""
+        """Return the open file: a process that can no longer open it continues to read and write
+        it.
+        """
         if name not in self._open:
             self._open[name] = os.open(self._online / name, os.O_RDWR)
         return self._open[name]

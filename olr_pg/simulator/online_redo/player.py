@@ -53,8 +53,8 @@ class Pacing:
 def note_flush(file: BinaryIO, event: Event) -> None:
     """Write down when what was flushed, in a JSON line: for measurements of latency.
 
-    It has the Unix time, thread, sequence, block behind the last whole LWN, and the SCN above all
-    that was flushed.
+    It has the Unix time, thread, sequence, the block after the last complete LWN, and an SCN above
+    all flushed ones.
     """
     line = {
         "time": time.time(),
@@ -77,7 +77,7 @@ def play(
     """Carry out steps, flushes at their time.
 
     Args:
-        stepped: is told each step once it is carried out.
+        stepped: called with each step after it is carried out.
     """
     for step in steps:
         files.apply(step)

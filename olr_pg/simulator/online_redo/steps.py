@@ -1,4 +1,4 @@
-"""What an instance and its archiver do to files, one step after the other, and what it means.
+"""The steps by which an instance and its archiver change files, and their meaning.
 
 A step is a value: `online_files.OnlineFiles` carries it out.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateFile:
-    """Make a member's file anew: block 0, and behind it nothing but zeros.
+    """Create a member's file again: block 0, followed by zeros.
 
     Attributes:
         size: of the file in bytes.
@@ -44,7 +44,7 @@ class RemoveFile:
 
 @dataclass(frozen=True, slots=True)
 class ForbidReading:
-    """Take the right to read a member's file away from everybody but its owner, root."""
+    """Make a member's file readable only by its owner, root."""
 
     member: str
     forbidden: bool
@@ -107,7 +107,7 @@ class Event:
 
     Attributes:
         sequence: of the thread's log.
-        block: behind the last whole LWN.
+        block: after the last complete LWN.
         size: bytes that were flushed, in each member.
         scn: above the SCN of all that was flushed.
     """
@@ -134,7 +134,7 @@ Step = (
 
 
 class LwnPosition(NamedTuple):
-    """The place behind an LWN: incarnation, log, block."""
+    """The end of an LWN: incarnation, log, block."""
 
     resetlogs: int
     sequence: int

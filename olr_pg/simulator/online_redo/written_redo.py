@@ -43,7 +43,7 @@ class Lwn(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The block behind it."""
+        """The block after it."""
         return self.block + self.blocks
 
 
@@ -61,10 +61,10 @@ class LogStart:
 
 @dataclass(frozen=True, slots=True)
 class FlushedLwns:
-    """LWNs that one flush writes, one behind the other.
+    """LWNs that one flush writes, one after the other.
 
     Attributes:
-        block, end: the first block in the log, and the one behind the last.
+        block, end: the first block in the log, and the block after the last.
         scn: the lowest of the first LWN.
         next_scn: above the SCN of all its records.
     """
@@ -83,7 +83,7 @@ class EndedLog:
 
     Attributes:
         header: as it is from now on.
-        lost: what a crash of the instance kept from being written whole; None: none crashed.
+        lost: the redo whose write a crash of the instance interrupted; None: none crashed.
     """
 
     header: HeaderBlock
@@ -103,7 +103,7 @@ class WrittenLog(NamedTuple):
 
     Attributes:
         data: the file as it would be archived.
-        lost: blocks behind its end that its instance was writing when it crashed.
+        lost: blocks after its end that its instance was writing when it crashed.
     """
 
     data: memoryview
@@ -125,7 +125,7 @@ def read_header(data: memoryview) -> HeaderBlock:
 
 
 def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
-    """Yield the LWNs that lie in `data` one behind the other, the first one in `block`."""
+    """Yield the LWNs that lie in `data` one after the other, the first one in `block`."""
     at, size = 0, redo.block_size
     while at < len(data):
         head = bytes(data[at + BLOCK_HEADER_SIZE : at + BLOCK_HEADER_SIZE + LWN_HEADER_SIZE])
@@ -187,7 +187,7 @@ def _thread_redo(
 
 
 def lost_part(redo: RedoFormat, header: HeaderBlock, lost: bytes) -> FlushedLwns | None:
-    """Return what a crash has kept from being written, behind the end of its log; None: nothing."""
+    """Return the redo whose write a crash interrupted, after the end of its log; None: nothing."""
     if not lost:
         return None
     sizes = itertools.repeat(len(lost))

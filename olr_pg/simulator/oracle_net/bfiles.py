@@ -26,7 +26,7 @@ class SessionFiles:
     """The files that a session has open.
 
     Args:
-        directories: what the directory objects are here, by name.
+        directories: the local folders of directory objects, by name.
     """
 
     def __init__(self, directories: Mapping[str, Path]) -> None:
@@ -37,7 +37,7 @@ class SessionFiles:
         """Do what a LOB message wants of a file; returns how many bytes it was sent.
 
         Raises:
-            OraError: what Oracle says.
+            OraError: as Oracle reports it.
         """
         operation = LobOperation(request.operation)
         amount = sent = 0

@@ -1,8 +1,8 @@
 """The stand-in's knowledge: SYS tables, fixed views, tables of users, in SQLite.
 
-What Oracle knows of itself is in memory, tables of users are in a temporary file of SQLite's. The
-rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite has
-not, and the way from a statement to its rows or its ORA error.
+Oracle's dictionary is in memory; tables of users are in a temporary SQLite file. The rows are put
+there by `state`; here are the columns, the functions that Oracle has and SQLite has not, and the
+way from a statement to its rows or its ORA error.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ VIEWS: Final[dict[str, str]] = _KNOWN["views"] | {
     view: " ".join(told.partition("=")[0] for told in columns.split())
     for view, columns in INVENTORY_VIEWS.items()
 }
-"""The columns of each; of the inventory's, with what they tell."""
+"""The columns of each; of the inventory, with their contents."""
 
 _STORED: Final = frozenset(
     name for name in (*SYS_TABLES, *VIEWS) if name != "DUAL" and not name.startswith("V$")
 )
-"""What is in the database itself; fixed views are of the instance and the control file."""
+"""Views of the database itself; fixed views are of the instance and the control file."""
 
 _NOT_OPEN: Final = (
     "database or pluggable database not open: queries allowed on fixed tables or views only"
@@ -55,13 +55,13 @@ ROWS_PER_BLOCK: Final = 60
 """Of made-up ROWIDs."""
 
 _LONG: Final = "\0number "
-"""Begins the text that stands for an integer of more than 64 bits."""
+"""Prefix of the text that represents an integer of more than 64 bits."""
 
 _DATE: Final = "\0date "
-"""Begins the text that stands for a DATE."""
+"""Prefix of the text that represents a DATE."""
 
 _BFILE: Final = "\0bfile "
-"""Begins the text that stands for a BFILE; its directory and its name are parted by a NUL."""
+"""Prefix of the text that represents a BFILE; its directory and its name are parted by a NUL."""
 
 _STEPS_BETWEEN_CHECKS: Final = 10_000
 _READ_ONLY: Final = frozenset(
@@ -91,20 +91,20 @@ class QueryResult(NamedTuple):
 
 
 class Catalogue:
-    """The database behind the stand-in; may be used from several threads.
+    """The database that the stand-in serves; may be used from several threads.
 
     Attributes:
-        current_scn: what V$DATABASE gives; newer SCNs cannot be asked for.
+        current_scn: the row of V$DATABASE; newer SCNs cannot be asked for.
         undo_scn: the oldest SCN that a table can still be read as of.
         readable: tables that the user may read.
         denied: objects that it may not read.
         is_mounted: the database is mounted, and not open: only fixed views can be read.
         no_flashback: objects that the user may not read as of an SCN.
-        context: what SYS_CONTEXT('USERENV', name) gives.
+        context: results of SYS_CONTEXT('USERENV', name).
         versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
-        made_when_asked: what gives the rows of a view whenever a query names it.
-        former_rows: returns what puts the rows of SYS tables in as of an SCN; None where they are
-            the same.
+        made_when_asked: functions that return the rows of a view each time a query names it.
+        former_rows: returns what puts the rows of SYS tables in as of an SCN; None if they are the
+            same.
     """
 
     def __init__(self, current_scn: Callable[[], int]) -> None:
@@ -144,7 +144,7 @@ class Catalogue:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let nobody else read or change anything within the context."""
+        """Hold exclusive access within the context."""
         with self._lock:
             yield
 
@@ -216,7 +216,7 @@ class Catalogue:
             stopped: whether the client has interrupted it; asked now and then.
 
         Raises:
-            OraError: what Oracle would say.
+            OraError: the error that Oracle would report.
         """
         query = translate(sql, frozenset(self.versioned))
         for name in query.objects & self.denied:
@@ -307,7 +307,7 @@ class Catalogue:
             self.add_function(name, count, function)
 
     def add_collation(self, name: str, key: Callable[[str], Any]) -> None:
-        """Let columns compare their texts by what `key` makes of them."""
+        """Let columns compare their texts by the result of `key`."""
 
         def compare(ours: str, theirs: str) -> int:
             one, other = key(ours), key(theirs)
@@ -318,7 +318,8 @@ class Catalogue:
     def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
         """Let queries call `function` with `count` arguments.
 
-        What SQLite holds no garbage collector sees: through it the catalogue must not hold itself.
+        The garbage collector does not see references that SQLite holds: through it the catalogue
+        must not hold itself.
         """
         self._functions[name, count] = function
         own = weakref.ref(self)

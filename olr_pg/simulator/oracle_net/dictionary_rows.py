@@ -1,6 +1,7 @@
 """A dictionary snapshot as the rows of SYS tables that it could have been read from.
 
-The way back of `olr_pg.dictionary.sys_rows`; what a snapshot does not hold gets ordinary values.
+The way back of `olr_pg.dictionary.sys_rows`; values that a snapshot does not contain are plausible
+defaults.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ _REDO_ROWS: Final = {
     "IND$": ("sys_ind", ("OBJ#",)),
     "INDPART$": ("sys_indpart", ("OBJ#",)),
 }
-"""SYS tables whose rows DDL changes: the section of `SysRows`, and the columns that tell a row."""
+"""SYS tables whose rows DDL changes: the section of `SysRows`, and the columns that identify a row.
+"""
 
 
 def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
@@ -122,7 +124,7 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
 
 
 def _segment(catalogue: Catalogue, dataobj: int | None) -> dict[str, int]:
-    """Put a segment's header into SEG$ and return where it is; nowhere for None."""
+    """Insert a segment's header into SEG$ and return its place; nowhere for None."""
     place = {"TS": TABLESPACE, "FILE": SEGMENT_FILE if dataobj else 0, "BLOCK": dataobj or 0}
     if dataobj:
         catalogue.put("SEG$", **place, SPARE1=PLAIN_SEGMENT)
@@ -130,7 +132,7 @@ def _segment(catalogue: Catalogue, dataobj: int | None) -> dict[str, int]:
 
 
 class _TableRows:
-    """The rows that tell of a table."""
+    """The rows that describe a table."""
 
     def __init__(self, catalogue: Catalogue, table: Table, user: int) -> None:
         self._catalogue, self._put = catalogue, catalogue.put
@@ -179,7 +181,7 @@ class _TableRows:
     def _object(
         self, obj: int, dataobj: int | None, name: str, kind: int, part: str | None = None
     ) -> None:
-        """Put a row of OBJ$ in; a `part` has the whole's name, and its own beside."""
+        """Put a row of OBJ$ in; a `part` has the name of the whole and, in addition, its own."""
         own = {"OBJ": obj, "DATAOBJ": dataobj or None, "OWNER": self._user, "FLAGS": 0}
         self._put("OBJ$", **own, NAME=name, SUBNAME=part, TYPE=kind)
 
@@ -209,7 +211,7 @@ class _TableRows:
             self._put("CCOL$", **of, INTCOL=intcol, POS=at, SPARE1=0)
 
     def _index(self, obj: int, dataobj: int, name: str, kind: int) -> None:
-        """Put a unique index over the table's key in; `dataobj` is 0 where it is partitioned."""
+        """Put a unique index over the table's key in; `dataobj` is 0 if it is partitioned."""
         self._object(obj, dataobj, name, sys_dictionary.INDEX)
         of = {"OBJ": obj, "BO": self._table.obj}
         properties = sys_dictionary.UNIQUE | (0 if dataobj else sys_dictionary.PARTITIONED_INDEX)

@@ -34,7 +34,7 @@ _WHOLE_ROWS: Final = {
     "links": "DBA_DB_LINKS",
     "grants": "DBA_TAB_PRIVS",
 }
-"""What is one row of one view each."""
+"""Objects that are one row of one view each."""
 
 _NAMED: Final = {
     "COLUMN PRIVILEGE": (
@@ -47,16 +47,16 @@ _NAMED: Final = {
     "APPLICATION CONTEXT": ("DBA_CONTEXT", "SCHEMA", "NAMESPACE", "PACKAGE"),
     "AUDIT POLICY": ("DBA_AUDIT_POLICIES", "OBJECT_SCHEMA", "OBJECT_NAME", "POLICY_NAME"),
 }
-"""Views by kind of what objects have beside, with the columns for owner, name and detail."""
+"""Views of the further parts of objects, by kind, with the columns for owner, name and detail."""
 
 
 def insert_inventory(catalogue: Catalogue, inventory: Inventory) -> None:
-    """Put everything in; lines of tables that are there already are completed."""
+    """Put everything in; existing rows of tables are completed."""
     _Writer(catalogue, inventory).write()
 
 
 def _told(view: str, one: object) -> dict[str, Any]:
-    """Return what the columns of a view tell of something; an empty text is NULL."""
+    """Return the values of a view's columns for an object; an empty text is NULL."""
     row = dict[str, Any]()
     for told in INVENTORY_VIEWS[view].split():
         column, _, field = told.partition("=")
@@ -109,13 +109,13 @@ class _Writer:
                 self._catalogue.put("DBA_OBJECTS", **of, OBJECT_NAME=f"T{number}")
 
     def _named(self, one: NamedObject) -> None:
-        """Add what an object has beside; the words of its detail are the columns."""
+        """Add the further parts of an object; the words of its detail are the columns."""
         view, owner, *columns = _NAMED[one.kind]
         row = dict(zip(columns, (one.name, *one.detail.split()), strict=False))
         self._catalogue.put(view, **{owner: one.owner}, **row)
 
     def _one(self, view: str, one: object, **others: Any) -> None:
-        """Add the line of something, with what is not told by a field of its own."""
+        """Add the row of an object, with values that no field contains."""
         self._catalogue.insert(view, [_told(view, one) | others])
 
     def _put(self, view: str, key: dict[str, str], row: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The views that tell what is LOGGING and what is not, and the statements that change it."""
+"""The views that show LOGGING and NOLOGGING, and the statements that change it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALTER: Final = re.compile(
 
 
 def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> None:
-    """Put a table, with its partitions' names, into the views that tell what is LOGGING."""
+    """Add a table, with its partitions' names, to the views that show LOGGING."""
     own = {"OWNER": table.owner, "TABLE_NAME": table.name}
     parted = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name}
     put = catalogue.put

@@ -2,7 +2,7 @@
 
 Every version of a row is kept with the SCNs between which it was the committed one, in the
 catalogue's SQLite, so that a query ``AS OF SCN`` finds what the table held then. The versions come
-from what the simulator writes: the tables at the start, and the truth.
+from the simulator's files: the tables at the start, and the truth.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMPARED: Final[dict[int, str]] = {
     OracleType.CHAR: " TEXT COLLATE RTRIM",
     OracleType.TIMESTAMP: " TEXT COLLATE MOMENTS",
 }
-"""What compares values in the place of their text; DATE's is in order."""
+"""Collations that compare values instead of their text; DATE's is in order."""
 
 _FORMATS: Final = {'SYYYY-MM-DD"T"HH24:MI:SS': 0, 'SYYYY-MM-DD"T"HH24:MI:SS.FF9': 9}
 """The formats of TO_CHAR that are understood, with their decimals."""
@@ -56,8 +56,8 @@ class RowVersions:
     Args:
         catalogue: gets a table of versions and a view of the current rows for each table.
         tables: as the dictionary has them.
-        prefix: what their names begin with in what the simulator writes: the container's name,
-            where it writes of several.
+        prefix: prefix of their names in the simulator's files: the container's name, if the files
+            are of several.
 
     Attributes:
         unfinished: begin SCNs of transactions that the truth does not know yet.
@@ -103,7 +103,7 @@ class RowVersions:
         """Have the tables that there are after DDL.
 
         Args:
-            added: what older rows have in a column that was added, by the table's name and its own.
+            added: the value of an added column in older rows, by the names of table and column.
         """
         before = {table.obj: table for table in self._tables.values()}
         now = {table.obj: table for table in tables}
@@ -234,7 +234,7 @@ class RowVersions:
         self._catalogue.insert_many(self._insertion(table), [(scn, None, rowid, *values)])
 
     def put(self, table: Table, scn: int, rowid: str, values: Sequence[object]) -> None:
-        """Add a row that is there from `scn` on; delivered columns as Oracle's text or bytes."""
+        """Add a row that exists from `scn` on; delivered columns as Oracle's text or bytes."""
         row = (scn, None, _rowid_bytes(rowid, map(str, values[:1])), *values)
         self._catalogue.insert_many(self._insertion(table), [row])
 
@@ -283,7 +283,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(column: Column) -> ResultType:
-    """Return the type that the driver is told of a column, or of the text made of it."""
+    """Return the type that the driver receives for a column, or for its text."""
     code, form = column.type_code, column.charset_form or 1
     if column.xml or code in _AS_CLOB:
         return ResultType(OracleType.CLOB, 4000, 1)

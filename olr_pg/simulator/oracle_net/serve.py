@@ -1,6 +1,7 @@
 """``olr-pg simulate --serve``: a simulation as a live database, to try the tool out.
 
-A finished simulation is archived log by log; one that runs on (``--live``) archives as it works.
+A finished simulation is archived log by log; one that continues (``--live``) archives while it
+works.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
 
 CONFIG: Final = "olr-pg.json"
-"""Written beside the logs: a configuration that replicates the simulation."""
+"""Written next to the logs: a configuration that replicates the simulation."""
 
 TRUTH: Final = "truth.jsonl"
 SOURCE: Final = "source.jsonl"
 """In place of the truth where not all of the source's changes are in its redo."""
 
 DDL: Final = "ddl.jsonl"
-"""Only beside what does not run on."""
+"""Only for a simulation that has ended."""
 
 TABLES: Final = "tables"
 LOGS: Final = "logs"
@@ -122,7 +123,7 @@ class LiveServer:
         directory: that it writes to; gets `CONFIG`.
         port: 0 for any that is free.
         opened: called with the server once the port is open.
-        undo_seconds: for which tables can be read as of an SCN; what is older takes no room.
+        undo_seconds: for which tables can be read as of an SCN; older ones are discarded.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class LiveServer:
         self._rows = _Rows(self._state, files.start, self._directory)
 
     def made(self, files: SimulatedFiles) -> None:
-        """Let the rows be there before their redo is: only the SCN keeps them from being seen."""
+        """Add the rows before their redo is written: only the SCN keeps them from being seen."""
         simulation = files.simulation
         self._rows.read_more(simulation.open_begins())
         self._state.advance(simulation.snapshot().structure.sequences)
@@ -207,10 +208,10 @@ def _state(
 
 
 class _Rows:
-    """The tables' rows, from what the simulator has written so far; none without a truth.
+    """The tables' rows, from the simulator's files so far; none without a truth.
 
     Args:
-        prefix: what the names of a container's tables begin with in what is written.
+        prefix: prefix of the names of a container's tables in these files.
     """
 
     def __init__(

@@ -31,11 +31,11 @@ class StandIn(SessionHost):
     """A server that python-oracledb takes for an Oracle.
 
     Args:
-        state: what it knows; closed with it, as `containers` are.
+        state: its database; closed with it, as `containers` are.
         port: 0 for any that is free.
 
     Attributes:
-        refusing: connections are reset at once, as where a database goes down.
+        refusing: connections are reset immediately, as when a database goes down.
         malformed: requests that could not be read; empty unless the driver does what it never did.
 
     Raises:
@@ -69,7 +69,7 @@ class StandIn(SessionHost):
         self.close()
 
     def close(self) -> None:
-        """Close the port, every connection and what is known; once is enough.
+        """Close the port, every connection and the database; once is enough.
 
         Threads of connections are waited for.
         """
@@ -115,7 +115,7 @@ class StandIn(SessionHost):
             ClientSession(self, PacketStream(connection)).run()
         except MalformedMessageError as error:
             self.malformed.append(str(error))
-            _log.error("the stand-in cannot read a request", reason=str(error))
+            _log.error("the simulated Oracle could not read a request", reason=str(error))
         finally:
             with self._lock:
                 self._connections.discard(connection)

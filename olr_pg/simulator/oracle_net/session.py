@@ -76,7 +76,7 @@ _SET_CONTAINER: Final = re.compile(r'ALTER SESSION SET CONTAINER = "(.+)"$')
 
 @dataclass(slots=True)
 class Cursor:
-    """An open cursor and what is left of its rows."""
+    """An open cursor and its remaining rows."""
 
     sql: str
     bind_types: tuple[BindType, ...] = ()
@@ -90,9 +90,9 @@ class SessionHost:
     """The server that a session belongs to.
 
     Attributes:
-        state: what it knows.
-        containers: what it knows of each PDB that sessions may go to, by name.
-        faults: what is to go wrong.
+        state: its state.
+        containers: the state of each PDB that sessions may enter, by name.
+        faults: the planned faults.
         stopping: it is being closed.
         lob_read_max: bytes of the largest piece of a LOB that was sent.
         heard: the last statements, and whether each came in a read-only transaction.
@@ -142,7 +142,7 @@ class ClientSession:
         }
 
     def run(self) -> None:
-        """Serve until the client has gone, or is thrown out."""
+        """Serve until the client disconnects or is disconnected."""
         try:
             if self._accept():
                 while True:
@@ -399,7 +399,7 @@ class ClientSession:
         """Go into a PDB.
 
         Raises:
-            OraError: ORA-65011, there is none of that name.
+            OraError: ORA-65011, no PDB has that name.
         """
         if container not in self._server.containers:
             raise OraError(65011, f'Pluggable database "{container}" does not exist.')

@@ -1,9 +1,9 @@
 """Oracle's SQL, as far as this project's queries use it, for SQLite to run.
 
-The stand-in keeps its dictionary and its fixed views in SQLite. What differs is small: object
-names hold ``#``, queries say ``AS OF SCN``, binds are given by position. The statement is read as
-a list of tokens, never by patterns over the whole text, so that texts and quoted names keep
-whatever they hold.
+The stand-in keeps its dictionary and its fixed views in SQLite. The differences are small: object
+names hold ``#``, queries say ``AS OF SCN``, binds are given by position. The statement is read as a
+list of tokens, never by patterns over the whole text, so that texts and quoted names stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Query:
         objects: names of everything that might be a table, in upper case where unquoted.
         flashback: of these, with the number or the index of the bind that ``AS OF SCN`` gives.
         versioned: the tables with rows at every SCN among these.
-        columns: what stands before ``AS``, alone or as the only value of a CASE, by the alias;
-            empty of what is computed, whose alias may be the name of a column.
+        columns: the name before ``AS``, alone or as the only value of a CASE, by the alias; empty
+            for expressions, whose alias may be the name of a column.
         binds: how many of the binds, from the first on, are named in `sql`.
     """
 
@@ -88,7 +88,7 @@ def is_query(sql: str) -> bool:
 
 @lru_cache(_KEPT_MAX)
 def translate(sql: str, versioned: frozenset[tuple[str, str]] = frozenset()) -> Query:
-    """Translate the query into SQLite's words; the same one comes again and again.
+    """Translate the query into SQLite's words; the same statement is often repeated.
 
     Args:
         versioned: (owner, name) of the tables whose rows are kept at every SCN.
@@ -202,7 +202,7 @@ class _Translation:
             self._columns[_plain(rest[2][1])] = _plain(rest[0][1])
 
     def _alias(self, name: tuple[str, str], *behind: tuple[str, str]) -> None:
-        """Take what follows AS, of a column or, with a bracket behind it, a type.
+        """Read the text after AS: a column's alias or, with a bracket after it, a type.
 
         Raises:
             OraError: ORA-00923, it is a word of the language.

@@ -1,4 +1,4 @@
-"""A client that works in SQL: its statements with the driver's binds, and what goes back."""
+"""A client that works in SQL: its statements with the driver's binds, and the returned values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @lru_cache
 def returned_places(sql: str) -> tuple[int, ...]:
-    """Return the places of the binds that RETURNING fills; none of what cannot be read."""
+    """Return the places of the binds that RETURNING fills; none if a statement cannot be parsed."""
     if "RETURN" not in sql.upper():
         return ()
     try:

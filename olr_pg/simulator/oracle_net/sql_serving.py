@@ -45,7 +45,7 @@ SWITCH_SECONDS: Final = 2.0
 
 
 RENAMING: Final = (RENAME_COLUMN, DROP_COLUMN)
-"""Of `DdlEffect`: behind them columns have other names."""
+"""Of `DdlEffect`: after them, columns have other names."""
 
 
 class SqlServer:
@@ -139,10 +139,10 @@ class SqlServer:
 
 
 class _Served:
-    """A container: its database, and what the replication's user finds of it.
+    """A container: its database, and the part of it that the replication's user can see.
 
     Args:
-        server: is told what has committed, and what is defined.
+        server: notified of each commit and each DDL.
     """
 
     def __init__(self, database: SqlDatabase, server: SqlServer) -> None:

@@ -30,7 +30,7 @@ ARCHIVE: Final = "/u01/app/oracle/archive"
 """Where the pretended database archives to: the path in V$ARCHIVED_LOG.NAME."""
 
 ORADATA: Final = "/u01/app/oracle/oradata/SIMDB"
-"""Where it has its online logs: the path in V$LOGFILE.MEMBER."""
+"""The place of its online logs: the path in V$LOGFILE.MEMBER."""
 
 DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
@@ -83,9 +83,9 @@ class OracleState:
 
     Attributes:
         scn: the current SCN.
-        archive: where it says that its logs are.
+        archive: the folder of its logs as its views show it.
         version: its release, with the release update.
-        directories: what its directory objects are here, by name.
+        directories: the local folders of its directory objects, by name.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class OracleState:
 
         Args:
             name: in the archive directory.
-            moves_scn: the current SCN is the last of what is archived.
+            moves_scn: the current SCN is the last archived one.
         """
         known = self.catalogue.rows(
             'SELECT 1 FROM SYS."V$THREAD" WHERE "THREAD#" = ?', header.thread
@@ -297,7 +297,7 @@ class OracleState:
         """Do what a statement other than a query says.
 
         Raises:
-            OraError: ORA-00900, it is none of the few that are understood.
+            OraError: ORA-00900, the command is not one of the supported ones.
         """
         if alter_logging(self.catalogue, sql) or move_segment(self.catalogue, sql):
             return

@@ -22,7 +22,7 @@ _REFACT: Final = {"no action": None, "cascade": 1, "set null": 2}
 
 
 def insert_structure(catalogue: Catalogue, snapshot: Snapshot, users: Mapping[str, int]) -> None:
-    """Put `snapshot.structure` in; the tables are there.
+    """Put `snapshot.structure` in; the tables must exist.
 
     Args:
         users: USER# by name.

@@ -1,4 +1,4 @@
-"""Supplemental logging of the stand-in: what its views tell of each level; changing it."""
+"""Supplemental logging of the stand-in: the contents of its views for each level; changing it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SCHEMA_BITS: Final = {"NONE": 0, "KEYS": 1 | 2 | 4, "ALL": 8}
 
 
 def tell_logging(catalogue: Catalogue, snapshot: Snapshot, levels: Mapping[str, Logging]) -> None:
-    """Let the views tell what the simulated tables log.
+    """Fill the views with the supplemental logging of the simulated tables.
 
     Args:
         levels: by ``OWNER.NAME``; tables that are not in it log all columns.
@@ -141,4 +141,6 @@ STATEMENTS: Final = (
     (_GROUP, _of_group),
     (_OF_SCHEMA, _of_schema),
 )
-"""What changes it: each takes the catalogue, the snapshot, and what its pattern has found."""
+"""The statements that change it: each handler takes the catalogue, the snapshot, and the match of
+its pattern.
+"""

@@ -1,7 +1,7 @@
 """The primitives of Oracle's two-task protocol (TTC): integers, byte strings, addresses.
 
 Integers are written with their length in front, big-endian and without leading zero bytes; byte
-strings with one length byte, or in chunks where they are long. Source of the facts: what
+strings with one length byte, or in chunks if they are long. Source of the facts: what
 python-oracledb's thin mode sends and accepts (its ``impl/base/buffer.pyx``).
 """
 
@@ -32,7 +32,7 @@ class TtcReader:
     Args:
         data: of the message's first packet.
         more: gives the data of the next one. Nothing in a packet says whether it is the last: only
-            reading the fields tells that there must be another.
+            reading the fields shows that another one must follow.
     """
 
     def __init__(self, data: bytes, more: Callable[[], bytes] | None = None) -> None:

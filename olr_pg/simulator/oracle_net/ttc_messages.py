@@ -66,7 +66,7 @@ class Function(IntEnum):
 
 
 class LobOperation(IntEnum):
-    """What a LOB message wants."""
+    """The operation that a LOB message requests."""
 
     LENGTH = 0x0001
     READ = 0x0002
@@ -89,7 +89,7 @@ BIND_IN, BIND_OUT = 32, 16
 """Directions of a bind."""
 
 LONG_BIND: Final = 32_767
-"""A bind that may be longer comes behind the others of its row."""
+"""A bind that may be longer follows the others of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class ExecuteRequest:
 
     Attributes:
         cursor: 0 for a new one.
-        sql: None where the cursor has it.
+        sql: None if the cursor has it.
         rows: that may come with the answer.
         defines: how the columns are wanted; None for as they are.
         binds: the bytes of each row of binds, by position; None is NULL.
@@ -125,7 +125,7 @@ class LobRequest(NamedTuple):
 
 
 def read_protocol(reader: TtcReader) -> None:
-    """Skip what the client says of itself, behind the message code."""
+    """Skip the client's description of itself, after the message code."""
     while reader.byte():
         pass
     while reader.byte():
@@ -163,7 +163,7 @@ def read_execute(
 
     Args:
         returned_by: the places of the binds of a statement's RETURNING, which have no values.
-        known: the statements of open cursors, where they do not come.
+        known: the statements of open cursors, if they are not sent.
     """
     options, cursor = reader.integer(), reader.integer()
     has_sql = reader.byte()

@@ -117,7 +117,7 @@ _BFILE_NAMES_AT: Final = 16
 
 
 class Bfile(NamedTuple):
-    """What BFILENAME returns."""
+    """The value that BFILENAME returns."""
 
     directory: str
     name: str
@@ -130,7 +130,7 @@ class Bfile(NamedTuple):
 
     @classmethod
     def of(cls, locator: bytes) -> Bfile | None:
-        """Return the file that a locator names; None where it is that of another LOB."""
+        """Return the file that a locator names; None if it is that of another LOB."""
         if not locator[_BFILE_FLAG_AT] & _IS_BFILE:
             return None
         names, at = list[str](), _BFILE_NAMES_AT

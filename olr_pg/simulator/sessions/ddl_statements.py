@@ -1,7 +1,7 @@
 """DDL of a session: rows of SYS tables in a transaction of its own, with the statement's marker.
 
-A DDL commits what the session has open, waits for nobody (it fails where a transaction has changed
-the table), and commits. Facts: dictionary §10, redo-format §8.1.
+A DDL commits what the session has open, does not wait (it fails if a transaction has changed the
+table), and commits. Facts: dictionary §10, redo-format §8.1.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ SEGMENT_BLOCKS: Final = 1_000
 
 
 class _Emptied(NamedTuple):
-    """What a partition had: its DATAOBJ#, and the keys of its rows where these have no ROWID."""
+    """The former contents of a partition: its DATAOBJ#, and the keys of its rows where these have
+    no ROWID.
+    """
 
     segments: frozenset[int] = frozenset()
     keys: frozenset[str] = frozenset()
@@ -104,7 +106,7 @@ class DdlStatements:
         return True
 
     def drop_table(self, table: SimTable) -> bool:
-        """DROP TABLE … PURGE: its rows and its definition are gone."""
+        """DROP TABLE … PURGE: its rows and its definition are removed."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
@@ -117,7 +119,7 @@ class DdlStatements:
         return True
 
     def create_again(self, table: SimTable) -> bool:
-        """CREATE TABLE under the name of one that was dropped, without rows."""
+        """CREATE TABLE under the name of a dropped table, without rows."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
@@ -184,7 +186,7 @@ class DdlStatements:
         )  # fmt: skip
 
     def set_nullable(self, table: SimTable, place: int, *, nullable: bool) -> bool:
-        """ALTER TABLE … MODIFY (… NULL), or NOT NULL where no row has a NULL."""
+        """ALTER TABLE … MODIFY (… NULL), or NOT NULL if no row has a NULL."""
         old = table.columns[place]
         if not nullable and not old.default and any(row.cells[place] is None for row in table.live):
             return False
@@ -238,7 +240,7 @@ class DdlStatements:
         return True
 
     def drop_index(self, table: SimTable, obj: int) -> bool:
-        """DROP INDEX, of one that `create_index` has made."""
+        """DROP INDEX, of an index that `create_index` created."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
@@ -264,7 +266,7 @@ class DdlStatements:
         return True
 
     def switch_check(self, table: SimTable, con: int) -> bool:
-        """ALTER TABLE … DISABLE CONSTRAINT, or ENABLE, of one that `add_check` has made."""
+        """ALTER TABLE … DISABLE CONSTRAINT, or ENABLE, of a constraint that `add_check` created."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
@@ -286,7 +288,7 @@ class DdlStatements:
     def truncate(self, table: SimTable, *, logged: bool = True) -> bool:
         """TRUNCATE TABLE: every segment is replaced by an empty one.
 
-        The statement is `logged` where the database has supplemental logging.
+        The statement is `logged` if the database has supplemental logging.
         """
         dictionary = self.begin(table)
         if dictionary is None:
@@ -305,7 +307,7 @@ class DdlStatements:
         return self._empty_partition(table, number, "TRUNCATE PARTITION P")
 
     def exchange_partition(self, table: SimTable, number: int) -> bool:
-        """ALTER TABLE … EXCHANGE PARTITION with an empty table that nobody follows."""
+        """ALTER TABLE … EXCHANGE PARTITION with an empty table that is not replicated."""
         return self._empty_partition(table, number, "EXCHANGE PARTITION P WITH TABLE X")
 
     def exchange_with(self, table: SimTable, number: int, other: SimTable) -> bool:
@@ -353,7 +355,7 @@ class DdlStatements:
         return True
 
     def append_partition(self, table: SimTable) -> bool:
-        """ALTER TABLE … ADD PARTITION behind the others, of a table with bounds."""
+        """ALTER TABLE … ADD PARTITION after the others, for a table with bounds."""
         dictionary = self.begin(table) if not table.lobs else None
         if dictionary is None:
             return False
@@ -460,7 +462,7 @@ class DdlStatements:
     # --- a statement ---
 
     def begin(self, table: SimTable) -> SysDictionary | None:
-        """Commit what is open; None where the statement may not be carried out."""
+        """Commit the open transaction; None if the statement is not possible now."""
         self._tx.commit()
         if self._tx.container.is_locked(table):
             return None

@@ -1,10 +1,10 @@
 """Direct-path inserts: whole formatted blocks (redo-format §6.2), in a transaction of their own.
 
 One that is not logged leaves ranges of blocks (19.2) in their place. The data object and the first
-block of these are where every vector has them; how a real one tells the number of blocks is not
-known, so what its fields hold here means nothing.
+block of these are where every vector has them; how a real one encodes the number of blocks is
+unknown, so its fields have no meaning here.
 
-Their undo is none of rows: where the transaction is rolled back, the blocks were never in use.
+Their undo contains no rows: if the transaction is rolled back, the blocks were never in use.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class DirectLoads:
         committed: bool = True,
         logged: bool = True,
     ) -> bool:
-        """INSERT with APPEND and its COMMIT or ROLLBACK; what the session has open is committed.
+        """INSERT with APPEND and its COMMIT or ROLLBACK; the open transaction of the session is
+        committed.
 
-        Rows of several pieces are left out. Without `logged` it is NOLOGGING. False where it may
-        not be.
+        Rows of several pieces are left out. Without `logged` it is NOLOGGING. False if it may not
+        be.
         """
         self._tx.commit()
         whole = self._whole(table, rows)
@@ -87,8 +88,7 @@ class DirectLoads:
         return True
 
     def load_part(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> int:
-        """Load rows in the open transaction, as a part of what it does; those of several pieces
-        are left out.
+        """Load rows in the open transaction, as a part of it; those of several pieces are left out.
 
         Returns:
             How many were loaded: the last ones of the table's `live`, in their order where the
@@ -101,11 +101,11 @@ class DirectLoads:
         return len(whole)
 
     def is_whole(self, table: SimTable, cells: Sequence[Cell | None]) -> bool:
-        """Tell whether a row takes one piece."""
+        """Tell whether a row fits into one piece."""
         return len(self._chains.parts(table, cells)) == 1
 
     def is_free(self, table: SimTable) -> bool:
-        """Tell whether a table may be loaded: nobody has locked it."""
+        """Tell whether a table may be loaded: no transaction has locked it."""
         may = can_be_loaded(table, self._tx.instance.modes)
         return may and not self._tx.container.is_locked(table)
 
@@ -252,5 +252,5 @@ def can_be_loaded(table: SimTable, modes: frozenset[SourceMode]) -> bool:
 
 
 def _piece(row: Row) -> RowPiece:
-    """Return a row as it stands in its block: the SCN of one with row dependencies is 0."""
+    """Return a row as it is in its block: the SCN of one with row dependencies is 0."""
     return RowPiece(FB_ROW, stored_columns(row.cells), row_scn=row.table.row_scn)

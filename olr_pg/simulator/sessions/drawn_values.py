@@ -1,4 +1,5 @@
-"""Values of columns that are quickly drawn: numbers and times anew, all others from a pool.
+"""Values of columns that are quickly drawn: numbers and times are drawn each time, all others come
+from a pool.
 
 Facts: values-and-lobs §1.1 (declarations).
 """

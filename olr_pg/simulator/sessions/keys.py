@@ -1,8 +1,8 @@
 """The numbers that rows are known by, chosen so that copies of their redo can be stamped.
 
-What is written once, to be copied (`simulator.stamping`), has keys of as many digits as all its
-copies: behind one or two fixed digits four are the copy's number, and the last two are never 00.
-So a key keeps its length as a NUMBER and as text. Facts: values-and-lobs §2 (NUMBER).
+Redo that is written once to be copied (`simulator.stamping`) has keys with as many digits as all
+its copies: after one or two fixed digits, four are the copy's number, and the last two are never
+00. So a key keeps its length as a NUMBER and as text. Facts: values-and-lobs §2 (NUMBER).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class KeyForm:
         first: below the numbers of the first copy.
         stride: from a copy to the next.
         pair_at: the byte of the stored NUMBER where the four digits of the copy begin.
-        digits_at: where they begin in its text.
+        digits_at: their position in its text.
     """
 
     first: int
@@ -42,7 +42,7 @@ class Keys:
     """The numbers that a workload takes.
 
     Args:
-        copy: whose numbers they are; None where nothing is going to be copied: from 1 on.
+        copy: whose numbers they are; None if nothing will be copied: from 1 on.
     """
 
     def __init__(self, copy: int | None = None) -> None:

@@ -35,7 +35,7 @@ ROW_HEAD: Final = bytes(2)
 """Flags and lock of a leaf row."""
 
 INDEX_BLOCK: Final = "index block"
-"""Why nobody decodes it."""
+"""Why it cannot be decoded."""
 
 
 class LeafLoads:
@@ -45,7 +45,8 @@ class LeafLoads:
         self._tx, self._redo, self._leaves = tx, tx.redo, leaves
 
     def create_as_select(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> bool:
-        """Fill the table, and commit; what the session has open is committed. False: it has rows.
+        """Fill the table, and commit; the open transaction of the session is committed. False: it
+        has rows.
 
         Its changes are in no redo that can be decoded.
         """

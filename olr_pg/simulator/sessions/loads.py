@@ -1,4 +1,4 @@
-"""The workloads beside order entry: a bulk load, and updates of wide rows."""
+"""The workloads other than order entry: a bulk load, and updates of wide rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READINGS: Final = range(10, 20_001)
 
 
 class _Load(NamedWorkload):
-    """What both have: one table with a key."""
+    """The common part of both: one table with a key."""
 
     def __init__(self, setting: WorkSetting) -> None:
         super().__init__(setting)
@@ -43,7 +43,7 @@ class _Load(NamedWorkload):
         self.start_rows = [[self._row() for _ in range(self._start(setting.size))]]
 
     def _start(self, size: int) -> int:
-        """Return how many rows there are to begin with."""
+        """Return the number of rows at the start."""
         return 0
 
     def _row(self) -> Cells:
@@ -112,7 +112,7 @@ class WideUpdates(_Load):
             session.update(row, {at: self._values.value(at) for at in chosen})
 
     def _draw_set(self) -> list[int]:
-        """Draw columns that an UPDATE sets; the key is none of them."""
+        """Draw columns that an UPDATE sets; the key is not among them."""
         others = range(1, len(self._table.columns))
         count = self._rng.randint(1, min(self._shape.set_max, len(others)))
         return self._rng.sample(others, count)

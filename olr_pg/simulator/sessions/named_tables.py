@@ -52,7 +52,7 @@ _TYPES: Final[dict[str, Callable[..., Any]]] = {
 class _Declared(NamedTuple):
     """A table: its columns, the columns of its key and of another index, from 0.
 
-    Columns are NOT NULL where NULL does not stand behind them.
+    Columns are NOT NULL unless NULL follows them.
     """
 
     columns: str

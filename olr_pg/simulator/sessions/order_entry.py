@@ -54,8 +54,9 @@ KEYS: Final[KeyColumns] = {
 DISTRICTS_EACH: Final = 4
 CUSTOMERS_MAX: Final = 3000
 REDO_PER_CUSTOMER: Final = 150_000
-"""A warehouse has a customer for so many bytes of redo, and two items in stock; where there is
-little redo, more of both."""
+"""A warehouse has a customer for so many bytes of redo, and two items in stock; with little redo,
+there are more of both.
+"""
 
 LINES: Final = range(5, 16)
 DELIVERED_MAX: Final = 10

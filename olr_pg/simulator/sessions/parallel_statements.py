@@ -58,12 +58,12 @@ class ParallelGroup:
 
         Args:
             servers: how many work.
-            before: what the coordinator changes by itself, as the beginning of its transaction.
-            work: what each server does.
+            before: the coordinator's own changes, at the beginning of its transaction.
+            work: the work of each server.
             committed: COMMIT, else ROLLBACK.
 
         Returns:
-            False where the statement before has not ended, or no slot is free.
+            False if the statement before has not ended, or no slot is free.
         """
         if self.committed_at:
             return False

@@ -69,7 +69,7 @@ class TableSpec:
         indexes: columns, unique.
         row_max: bytes that a row may take.
         row_dependencies: rows bear an SCN.
-        partitions: how many, 1 for none; `partition_column` decides, which is of the key where the
+        partitions: how many, 1 for none; `partition_column` decides, which is of the key if the
             table is index-organised.
         index_organised: the rows are in the primary key's index.
         block_size: of its tablespace, in bytes.

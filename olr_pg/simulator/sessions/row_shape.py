@@ -1,4 +1,6 @@
-"""The rows of the workload `wide`, and what its statements set: what sites differ in."""
+"""The rows of the workload `wide`, and the columns that its statements set: these differ between
+sites.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ COLUMNS_MAX: Final = 1_000
 
 ONE_PIECE_COLUMNS: Final = 250
 ONE_PIECE_BYTES: Final = 5_000
-"""Rows of so many columns and bytes take one piece."""
+"""Limits of columns and bytes up to which a row fits into one piece."""
 
 ROW_BYTES_MIN: Final = 20
 ROW_BYTES_MAX: Final = 60_000
@@ -19,14 +21,14 @@ ROW_BYTES_MAX: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The rows of the workload `wide`, and what its statements set.
+    """The rows of the workload `wide`, and the columns that its statements set.
 
     Attributes:
         columns: of the table, `COLUMNS_MIN` to `COLUMNS_MAX`; the first is the key.
         sets: distinct sets of columns that UPDATEs set, 0 if each UPDATE draws its own.
         set_max: columns that an UPDATE sets, at most.
         nulls: how many of the values of the columns that may be NULL are, 0 to 1.
-        row_bytes: of a row without NULLs, about; None: what columns of several types take.
+        row_bytes: of a row without NULLs, about; None: the sizes of columns by type.
         statements: of each transaction; 0 if one transaction has all of them, None if transactions
             have four on average.
     """

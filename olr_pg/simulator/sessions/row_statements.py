@@ -60,7 +60,7 @@ class RowStatements:
     def insert(
         self, table: SimTable, cells: Sequence[Cell | None], *, extra: int = 0
     ) -> Row | None:
-        """INSERT of one row; None where no transaction slot is free.
+        """INSERT of one row; None if no transaction slot is free.
 
         `extra`: further bits of the supplemental flags.
         """
@@ -121,7 +121,7 @@ class RowStatements:
         return made
 
     def delete(self, row: Row, *, extra: int = 0) -> bool:
-        """DELETE of one row; False where it may not.
+        """DELETE of one row; False if it is not allowed.
 
         `extra`: further bits of the supplemental flags.
         """
@@ -173,7 +173,7 @@ class RowStatements:
         return True
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
-        """UPDATE of one row; `new` by 0-based column. False where it may not or does not fit."""
+        """UPDATE of one row; `new` by 0-based column. False if not allowed or too large."""
         if not new or not self.may_change(row):
             return False
         if row.table.index_organised:
@@ -215,7 +215,7 @@ class RowStatements:
         return True
 
     def may_change(self, row: Row) -> bool:
-        """Tell whether the session may change a row: nobody else has locked it."""
+        """Tell whether the session may change a row: no other transaction has locked it."""
         owner = row.owner
         if row.deleted or (
             owner is not None and owner.active and owner is not self._tx.transaction

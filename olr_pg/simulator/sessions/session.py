@@ -1,4 +1,4 @@
-"""A session of the model: what SQL lets it do, composed of what writes redo.
+"""A session of the model: the operations of SQL, composed of the parts that write redo.
 
 Each part writes one kind of redo through the session's one transaction.
 """
@@ -33,11 +33,11 @@ class SimSession:
     """A session.
 
     Args:
-        instance, container, thread: where it works.
+        instance, container, thread: the instance it is connected to.
         attributes: who it is.
         dictionary: the SYS tables; None where their changes are not modelled, and no DDL is
             carried out.
-        writer: of its transactions, where they are of another kind.
+        writer: of its transactions, if they are of another kind.
 
     Attributes:
         chains: writes its rows.

@@ -134,7 +134,7 @@ _SECTIONS: Final = {
     "LOBFRAG$": _Section.of(980, "sys_lob_frag", "FRAGOBJ# PARENTOBJ# TS# INDFRAGOBJ#", "frag_obj"),
 }  # fmt: skip
 _WITH_TABLESPACE: Final = ("sys_tab", "sys_tabpart", "sys_ind", "sys_indpart")
-"""Rows whose TS# a snapshot tells, though the modelled tables do not have the column."""
+"""Rows whose TS# a snapshot contains, although the modelled tables lack the column."""
 
 _TYPES: Final = {
     "NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB, "COMMENT$": _COMMENT,
@@ -152,7 +152,7 @@ def sys_cell(value: SysValue) -> Cell | None:
 class SysDictionary:
     """The SYS tables of one container and their rows.
 
-    Rows are written by a session; without one they are there before the first redo.
+    Rows are written by a session; without one, they exist before the first redo.
 
     Args:
         owner: of the tables that are defined.
@@ -341,7 +341,7 @@ class SysDictionary:
         self.delete(session, "OBJ$", (segment.table_part or segment.obj,))
 
     def drop_table(self, session: RowStatements, table: SimTable) -> None:
-        """Delete the rows of a table, as `create_table` and what altered it insert them."""
+        """Delete the rows of a table that `create_table` and later alterations inserted."""
         for segment in table.segments if table.has_partitions else ():
             self.drop_partition(session, segment)
         for lob in table.lobs.values():
@@ -389,7 +389,7 @@ class SysDictionary:
         kind: int,
         partition: str | None = None,
     ) -> None:
-        """Insert a row of OBJ$; a `partition` has the whole's name, and its own beside."""
+        """Insert a row of OBJ$; a `partition` has the table's name and its own."""
         self.insert(
             session, "OBJ$",
             obj=obj, data_obj=dataobj, owner=OWNER_NUMBER, name=name, subname=partition, type=kind,
@@ -400,7 +400,8 @@ class SysDictionary:
         """Return the rows as they are now, in the form of a dictionary snapshot.
 
         Args:
-            tables: whose supplemental logging the database's own level tells, where they agree.
+            tables: whose supplemental logging is shown by the database's level, if the tables
+                agree.
         """
         found: dict[str, Any] = {
             "sys_user": [
@@ -431,7 +432,7 @@ class SysDictionary:
 
 
 def _database_level(tables: Sequence[SimTable]) -> dict[str, int]:
-    """Return what the database logs of every table; nothing is told where tables differ."""
+    """Return what the database logs of every table; none if tables differ."""
     levels = {table.logging for table in tables}
     if len(levels) != 1:
         return {}

@@ -1,4 +1,4 @@
-"""What the named workloads have in common: sessions that each do one statement after the other."""
+"""The common parts of the named workloads: sessions that each do one statement after the other."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     """Does a statement each time that it is asked for the next one."""
 
 ARRAY_MAX: Final = 48
-"""Rows that are handed to an array insert at a time; what fits no block comes in the next one."""
+"""Rows that are handed to an array insert at a time; a row that does not fit goes into the next
+block.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkSetting:
-    """What a workload is made of.
+    """The parts of a workload.
 
     Attributes:
         rng: draws everything.
@@ -82,7 +84,7 @@ class NamedWorkload(ABC):
         next(self._working[number])
 
     def broken_off(self, number: int) -> None:
-        """Let a session begin anew whose transaction was rolled back by the instance."""
+        """Restart a session whose transaction the instance rolled back."""
         self._working.pop(number, None)
 
     def next_keys(self) -> Mapping[str, int]:

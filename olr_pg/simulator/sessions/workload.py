@@ -1,4 +1,4 @@
-"""Workloads: what the sessions do. Every choice comes from one seeded generator."""
+"""Workloads: the actions of the sessions. Every choice comes from one seeded generator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ACTIONS: Final = (
     *("load", "ddl"),
 )
 RARITY: Final = {"load": 0.15, "ddl": 1.0}
-"""What the weights of some actions are multiplied with: a load writes blocks of 8 kB."""
+"""Factors for the weights of some actions: a load writes blocks of 8 kB."""
 
 WIDE: Final = 0.08
 FILLED: Final = 0.15
@@ -53,7 +53,7 @@ LOGGED_LOADS: Final = 0.3
 """How many of the loads are logged where others are not."""
 
 DDL_WEIGHT: Final = 2.5
-"""Of DDL where tables are made: what it does to one table is little redo."""
+"""Of DDL where tables are made: its changes of one table are little redo."""
 
 UNLOGGED_WEIGHT: Final = 2.5
 """Of loads where some are not logged: these take little redo."""
@@ -68,10 +68,10 @@ ONE_RECORD: Final = 0.1
 BESIDE_STATEMENTS: Final = (
     *("comment", "comment", "create_index", "drop_index", "add_check", "switch_check"),
 )
-"""Of `DdlStatements`: what concerns neither rows nor columns."""
+"""Of `DdlStatements`: those that affect neither rows nor columns."""
 
 COLUMN_STATEMENTS: Final = ("rename_column", "set_unused", "modify_column", "set_nullable")
-"""Of `DdlStatements`: what alters a column."""
+"""Of `DdlStatements`: those that alter a column."""
 VARCHAR2: Final = 1
 NUMBER: Final = 2
 """COL$.TYPE#."""
@@ -86,8 +86,8 @@ LEAF_COLUMNS_MAX: Final = 250
 class LobUse(Enum):
     """The things that are done to LOBs.
 
-    WHOLE: every value that a transaction leaves behind is whole in its redo. PARTIAL: parts of
-    older values are written as well, which redo does not hold whole.
+    WHOLE: the redo of a transaction contains every final value completely. PARTIAL: parts of older
+    values are written as well, which redo does not hold whole.
     """
 
     NONE = "none"
@@ -102,10 +102,10 @@ TABLES_MAX: Final = 9
 class DdlUse(Enum):
     """The DDL statements that there are.
 
-    FOLLOWED: what every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
-    MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT NULL
-    ones. BESIDE: also comments, indexes and checks. TABLES: as COLUMNS, and also tables that are
-    made, renamed, or dropped and made again. ANY: as COLUMNS, and also partitions that are
+    FOLLOWED: DDL that every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT
+    and MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT
+    NULL ones. BESIDE: also comments, indexes and checks. TABLES: as COLUMNS, and also tables that
+    are made, renamed, or dropped and made again. ANY: as COLUMNS, and also partitions that are
     truncated, exchanged or dropped, after which a copy differs.
     """
 
@@ -135,7 +135,7 @@ def random_column(rng: Random, name: str, *, filled: bool) -> SimColumn:
 
 
 def _wider(kind: ColumnType) -> ColumnType | None:
-    """Return the type that a column is made wider to; None for one that is left as it is."""
+    """Return the type that a column is made wider to; None for a column that stays unchanged."""
     if kind.type_code == VARCHAR2 and kind.length + WIDENED <= VARCHAR2_MAX:
         return replace(kind, length=kind.length + WIDENED)
     if kind.type_code == NUMBER and kind.precision and kind.precision + 2 <= PRECISION_MAX:

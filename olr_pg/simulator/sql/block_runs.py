@@ -67,7 +67,7 @@ class TriggeredRow:
 
     Attributes:
         event: INSERTING, UPDATING or DELETING.
-        old, new: its values; None where there are none.
+        old, new: its values; None if there are none.
     """
 
     table: SqlTable

@@ -128,7 +128,7 @@ class SqlDatabase:
         return self.tables[name]
 
     def view(self, name: str) -> Plan | None:
-        """Return a view of the data dictionary; None where there is none."""
+        """Return a view of the data dictionary; None if there is none."""
         shown = Definitions(self.owner, self.tables.values(), self.sequences.values())
         return dictionary_view(name, shown)
 
@@ -197,7 +197,7 @@ class SqlDatabase:
                     thread.switch()
 
     def shut_down(self) -> None:
-        """Archive every log; what is open stays open. Sessions that wait get an error."""
+        """Archive every log; open transactions stay open. Sessions that wait get an error."""
         with self.lock:
             self.closing = True
             self.lock.notify_all()

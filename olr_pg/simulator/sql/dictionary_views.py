@@ -29,7 +29,7 @@ class Definitions(NamedTuple):
 
 
 def dictionary_view(name: str, found: Definitions) -> Plan | None:
-    """Return a view, None where there is none of this name."""
+    """Return a view, None if there is none of this name."""
     if name not in _VIEWS:
         return None
     columns, rows = _VIEWS[name]

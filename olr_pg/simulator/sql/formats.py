@@ -226,7 +226,7 @@ _LITERAL: Final = re.compile(
 
 
 def literal_moment(text: str) -> Value:
-    """Return the TIMESTAMP of a literal, with a time zone where the text has one.
+    """Return the TIMESTAMP of a literal, with a time zone if the text has one.
 
     Raises:
         OraError: ORA-01861, the text is no moment.

@@ -42,7 +42,7 @@ class LobChange:
     """A change of a part of a LOB.
 
     Attributes:
-        kind: `WRITE`, `TRIM` or `ERASE`; empty where the value stays as it is.
+        kind: `WRITE`, `TRIM` or `ERASE`; empty if the value stays as it is.
         offset: of the first byte, from 0; of TRIM the length that is left.
         data: that is written; of ERASE as many bytes.
         value: the whole value afterwards.

@@ -85,7 +85,7 @@ class Scope:
         return source
 
     def find(self, name: str, alias: str = "") -> tuple[Source, int] | None:
-        """Return the source and the place of a column, here or around; None where there is none.
+        """Return the source and the place of a column, here or around; None if there is none.
 
         Raises:
             OraError: ORA-00918, several sources have it.
@@ -102,7 +102,7 @@ class Scope:
         return None if self.parent is None else self.parent.find(name, alias)
 
     def rowid(self, alias: str = "") -> Source | None:
-        """Return the source whose ROWID is meant; None where there is none."""
+        """Return the source whose ROWID is meant; None if there is none."""
         found = [one for one in self.sources if one.has_rowid and alias in ("", one.alias)]
         if len(found) == 1:
             return found[0]

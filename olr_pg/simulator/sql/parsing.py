@@ -207,7 +207,7 @@ def word(token: Token) -> str:
 
 
 def name_of(token: Token) -> str:
-    """Return the name that a token is: in upper case where it is not quoted."""
+    """Return the name that a token is: in upper case if it is not quoted."""
     return token.text if token.kind is TokenType.IDENTIFIER else token.text.upper()
 
 
@@ -375,7 +375,7 @@ def bare_node(node: Any) -> Any:
 
 
 def plain_name(node: Any) -> str:
-    """Return the name in a node: in upper case where it is not quoted."""
+    """Return the name in a node: in upper case if it is not quoted."""
     identifier = node if isinstance(node, exp.Identifier) else node.this
     if not isinstance(identifier, exp.Identifier):
         return str(node.name).upper()

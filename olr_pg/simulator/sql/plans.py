@@ -25,10 +25,10 @@ class Names(Protocol):
     """What the tables and sequences of a schema are called."""
 
     def table(self, name: str) -> SqlTable:
-        """Return a table; ORA-00942 where there is none."""
+        """Return a table; ORA-00942 if there is none."""
 
     def view(self, name: str) -> Plan | None:
-        """Return a view of the data dictionary; None where there is none."""
+        """Return a view of the data dictionary; None if there is none."""
 
     def is_sequence(self, name: str) -> bool:
         """Tell whether there is a sequence."""

@@ -21,7 +21,7 @@ def next_value(env: Env, name: str) -> Value:
 
 
 def row_scn(row: Any) -> Value:
-    """Return the SCN of a row's last commit; NULL where there was none."""
+    """Return the SCN of a row's last commit; NULL if there was none."""
     return Decimal(row[-1].since[-1]) if row is not None and row[-1].since else None
 
 

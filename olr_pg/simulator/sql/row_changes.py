@@ -46,7 +46,7 @@ class Changes:
     """The changes of one statement.
 
     Args:
-        holds: whether a row fulfils a CHECK: False where it does not.
+        holds: whether a row fulfils a CHECK: False if it does not.
         fire: carries out a trigger for a row with its old and new values; returns the new ones.
 
     Attributes:
@@ -386,6 +386,6 @@ class Changes:
 
 
 def _referenced(foreign: ForeignKey, values: Values) -> tuple[Any, ...] | None:
-    """Return the parent's key that a child's row names; None where a column of it is NULL."""
+    """Return the parent's key that a child's row names; None if a column of it is NULL."""
     found = tuple(key_of(values[at]) for at in foreign.columns)
     return None if None in found else found

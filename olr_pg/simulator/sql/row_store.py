@@ -30,7 +30,7 @@ class StoredRow:
 
     Attributes:
         row: the model's.
-        values: now; None where it is deleted.
+        values: now; None if it is deleted.
         writer: the transaction that has changed it and not ended.
         locker: the transaction that holds its lock.
         since: SCNs of commits, in order, and `were` the values from each of them on.
@@ -46,11 +46,11 @@ class StoredRow:
 
     @property
     def committed(self) -> Values | None:
-        """The values that the last commit left; None where there was no row."""
+        """The values that the last commit left; None if there was no row."""
         return self.were[-1] if self.were else None
 
     def seen_by(self, reader: SqlTransaction | None) -> Values | None:
-        """Return the values that a session sees now; None where it sees no row."""
+        """Return the values that a session sees now; None if it sees no row."""
         return self.values if self.writer is None or self.writer is reader else self.committed
 
     def as_of(self, scn: int) -> Values | None:
@@ -68,7 +68,7 @@ class Key:
     is_primary: bool = False
 
     def of(self, values: Values) -> tuple[Any, ...] | None:
-        """Return a row's key; None where it is not in the index: every column is NULL."""
+        """Return a row's key; None if it is not in the index: every column is NULL."""
         found = tuple(key_of(values[at]) for at in self.columns)
         return None if all(one is None for one in found) else found
 
@@ -162,7 +162,7 @@ class SqlTable:
         return self.sim.full_name
 
     def position(self, name: str) -> int | None:
-        """Return the 0-based number of a column, None where there is none."""
+        """Return the 0-based number of a column, None if there is none."""
         return next((at for at, one in enumerate(self.columns) if one.name == name), None)
 
     @property

@@ -123,7 +123,7 @@ class _Worker:
 
 
 def run_script(database: SqlDatabase, steps: Iterable[Step]) -> None:
-    """Carry out a script; what its sessions have open at its end is rolled back.
+    """Carry out a script; open transactions are rolled back at its end.
 
     Raises:
         OlrPgError: 8052, a statement failed that should not have, or the other way round.

@@ -78,10 +78,10 @@ class SqlColumn:
     """A column.
 
     Attributes:
-        name: empty where it was set unused.
+        name: empty if it was set unused.
         default: the text of its DEFAULT; empty for none.
         not_null: NULL is refused.
-        identity: ``ALWAYS``, ``BY DEFAULT`` or ``BY DEFAULT ON NULL``; empty where it is none.
+        identity: ``ALWAYS``, ``BY DEFAULT`` or ``BY DEFAULT ON NULL``; empty if it is none.
     """
 
     name: str

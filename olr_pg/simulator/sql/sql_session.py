@@ -256,7 +256,7 @@ class SqlSession:
                 self.database.committed()
 
     def close(self) -> None:
-        """End the session: what it has open is rolled back."""
+        """End the session: its open transaction is rolled back."""
         self.rollback()
 
 

@@ -180,7 +180,7 @@ class _Finder:
         return True
 
     def _scn8(self, at: int) -> bool:
-        """Note an SCN; false where it is of a time before what is copied."""
+        """Note an SCN; false if it is of a time before what is copied."""
         is_long = self._u16(at + 4) & 0x8000
         return self._note_scn(self._redo.read_scn8(self._data, at), at, at + (6 if is_long else 4))
 

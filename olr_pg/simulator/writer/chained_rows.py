@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 class ChainWriter:
-    """Writes rows, in several pieces where they do not fit one.
+    """Writes rows, in several pieces if they do not fit into one.
 
     Attributes:
-        rewrites: a row of several pieces is written anew where no other form changes it. No real
+        rewrites: a row of several pieces is written anew if no other form can change it. No real
             redo of that was seen, so only SQL asks for it, whose statements cannot be left out.
     """
 
@@ -131,7 +131,7 @@ class ChainWriter:
         return True
 
     def update_whole(self, row: Row, cells: list[Cell | None], changed: list[int]) -> bool:
-        """UPDATE of a row of one piece; it moves or is chained where it does not fit any more.
+        """UPDATE of a row of one piece; it moves or is chained if it no longer fits.
 
         Args:
             changed: the columns that are set, from 0.
@@ -194,7 +194,7 @@ class ChainWriter:
 
     @staticmethod
     def _beyond(row: Row) -> list[int]:
-        """Return the columns behind the old end of a row, where they are logged supplementally."""
+        """Return the columns behind the old end of a row, if they are logged supplementally."""
         end = len(stored_columns(row.cells))
         return [number for number in row.table.logged if number >= end]
 
@@ -244,7 +244,7 @@ class ChainWriter:
         return StoredPiece(piece.block, piece.slot, later, piece.first)
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
-        """UPDATE of a row of several pieces; False where the model has no form for it."""
+        """UPDATE of a row of several pieces; False if the model has no form for it."""
         cells = [new.get(number, cell) for number, cell in enumerate(row.cells)]
         chain = self._in_place(row, cells, new)
         if chain is not None:

@@ -51,7 +51,7 @@ class UnloggedRange:
         dba, blocks: the first block, and how many.
         scn: of the record with the 19.2.
         is_named: the record names the transaction.
-        end_scn: of its COMMIT; 0 where it was rolled back.
+        end_scn: of its COMMIT; 0 if it was rolled back.
     """
 
     table: str
@@ -65,7 +65,7 @@ class UnloggedRange:
 
     @property
     def stop_scn(self) -> int | None:
-        """The SCN at which a copy of the table must stop; None where nothing of it was lost.
+        """The SCN at which a copy of the table must stop; None if nothing of it was lost.
 
         What names no transaction may be of one that commits: it counts from its record on.
         """
@@ -76,7 +76,7 @@ class UnloggedRange:
 
 @dataclass(frozen=True, slots=True)
 class UndecodedVector:
-    """A vector that changes rows or LOBs of a table, and that nobody can decode.
+    """A vector that changes rows or LOBs of a table, and that cannot be decoded.
 
     Attributes:
         reason: ``encrypted``.
@@ -94,7 +94,7 @@ class UndecodedVector:
 
     @property
     def stop_scn(self) -> int | None:
-        """The SCN at which a copy of the table must stop; None where nothing of it was lost."""
+        """The SCN at which a copy of the table must stop; None if nothing of it was lost."""
         if self.of is None:
             return self.scn
         return None if self.of.active or self.of.rolled_back else self.of.commit_scn
@@ -170,7 +170,7 @@ class Pace:
         flush_at_commit: probability that a commit is flushed at once.
         new_scn: probability that a record takes a new SCN.
         commit_new_scn: the same for a commit record.
-        strands: public redo strands, whose records a flush writes one strand behind the other.
+        strands: public redo strands, whose records a flush writes one strand after the other.
     """
 
     lwn_bytes: int = 30_000
@@ -304,7 +304,7 @@ class RecordWriter:
         )
 
     def note_undecoded(self, opcode: tuple[int, int], dataobj: int, reason: str) -> None:
-        """Note a vector that nobody can decode, if it changes rows or LOBs of a table."""
+        """Note a vector that cannot be decoded, if it changes rows or LOBs of a table."""
         for table in self._container.tables:
             if opcode[0] in CHANGE_LAYERS and table.holds(dataobj):
                 own = self.scn, self._container.con_id, self.of
@@ -336,7 +336,7 @@ class Instance:
     Attributes:
         clock: the time, UTC.
         mode_rng: decides what only `modes` ask for.
-        undecoded: vectors that nobody can decode.
+        undecoded: vectors that cannot be decoded.
     """
 
     def __init__(

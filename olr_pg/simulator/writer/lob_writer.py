@@ -285,7 +285,7 @@ class LobWriter:
     def _write_index_row(
         self, place: LobPlace, state: StoredLob, number: int, *, length: int
     ) -> None:
-        """Write 10.2, or 10.18 where the LOB has had a row of that page number.
+        """Write 10.2, or 10.18 if the LOB has had a row of that page number.
 
         `length`: what the row of page 0 tells of the value's bytes.
         """

@@ -29,7 +29,7 @@ class ParallelWriter(TransactionWriter):
     """Writes the transaction of a coordinator or of one of its servers."""
 
     def begin_parallel(self) -> bool:
-        """Begin as a parent, which is its own; False where no slot is free."""
+        """Begin as a parent, which is its own; False if no slot is free."""
         if self.transaction is not None or not self.ready():
             return False
         self.current.parent_xid = self.current.xid_bytes
@@ -46,7 +46,7 @@ class ParallelWriter(TransactionWriter):
         return True
 
     def prepare(self) -> Transaction | None:
-        """Write 5.12 of a child that is ready; None where it has written nothing."""
+        """Write 5.12 of a child that is ready; None if it has written nothing."""
         transaction = self._written()
         if transaction is not None:
             record = self.record()

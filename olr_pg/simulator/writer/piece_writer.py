@@ -271,7 +271,7 @@ class PieceWriter:
         return ChangeRecord(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
 
     def _undo_columns(self, piece: RowPiece) -> list[bytes]:
-        """Encode the columns of a piece in the undo, or the piece itself where it has none.
+        """Encode the columns of a piece in the undo, or the piece itself if it has none.
 
         What it looks like in a table with row dependencies is not known.
         """

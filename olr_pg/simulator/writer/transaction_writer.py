@@ -80,7 +80,7 @@ class BlockChange:
 
     Attributes:
         fields: from the ITL entry to the fields after the KTB redo, undo side and redo side.
-        undone_by: opcode of the vector that takes it back, None where there is none.
+        undone_by: opcode of the vector that takes it back, None if there is none.
         revert: takes it back in the model.
         delivers: the change that it completes.
     """
@@ -151,7 +151,7 @@ class TransactionWriter:
                 break
 
     def commit(self) -> None:
-        """COMMIT; nothing where no transaction is open."""
+        """COMMIT; nothing if no transaction is open."""
         transaction = self._written()
         if transaction is None:
             return
@@ -239,7 +239,7 @@ class TransactionWriter:
         return self.instance.record(self.thread, self.container)
 
     def ready(self) -> bool:
-        """Let a transaction be open; false where no slot is free."""
+        """Let a transaction be open; false if no slot is free."""
         return self.transaction is not None or self._open_transaction()
 
     def _open_transaction(self) -> bool:
@@ -303,7 +303,7 @@ class TransactionWriter:
     ) -> tuple[UndoEntry, bytes]:
         """Place and write the undo record; the entry and its UBA.
 
-        5.2 goes before it where it is due, and as an update in mid-transaction `with_header`.
+        5.2 goes before it if one is due, and as an update in mid-transaction `with_header`.
         """
         transaction = self.current
         segment, begins = transaction.segment, not transaction.begin_scn
@@ -421,7 +421,7 @@ class TransactionWriter:
             self._announce(record)
 
     def _undo_newest(self, transaction: Transaction) -> bool:
-        """Apply the newest undo record; False where it is the begin itself."""
+        """Apply the newest undo record; False if it is the begin itself."""
         entry = transaction.undo[-1]
         if entry.block is None:
             return False

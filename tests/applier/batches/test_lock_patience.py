@@ -52,7 +52,11 @@ def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None
     assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
     assert two.rows("SELECT sum(transactions), sum(conflicts) FROM olr_pg.ledger") == [APPLIED]
     told = [event["event"] for event in events if event.get("table") == "S.T"]
-    assert told.count("a table is held up") == told.count("a table is held up no more") == 1
+    assert (
+        told.count("a table is blocked by another session")
+        == told.count("a table is no longer blocked by another session")
+        == 1
+    )
 
 
 def test_a_locked_table_can_be_paused_and_holds_nothing_up_then(two: Replication) -> None:

@@ -64,8 +64,10 @@ def test_a_table_that_is_locked_for_long_is_held_and_goes_on_by_itself(two: Repl
     assert two.rows(HELD) == [(False,)]
     assert two.rows("SELECT DISTINCT resolution FROM olr_pg.error") == [("applied",)]
     told = [event["event"] for event in events if event.get("table") == "S.T"]
-    assert told.count("a table is held while it is locked") == 1
-    assert told.count("a table is held up no more") == 1
+    assert (
+        told.count("a table is still locked: its changes are held until the lock is released") == 1
+    )
+    assert told.count("a table is no longer blocked by another session") == 1
 
 
 def test_a_run_that_is_to_end_says_which_tables_are_locked(two: Replication) -> None:

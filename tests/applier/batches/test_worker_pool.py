@@ -47,5 +47,5 @@ def test_a_table_with_few_changes_does_not_hold_the_others_back(
     assert not [
         entry
         for entry in entries
-        if entry["event"] == "the client does not confirm what it has taken"
+        if entry["event"] == "the client does not confirm the transactions it received"
     ]

@@ -155,8 +155,8 @@ def test_a_target_that_is_not_there_at_the_start_is_tried_again(
         runner.join()
     assert failures == []
     events = [log["event"] for log in logs]
-    assert events.count("the target is away and is waited for") == 1
-    assert events.count("the target is there again") == 1
+    assert events.count("the target cannot be reached: waiting for it") == 1
+    assert events.count("the target can be reached again") == 1
     again.stop()
 
 

@@ -119,7 +119,9 @@ def test_values_go_into_the_columns_of_their_names(
     with capture_logs() as entries:
         applier.apply(target, r.selection(1, 2))
     assert _rows(r) == _expected(range(1, 4))
-    assert [one["event"] for one in entries] == ["target table was altered: planned anew"]
+    assert [one["event"] for one in entries] == [
+        "the target table was altered: preparing its statements again"
+    ]
     assert r.rows("SELECT count(*) FROM olr_pg.error") == [(0,)]
 
 
@@ -140,7 +142,10 @@ def test_altered_while_a_batch_waits_for_the_table(
         other.commit()
         thread.join()
     assert _rows(r) == _expected(range(6))
-    assert any(one["event"] == "target table was altered: planned anew" for one in entries)
+    assert any(
+        one["event"] == "the target table was altered: preparing its statements again"
+        for one in entries
+    )
 
 
 @pytest.mark.parametrize("copy_rows", [1, 1000])
@@ -237,7 +242,7 @@ def test_held_changes_are_written_with_the_plan_of_now(
     monkeypatch.setattr(TargetShape, "send", altered_behind_the_first)
     with capture_logs() as entries:
         assert replay(target, settings, "S.C").error is None
-    assert entries[0]["event"] == "target table was altered: planned anew"
+    assert entries[0]["event"] == "the target table was altered: preparing its statements again"
     assert _rows(r) == _expected(range(2))
 
 

@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
         folder.rmdir()
         applied.add({"S.T": 3})
         applied.save()
-    assert [entry["event"] for entry in logs] == ["what is applied is not remembered"] * 2
+    assert [entry["event"] for entry in logs] == ["could not save the applied positions"] * 2
 
 
 def _with_decoder_at_the_end(replication: Replication) -> None:

@@ -13,8 +13,8 @@ AWAY = psycopg.OperationalError("connection refused")
 FULL = psycopg.errors.DiskFull("no space left on device")
 DEADLOCK = psycopg.errors.DeadlockDetected("deadlock detected")
 
-BEGIN = "the target is away and is waited for"
-END = "the target is there again"
+BEGIN = "the target cannot be reached: waiting for it"
+END = "the target can be reached again"
 
 
 class Clock:

@@ -189,7 +189,11 @@ def test_a_command_says_once_who_holds_its_statement_up(
     ):
 
         def told() -> list[Any]:
-            return [one for one in events if one["event"] == "a statement of this command waits"]
+            return [
+                one
+                for one in events
+                if one["event"] == "another session blocks a statement of this command"
+            ]
 
         def wait_for_it(statement: bytes) -> None:
             locker.execute("LOCK TABLE s.t")
