@@ -80,7 +80,7 @@ class Code(IntEnum):
     )
     NOT_SUPPORTED = _Entry(
         1090,
-        "the configuration asks for something that this version cannot do",
+        "the configuration requires a feature that this version lacks",
         "use an offline source: a dictionary snapshot and archived logs (configs/ has an example)",
     )
     NO_TARGET = _Entry(
@@ -557,7 +557,7 @@ class Code(IntEnum):
     )
     LOB_READ_AS_OF_NOW = _Entry(
         2131,
-        "a LOB value was read as it is now, not as it was when it was set",
+        "a LOB value was read as of now, not as of its commit",
         "none: if the value was changed since, that change follows. To read values as of their"
         " commit, grant FLASHBACK on the table, and raise UNDO_RETENTION and the LOB's RETENTION",
     )
@@ -627,7 +627,7 @@ class Code(IntEnum):
     )
     LOG_SHORTER_THAN_READ = _Entry(
         2251,
-        "an archived log is shorter than what was read of the online log",
+        "an archived log is shorter than the part of the online log that was read",
         "the storage of the online logs returned redo that was lost later. Set `source.verify-ms`,"
         " or set `source.redo` to archived. If the source lacks changes that olr_pg delivered from"
         " it, load the tables again",
@@ -1124,14 +1124,14 @@ class Code(IntEnum):
         "the target lacks transactions that it had: it was restored from a backup, or it is"
         " another database",
         "nothing was applied to it. Start again from the SCN named above, or load the tables"
-        ' again: docs/operations.md, "The target was put back"',
+        ' again: docs/operations.md, "The target was restored to an earlier state"',
     )
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
-        "the ledger has this source table under another target table",
-        "give each source, and each target of a list, an `apply.subscription` of its own in a"
-        " database. If two share one, each believes that it has applied the other's changes. If"
-        " the rows were moved to another table, rename or drop the old one",
+        "the ledger records this source table for another target table",
+        "give each source, and each target of a list, its own `apply.subscription` in a database."
+        " If two share one, each assumes that it has applied the other's changes. If the rows were"
+        " moved to another table, rename or drop the old one",
     )
     TARGET_IN_OWN_SCHEMA = _Entry(
         5026,
@@ -1141,10 +1141,10 @@ class Code(IntEnum):
     )
     LEDGER_OF_ANOTHER_SOURCE = _Entry(
         5027,
-        "the ledger has this source table under another source database",
-        "give each source an `apply.subscription` of its own in a database. If two share one, each"
-        " believes that it has applied the other's changes. If this source replaced the other one,"
-        " load its tables again; only if it continues the other one's SCNs, run UPDATE"
+        "the ledger records this source table for another source database",
+        "give each source its own `apply.subscription` in a database. If two share one, each"
+        " assumes that it has applied the other's changes. If this source replaced the other one,"
+        " load its tables again. Only if it continues the other one's SCNs, run UPDATE"
         " olr_pg.ledger SET dbid = NULL for this subscription",
     )
     TARGET_FIRES = _Entry(
@@ -1207,7 +1207,7 @@ class Code(IntEnum):
     )
     CONTAINER_RENAMED = _Entry(
         5091,
-        "a PDB has another name than the one that the target has its tables under",
+        "the name of a PDB differs from the one that the target's tables were created with",
         "rename the PDB back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME). Or use the new name:"
         " remove the line of the old one under `containers` in the file named above, and load the"
         " PDB's tables with `olr-pg initial-load`",
@@ -1245,9 +1245,9 @@ class Code(IntEnum):
     STATEMENT_REFUSED = _Entry(
         5096,
         "PostgreSQL refuses a statement",
-        "correct what PostgreSQL's reason names in the target (an object that is missing or of"
-        " another kind, a trigger or event trigger that raises, a constraint). Then start the same"
-        " command again, and resume a stopped table with `olr-pg errors retry`",
+        "correct the problem that PostgreSQL's reason names (a missing object, an object of"
+        " another kind, a trigger or event trigger that raises an error, a constraint). Then start"
+        " the same command again, and resume a stopped table with `olr-pg errors retry`",
     )
     TARGET_FAULT = _Entry(
         5097,
@@ -1353,8 +1353,8 @@ class Code(IntEnum):
     TARGET_TABLE_UNREADABLE = _Entry(
         5116,
         "PostgreSQL cannot read a table for its comparison",
-        "correct what PostgreSQL's reason above names. A row of more than half a gigabyte cannot"
-        " be compared (docs/initial-load.md)",
+        "correct the problem that PostgreSQL's reason above names. A row of more than half a"
+        " gigabyte cannot be compared (docs/initial-load.md)",
     )
     MENDING_ENDED = _Entry(
         5117,
@@ -1367,8 +1367,8 @@ class Code(IntEnum):
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
         "a key, index or sequence cannot be created in the target",
-        "the rows are loaded and may be replicated. Correct what PostgreSQL's reason above names"
-        " and start `olr-pg initial-load` again, or create the object yourself",
+        "the rows are loaded and may be replicated. Correct the problem that PostgreSQL's reason"
+        " above names, and start `olr-pg initial-load` again, or create the object yourself",
     )
     SOURCE_NOT_QUIET = _Entry(
         5121,
@@ -1419,7 +1419,8 @@ class Code(IntEnum):
     CUTOVER_STEP_REFUSED = _Entry(
         5129,
         "PostgreSQL refuses a step of the cut-over",
-        "correct what PostgreSQL's reason above names, then start the same command again",
+        "correct the problem that PostgreSQL's reason above names, then start the same command"
+        " again",
     )
     TABLE_PAUSED = _Entry(
         5130,
@@ -1436,7 +1437,7 @@ class Code(IntEnum):
     WAY_BACK_TOO_LATE = _Entry(
         5132,
         "the cut-over has ended without a way back",
-        "what applications have written to the target since would be missing in the source. If"
+        "changes that applications have written to the target since are missing in the source. If"
         " nobody has written yet: `olr-pg cutover --restart --fallback`",
     )
     TARGET_NOT_QUIET = _Entry(
@@ -1626,8 +1627,8 @@ class Code(IntEnum):
     )
     EXECUTOR_UNFIT = _Entry(
         6008,
-        "a machine of the Spark cluster lacks what tasks need",
-        "install there what the appliance has, at the same paths: this version of olr_pg with its"
+        "a machine of the Spark cluster lacks something that tasks need",
+        "install on it, at the same paths as on this machine: this version of olr_pg with its"
         " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
     )
     PARQUET_DIRECTORY_IN_USE = _Entry(
@@ -1871,7 +1872,7 @@ class Code(IntEnum):
     FALLBACK_SLOT_LOST = _Entry(
         7301,
         "the replication slot of the way back is lost",
-        "changes that committed since are missing in Oracle, and nobody can say which: compare with"
+        "changes that committed since are missing in Oracle, and it is unknown which: compare with"
         " `olr-pg fallback verify`, then remove the rest with `olr-pg fallback end`. For the next"
         " time, raise max_slot_wal_keep_size, or keep a slot through failovers (PostgreSQL 17)",
     )
@@ -1884,12 +1885,12 @@ class Code(IntEnum):
         7303,
         "the ledger of the way back is missing in Oracle",
         "check `fallback.user`, and whether Oracle was restored from a backup. Without the ledger"
-        " nobody can say what Oracle has: compare with `olr-pg fallback verify`",
+        " it is unknown which transactions Oracle has: compare with `olr-pg fallback verify`",
     )
     FALLBACK_SLOT_AHEAD = _Entry(
         7304,
         "the replication slot is ahead of Oracle's ledger",
-        "somebody else has read the slot, or Oracle was restored from a backup: changes between"
+        "another program has read the slot, or Oracle was restored from a backup: changes between"
         " both positions are missing in Oracle. Compare with `olr-pg fallback verify`",
     )
     FALLBACK_LEDGER_MOVED = _Entry(
@@ -1944,9 +1945,9 @@ class Code(IntEnum):
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
         "a table has changed in PostgreSQL since the cut-over",
-        "make the same change in Oracle and export the dictionary anew, or undo it in PostgreSQL,"
-        " or name a column that Oracle lacks in `fallback.omit-columns`; then run"
-        " `olr-pg fallback resume --table OWNER.NAME`",
+        "make the same change in Oracle and export the dictionary again, or undo it in PostgreSQL,"
+        " or name a column that Oracle lacks in `fallback.omit-columns`; then run `olr-pg fallback"
+        " resume --table OWNER.NAME`",
     )
     FALLBACK_NOT_BEGUN = _Entry(
         7314,

@@ -16,7 +16,7 @@ class Spark(Section):
     master: SparkMaster = Field(
         default="local[*,3]",
         description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
-        " has been tried F times: what a killed worker was at is tried again",
+        " has been tried F times: the task of a killed worker is retried",
     )
     conf: Settings = Field(
         default_factory=dict, repr=False, description="an object of Spark properties"

@@ -154,7 +154,7 @@ class OracleSource(Section):
         default=1_000,
         ge=10,
         le=3_600_000,
-        description="milliseconds between looks for new logs; up to ten times longer while there"
+        description="milliseconds between checks for new logs; up to ten times longer while there"
         " are none",
     )
     thick_mode: bool = Field(default=False, description="true: use Oracle's client libraries")
@@ -232,7 +232,7 @@ class OfflineSource(Section):
         default=100,
         ge=10,
         le=3_600_000,
-        description="milliseconds between looks for new logs; more if a look takes long",
+        description="milliseconds between checks for new logs; more if a check takes long",
     )
     tables: ConfigPath | None = Field(
         default=None, description="the directory with the tables' rows, OWNER.NAME.parquet"
