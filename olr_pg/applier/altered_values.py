@@ -38,7 +38,7 @@ class AlteredValues:
         news = {kind: count for kind, count in asdict(lost).items() if count and not known[kind]}
         if news:
             _log.warning(
-                "values are changed on their way, as the policies say",
+                "values were changed to fit the target, as the configured policies allow",
                 table=table,
                 column=column,
                 **news,

@@ -46,7 +46,7 @@ class DdlPolicy(Enum):
     Attributes:
         FOLLOW: the target goes along with it.
         STOP: the table stops with it.
-        IGNORE: the target stays as it is, and the table goes on.
+        IGNORE: the target stays unchanged, and the table continues.
         REPORT: so does it, and the SQL for the target is noted in `olr_pg.structure`.
     """
 
@@ -102,9 +102,9 @@ class TargetSql(NamedTuple):
 
     Attributes:
         name: of what they make.
-        statements: each is to be committed by itself; none where there is a `reason`.
+        statements: each is to be committed by itself; empty if there is a `reason`.
         present: a query that tells whether the target has it: one boolean; empty where none does.
-        reason: why it cannot be made; empty where it can.
+        reason: why it cannot be made; empty if it can.
     """
 
     name: str
@@ -118,7 +118,7 @@ TranslateStep = Callable[["ApplierSettings", "Table", "Step"], TargetSql]
 
 
 def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
-    """Stand in where nobody translates (`schema.followed_steps` does)."""
+    """Translate nothing; the default in place of `schema.followed_steps`."""
     return TargetSql("", reason=f"{step}, and this program does not translate it")
 
 
@@ -171,8 +171,8 @@ class ApplierSettings:
         window: maximum number of requests in flight.
         byte_order: of the protocol (`target.byte-order`).
         facts, policies: for the conversion of values.
-        choices: what is chosen of types and names (`datatypes.choices`).
-        dbid: of the source's container; None where it is not known.
+        choices: the chosen types and names (`datatypes.choices`).
+        dbid: of the source's container; None if unknown.
         translate: see `TranslateStep`.
         losses: counts what the policies change.
     """

@@ -51,7 +51,7 @@ class Truth(IntEnum):
 _FALSE, _UNKNOWN, _TRUE = int(Truth.FALSE), int(Truth.UNKNOWN), int(Truth.TRUE)
 _UNDECIDED = int(Truth.UNDECIDED)
 
-# By operator: what a value that is less, equal, greater makes of it.
+# By operator: the result for a value that is less, equal, greater.
 _OUTCOMES: Final = {
     Comparison.EQUAL: (False, True, False),
     Comparison.NOT_EQUAL: (True, False, True),

@@ -260,7 +260,7 @@ class _Document:
         standalone = ""
         if flags & 0x01:
             standalone = f' standalone="{"yes" if flags & 0x10 else "no"}"'
-        # The text is UTF-8 now, whatever the declaration named.
+        # The text is UTF-8 now, whichever encoding the declaration named.
         self._out.append(f'<?xml version="{version}"{standalone}?>')
 
     def _prolog(self) -> None:

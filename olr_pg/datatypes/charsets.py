@@ -28,7 +28,7 @@ UNKNOWN_CHARSET: Final = Code.CHARACTER_SET_UNSUPPORTED
 
 _WIDEST: Final = {AL32UTF8: 4, UTF8: 3, AL16UTF16: 2}
 UNDEFINED: Final = "\ufffe"
-"""What `codecs.charmap_decode` takes as "no character"."""
+"""The character that `codecs.charmap_decode` reads as "no character"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Charset:
         name: NLS_CHARSET_NAME.
         structure: how characters are made of bytes.
         codec: the Python codec that the set is based on, of a generated table its standard.
-        table: single-byte sets: the 256 characters, `UNDEFINED` where there is none.
+        table: single-byte sets: the 256 characters, `UNDEFINED` if a byte has none.
         overrides: multi-byte sets: the byte sequences that Oracle maps otherwise, with Oracle's
             character.
         exact: no known difference from Oracle remains.
@@ -336,7 +336,7 @@ def _override_pairs(override: str) -> list[tuple[bytes, str]]:
 
 
 def _generated() -> list[Charset]:
-    """Build the sets of `charset_tables`; nobody compared them with Oracle's."""
+    """Build the sets of `charset_tables`; they were not compared with Oracle's."""
     found = []
     for names, standard, digits in TABLES:
         table = bytes.fromhex(digits).decode("utf-16-be", "surrogatepass")
@@ -393,8 +393,8 @@ def bytes_per_character(charset_id: int) -> int | None:
 
 
 def lob_charset(charset_form: int | None, charset_id: int | None, database: str) -> Charset:
-    """Return the character set of the delivered bytes of a CLOB or NCLOB. A character set id that
-    is given decides, whatever the form says.
+    """Return the character set of the delivered bytes of a CLOB or NCLOB. A given character set id
+    takes precedence over the form.
 
     Args:
         charset_form: ColumnCSForm; 2 without an id is AL16UTF16.

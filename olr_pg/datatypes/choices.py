@@ -1,4 +1,4 @@
-"""Choices that replace the default type mapping: target types, target names, and what stands for
+"""Choices that replace the default type mapping: target types, target names, and the values for
 true and false.
 
 The default mapping loses nothing (`mapping`). A choice says what a column becomes in the target
@@ -65,7 +65,7 @@ class ColumnChoice:
     Attributes:
         type_name: as SQL writes it; empty for none.
         name: of the target's column; empty for none.
-        pairs: what stands for true and for false, where the target is boolean; empty for none.
+        pairs: the values for true and false, if the target is boolean; empty for none.
     """
 
     type_name: str = ""
@@ -75,7 +75,7 @@ class ColumnChoice:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What is chosen for a target.
+    """The choices of a target.
 
     Attributes:
         integers: of NUMBER(p,0) with p up to 18: the smallest integer that fits, at least integer,
@@ -89,8 +89,7 @@ class Choices:
         keep_names: names stay as the dictionary has them, in upper case.
         columns: by shell patterns of ``OWNER.NAME.COLUMN``; the first that fits and says something
             of it decides.
-        owners: what the patterns call an owner, where that is not its name: that of one of several
-            containers.
+        owners: the owner's name in patterns, if it differs: that of one of several containers.
         contexts: by application contexts (SYS_CONTEXT), in upper case, the first part of the names
             of the settings that have their values.
     """
@@ -173,7 +172,7 @@ class Choices:
         return not self.chosen_type(table, column) and self._of_type(column) == "boolean"
 
     def policies(self, table: str, column: str, general: Policies) -> Policies:
-        """Return the policies of a column, including what stands for true and false in it."""
+        """Return the policies of a column, including its values for true and false."""
         pairs = next((one.pairs for one in self._of(table, column) if one.pairs), ())
         return replace(general, boolean_pairs=pairs) if pairs else general
 

@@ -67,7 +67,7 @@ def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def column_of(values: Iterable[bytes | None]) -> ValueColumn:
-    """Build a column that holds copies of `values` one behind the other."""
+    """Build a column that holds copies of `values` one after the other."""
     present = list(values)
     length = np.array([-1 if v is None else len(v) for v in present], np.int64)
     data = np.frombuffer(b"".join(v for v in present if v is not None), np.uint8)
@@ -79,7 +79,7 @@ def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueCo
 
     Args:
         items: shape (n), already in the byte order to write.
-        null: shape (n), True where the value is NULL.
+        null: shape (n), True if the value is NULL.
     """
     width = items.dtype.itemsize
     data = np.ascontiguousarray(items).view(np.uint8)
@@ -113,8 +113,8 @@ def per_distinct(
     It is meant for rare conversions.
 
     Args:
-        empty_is_null: as Oracle's values have it (values-and-lobs §0.1); not so of what PostgreSQL
-            gets, nor of LOBs.
+        empty_is_null: as Oracle's values have it (values-and-lobs §0.1); this does not hold for
+            PostgreSQL's form and for LOBs.
     """
     every = range(len(values.length))
     return column_of(_converted(values, every, convert, empty_is_null=empty_is_null))

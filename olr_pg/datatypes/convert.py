@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """What conversions must know about the source database.
+    """The properties of the source database that conversions need.
 
     Attributes:
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
@@ -143,7 +143,7 @@ def encoder_for(
 
     Args:
         target: a kind, an OID or a type name; None takes the default mapping.
-        policies: what becomes of values that do not fit as they are.
+        policies: the handling of values that do not fit.
 
     Raises:
         OlrPgError: 2054 not convertible, 2055 unsupported Oracle type, 2056 unsupported
@@ -340,7 +340,8 @@ def _blob(request: _Request) -> Encode | None:
     if request.kind is PgKind.UUID:
         return _counting_nothing(blob_to_uuid)
     if request.kind in (PgKind.JSON, PgKind.JSONB):
-        # What is no UTF-8 is no text at all: a policy that replaces it would make up a document.
+        # Bytes that are not UTF-8 are an error here: a policy that replaces them would change the
+        # document.
         strict = replace(request.policies, undecodable="error")
         return _text_in(replace(request, policies=strict), charset(AL32UTF8), is_lob=True)
     plain = _raw(request)

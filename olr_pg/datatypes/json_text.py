@@ -34,7 +34,7 @@ _NUL: Final = "\0"
 def oson_to_json(
     values: ValueColumn, policies: Policies, prefix: bytes = b""
 ) -> tuple[ValueColumn, Counters]:
-    """Convert OSON images to JSON text in UTF-8, with `prefix` in front of each.
+    """Convert OSON images to JSON text in UTF-8, with `prefix` before each.
 
     Raises:
         OlrPgError: 2050 no OSON image; 2051, 2052 text that the policies refuse.

@@ -86,8 +86,8 @@ def json_converter(
         policies: `undecodable` applies; U+0000 stays.
 
     Returns:
-        A function from Oracle's bytes, or None, to what orjson writes. It raises OlrPgError
-        2050 or 2051 for bytes that are no value of the type.
+        A function from Oracle's bytes, or None, to a value that orjson can write. It raises
+        OlrPgError 2050 or 2051 for bytes that are no value of the type.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.
@@ -102,7 +102,7 @@ def json_converter(
     elif column.type_code == OracleType.TIMESTAMP_LTZ:
         convert = _local(timezone)
     else:
-        # What has no form of its own (BLOBs, objects) is shown as hex, like RAW.
+        # Types without their own form (BLOBs, objects) are shown as hex, like RAW.
         convert = _CONVERTERS.get(column.type_code, decode_raw)
     if column.type_code in LOB_TYPES:
         # An empty LOB is no NULL.

@@ -1,7 +1,7 @@
 """LOB locators: the bytes that a row stores for a LOB column (values-and-lobs §16).
 
-A locator names a LOB and says where its bytes are: in the row itself, in extents of blocks, behind
-a header block, behind page pointers, or in the LOB index. One kernel reads all forms. It was
+A locator names a LOB and says where its bytes are: in the row itself, in extents of blocks, through
+a header block, through page pointers, or in the LOB index. One kernel reads all forms. It was
 checked on every example of values-and-lobs §16.6, which are from a real database.
 """
 
@@ -105,8 +105,8 @@ class Locator:
     Attributes:
         lob_id: 10 bytes.
         kind: 1 BLOB, 2 CLOB, 4 NCLOB, 8 BFILE.
-        text: what the bytes of a CLOB or NCLOB are.
-        length: bytes of the value; −1 where the locator does not tell (`POINTERS`: the length
+        text: the encoding of a CLOB or NCLOB.
+        length: bytes of the value; −1 if the locator does not contain it (`POINTERS`: the length
             depends on the page size; `INDEXED`: the index has it).
         stored: bytes of the compressed form, else `length`.
         start, size: the inline bytes, the extent list or the page pointers, in the locator; for
@@ -139,7 +139,7 @@ def number_be(data: Any, at: int, size: int) -> int:
 
 @kernel
 def lob_number(data: Any, at: int) -> int:
-    """Return the part of a LOB id that differs between LOBs: the 6 bytes behind ``00 00 00 01``."""
+    """Return the part of a LOB id that differs between LOBs: the 6 bytes after ``00 00 00 01``."""
     return number_be(data, at + 4, 6)
 
 

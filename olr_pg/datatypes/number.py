@@ -1,4 +1,4 @@
-"""NUMBER and FLOAT, one value at a time: base-100 digits behind an exponent byte (values-and-lobs
+"""NUMBER and FLOAT, one value at a time: base-100 digits after an exponent byte (values-and-lobs
 §3).
 """
 

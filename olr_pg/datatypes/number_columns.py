@@ -120,7 +120,7 @@ def number_to_floats(
     row, outcome, infinite = floats_kernel(*values, rule, digits_max, out, null, slow)
     check(row, outcome, values, f"NUMBER to float{width}")
     if width == 4:
-        # A double halfway between two floats hides which way the decimal leaned.
+        # A double halfway between two floats does not show on which side the decimal was.
         slow |= (out.view(np.int64) & (2 * _FLOAT32_TIE - 1)) == _FLOAT32_TIE
         slow &= np.isfinite(out) & ~null
     inexact = 0

@@ -31,7 +31,7 @@ BAD: Final = -1
 KEEP: Final = 0
 AS_NULL: Final = 1
 AS_ERROR: Final = 2
-"""What the kernels may do with an infinity."""
+"""How the kernels may handle an infinity."""
 
 _EXACT_POWER_MAX: Final = 22
 _POWERS_OF_TEN: Final = np.array([10.0**i for i in range(_EXACT_POWER_MAX + 1)], np.float64)
@@ -68,7 +68,7 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
         sign, zero, low, high, exponent = -1, 101, 2, 101, NEGATIVE_BIAS - head
     if first == end:
         return BAD, 1, start, 0, 0
-    faults = 0  # negative as soon as one byte is out of range: one branch instead of two a byte
+    faults = 0  # negative if any byte is out of range: one branch instead of two per byte
     for i in range(first, end):
         digit = byte_at(data, i)
         faults |= (digit - low) | (high - digit)
@@ -79,7 +79,7 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     while first < end and data[first] == zero:
         first += 1
         exponent -= 1
-    # Zero has no sign, in whatever form it comes.
+    # Zero has no sign, in all of its forms.
     return FINITE, sign if first < end else 1, first, end - first, exponent
 
 

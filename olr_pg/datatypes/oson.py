@@ -151,8 +151,8 @@ class _Image:
         return tree_size
 
     def _segment(self, count: int, hash_width: int, width: int, size: int, length: int) -> None:
-        """Read a segment of field names: their hashes, their offsets, and the names with a length
-        in front of each.
+        """Read a segment of field names: their hashes, their offsets, and the names, each after its
+        length.
         """
         self.take(count * hash_width)
         offsets = self.take(count * width)

@@ -79,11 +79,10 @@ def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
 
 
 def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
-    """Raise the error that a kernel's result stands for. Return normally if the kernel converted
-    all rows.
+    """Raise the error of a kernel's result. Return normally if the kernel converted all rows.
 
     Args:
-        row, outcome: what the kernel returned.
+        row, outcome: the kernel's result.
         conversion: for the message, such as ``NUMBER to bigint``.
     """
     if row >= 0:

@@ -150,8 +150,8 @@ def write_plain(
         form: `PlainForm`.
         out: has room for the value, or `PLAIN_BYTES_MAX`.
         shorts: the same memory.
-        at: where to write; even for a NUMBER that becomes a numeric. What follows the value is
-            undefined then: values are written one behind the other.
+        at: where to write; even for a NUMBER that becomes a numeric. The bytes after the value are
+            undefined then: values are written one after the other.
     """
     if size <= 0:
         return _NULL
@@ -183,7 +183,7 @@ def put_field(
     Args:
         size: −1 or less is NULL.
         form: `PlainForm`, or `ENCODED`.
-        out: has room for the field and, behind all fields, twice `PLAIN_BYTES_MAX`.
+        out: has space for the field and, after all fields, for twice `PLAIN_BYTES_MAX`.
         shorts: the same memory.
     """
     place = at + 4

@@ -13,9 +13,7 @@ Calendar = Literal["label", "error"]
 BooleanPairs = tuple[tuple[str, str], ...]
 
 BOOLEAN_PAIRS: Final[BooleanPairs] = (("Y", "N"), ("T", "F"), ("1", "0"))
-"""The default pairs that stand for true and false where a column becomes boolean. Upper and lower
-case differ.
-"""
+"""The default pairs for true and false if a column becomes boolean. Upper and lower case differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +24,15 @@ class Policies:
     Attributes:
         undecodable: bytes that are no character: an error, U+FFFD, or ``\xNN`` text.
         nul: U+0000 in text: left out, U+FFFD, or an error.
-        infinity: ±infinity of NUMBER: kept where the target has it (an error elsewhere), NULL, or
+        infinity: ±infinity of NUMBER: kept if the target type has it (otherwise an error), NULL, or
             an error.
         fraction: nanoseconds: cut to microseconds, or an error.
         calendar: 29 February of a Julian leap year only: 1 March, or an error.
         char_blanks: keep the blank padding of CHAR for targets other than character(n).
-        local_timezone: zone (offset or region name) that DATE and TIMESTAMP are taken in where the
-            target is timestamptz; None refuses that conversion.
-        boolean_pairs: (true, false) as text or number, where the target is boolean; any other value
-            is an error.
+        local_timezone: zone (offset or region name) in which DATE and TIMESTAMP are interpreted if
+            the target is timestamptz; None refuses that conversion.
+        boolean_pairs: (true, false) as text or number, if the target is boolean; any other value is
+            an error.
     """
 
     undecodable: Undecodable = "replace"

@@ -106,8 +106,8 @@ class ZonedDateTime(NamedTuple):
     zone: Zone
 
     def isoformat(self) -> str:
-        """Write as ISO 8601: local time with ``+HH:MM`` where the zone is an offset, UTC with ``Z``
-        where it is a region.
+        """Write as ISO 8601: local time with ``+HH:MM`` if the zone is an offset, UTC with ``Z`` if
+        it is a region.
 
         The rules of a region change with Oracle's time zone file; the instant does not.
         """
@@ -198,7 +198,7 @@ def encode_date(value: DateTime) -> bytes:
 
 
 def encode_timestamp(value: DateTime) -> bytes:
-    """Encode a TIMESTAMP as its 7 bytes, or 11 where there is a fraction.
+    """Encode a TIMESTAMP as its 7 bytes, or 11 if it has a fraction.
 
     Raises:
         OlrPgError: 2058, as `encode_date`.
@@ -282,7 +282,7 @@ def temporal_to_timestamp(
         values: values of layout `form`.
         form: a TIMESTAMP_TZ holds UTC already.
         policies: `calendar` and `fraction` apply.
-        zone: where the labels are local time of this zone (offset or region name), they are
+        zone: if given, the labels are local time of this zone (offset or region name) and are
             converted to UTC: DBTIMEZONE for TIMESTAMP WITH LOCAL TIME ZONE.
 
     Raises:
@@ -300,7 +300,7 @@ def temporal_to_date(
     """Convert DATE or TIMESTAMP to date.
 
     Raises:
-        OlrPgError: as `temporal_to_micros`; 2057 where there is a time of day.
+        OlrPgError: as `temporal_to_micros`; 2057 if there is a time of day.
     """
     micros, null, counters = temporal_to_micros(values, form, policies)
     days, rest = np.divmod(micros, MICROS_PER_DAY)
@@ -325,7 +325,7 @@ def to_utc(micros: Longs, zone: str) -> Longs:
     """Convert local times in `zone` to UTC, both in microseconds since 2000-01-01.
 
     A local time in the hour that occurs twice in autumn is taken as the first of the two, in summer
-    time. What Oracle does there is not known (values-and-lobs §6.3).
+    time. Oracle's behaviour there is unknown (values-and-lobs §6.3).
     """
     minutes = offset_minutes(zone)
     if minutes is not None:
@@ -364,7 +364,8 @@ def civil_days(year: int, month: int, day: int) -> int:
     Args:
         year: −4799 or later.
     """
-    # Counted from 1 March 4801 BC, so that leap days end a year and nothing is negative.
+    # Count from 1 March 4801 BC, so that leap days are at the end of a year and nothing is
+    # negative.
     if month > 2:
         years, months = np.uint64(year + 4800), np.uint64(month - 3)
     else:
@@ -416,8 +417,8 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
     if day > 28:
         if month == 2:
             gregorian_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-            # Oracle's day numbers (format J) count a year 0, by which 4 BC would be a leap year,
-            # and 5 BC none; nobody has seen the bytes of either: both are taken.
+            # Oracle's day numbers (format J) include a year 0. By these, 4 BC is a leap year and 5
+            # BC is not. The bytes of both days were never seen, so both are accepted.
             julian_leap = year <= 1582 and (year % 4 == 0 or label % 4 == 0)
             if day > 29 or not (gregorian_leap or julian_leap):
                 return -1, 0

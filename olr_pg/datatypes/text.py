@@ -287,7 +287,8 @@ def ascii_run(data: Bytes, start: int, end: int) -> int:
         word = np.uint64(0)
         for i in range(8):
             word |= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
-        # A byte of 0 borrows, a byte above 0x7F has its top bit: either way a top bit is left.
+        # A byte of 0 borrows, and a byte above 0x7F has its top bit set: in both cases a top bit
+        # remains.
         if (word | (word - _ONES)) & _TOPS:
             break
         at += eight
@@ -327,7 +328,7 @@ def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None
     """
     for row in range(len(length)):
         if length[row] <= 0:
-            continue  # of NULL, which has length −1, `ascii_run` would see no end
+            continue  # for NULL, which has length −1, `ascii_run` would find no end
         at = offset[row]
         end = at + length[row]
         while True:

@@ -179,7 +179,7 @@ class Table:
     def guard(self) -> Column | None:
         """The guard column, if an added column needs it."""
         guard = next((c for c in self.columns if c.guard and c.segcol > 0), None)
-        if guard is None:  # as in nearly all tables; what is delivered takes longer to tell
+        if guard is None:  # the usual case; the delivered columns take longer to determine
             return None
         guarded = (c.added is not None and c.added.guard_id is not None for c in self.delivered)
         return guard if any(guarded) else None

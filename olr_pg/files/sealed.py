@@ -5,7 +5,7 @@ a key. The key belongs to the process (`sealing`), like its umask, because logs 
 many places. Readers recognise an encrypted file by its first bytes, so unencrypted files stay
 readable.
 
-An encrypted file is a head, and frames one behind the other::
+An encrypted file is a head, and frames one after the other::
 
     head   magic (8), what tells the key (8), a random number of the file (16)
     frame  nonce (12), up to 64 KiB encrypted, tag (16)

@@ -36,8 +36,8 @@ def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
 
 
 def copy_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy bytes as `copy_bytes` does, faster where they are few. It may overwrite what follows
-    them in `out`.
+    """Copy bytes as `copy_bytes` does, faster for few bytes. It may overwrite what follows them in
+    `out`.
 
     A copy of a fixed size is one load and one store; a call of the C library's copy takes ten times
     as long. So this is for an output that is written from its beginning to its end.

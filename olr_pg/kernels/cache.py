@@ -51,8 +51,8 @@ def index_of(kernel: Any) -> Path | None:
 
 
 class _Results(CompileResultCacheImpl):
-    """What the cache keeps of a compiled kernel: its machine code, and the parts that other kernels
-    inline.
+    """The parts of a compiled kernel that the cache stores: its machine code, and the parts that
+    other kernels inline.
     """
 
     def reduce(self, cres: Any) -> Any:
@@ -84,7 +84,7 @@ class _Results(CompileResultCacheImpl):
             typing_context=target_context.typing_context,
             target_context=target_context,
             entry_point=entry_point,
-            type_annotation="",  # of nobody's interest, and longer than the rest
+            type_annotation="",  # irrelevant, and longer than the rest
             signature=signature,
             objectmode=objectmode,
             lifted=lifted,
@@ -99,8 +99,7 @@ class _Results(CompileResultCacheImpl):
 def _environment(module: str, constants: list[Any], name: str) -> Any:
     """Return the environment in which the code of a part finds its constants.
 
-    The module of the part is not imported: only code that works on Python objects looks up names
-    there.
+    The module of the part is not imported: only code that works on Python objects uses it.
     """
     found = lookup_environment(name)
     if found is None:
@@ -147,7 +146,7 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the compiled form for a signature, or return None if there is none."""
-        # Not through Numba's, which makes the context ready to compile.
+        # Do not use Numba's method: it prepares the context for compiling.
         return self._load_overload(sig, target_context)
 
 
@@ -205,7 +204,7 @@ def _know(names: frozenset[str], target_context: Any) -> None:
     """Make all these names known to the linker. An unknown name would end the process."""
     _name_runtime()
     if not all(map(_is_known, names)):
-        # What Numba loads to compile names the rest.
+        # The other names come from modules that Numba loads to compile.
         target_context.refresh()
 
 

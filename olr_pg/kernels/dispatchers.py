@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _KERNEL: Final = {"nogil": True, "_nrt": False}
-# Nobody calls a part from Python: its wrappers would be an eighth of the compilation.
+# Parts are not called from Python, and their wrappers would take an eighth of the compilation.
 _SMALL: Final = {
     **_KERNEL,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     "forceinline": True,
 }
-# On disk are the kernels that it is in.
+# The kernels that contain the part are on disk.
 _PART: Final = {**_SMALL, "pipeline_class": PartCompiler}
 
 
@@ -60,7 +60,7 @@ def inlined_for(signatures: tuple[Any, ...], function: Callable[..., Any]) -> An
     template_of = dispatcher.get_call_template
 
     def get_call_template(args: Any, kws: Any) -> Any:
-        # The first kernel that is compiled with it asks: one from the disk never does.
+        # Only compiling a kernel with this part asks for it; a kernel from the disk does not.
         if dispatcher._can_compile:
             for signature in signatures:
                 dispatcher.compile(signature)

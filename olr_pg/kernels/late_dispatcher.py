@@ -63,8 +63,8 @@ class LateDispatcher:
     call.
     """
 
-    # A call finds what to call in this slot without any Python in between: first the method that
-    # makes the dispatcher, then the dispatcher.
+    # A call finds its target in this slot without Python code: first the method that creates the
+    # dispatcher, then the dispatcher.
     __slots__ = ("__call__", "__dict__", "_arguments", "_kind", "_made", "_plain", "py_func")
 
     def __init__(self, function: Callable[..., Any], kind: str, *arguments: Any) -> None:
@@ -73,7 +73,7 @@ class LateDispatcher:
         Args:
             function: the code.
             kind: which function of `dispatchers` makes the dispatcher of it.
-            arguments: what that function takes before the code.
+            arguments: the arguments of that function before the code.
         """
         self.py_func = function
         self.__module__ = function.__module__
@@ -111,7 +111,7 @@ class LateDispatcher:
         if self._plain is None:
             self._plain = plain_python(self)
         start = time.thread_time()
-        # Integers of a kernel wrap around, as the machine's do.
+        # Integers of a kernel wrap around, as in machine code.
         with np.errstate(over="ignore"):
             result = self._plain(*arguments, **named)
         _Interpretation.seconds -= time.thread_time() - start

@@ -36,7 +36,7 @@ class PartLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Self:
-        """Return the object that is told the environment (`set_env`)."""
+        """Return the object that receives the environment (`set_env`)."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:

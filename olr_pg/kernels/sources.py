@@ -30,7 +30,7 @@ _NO_PART: Final = frozenset({f"{_PACKAGE}.errors"})
 error code would have every kernel compiled again.
 """
 
-# At the start of a line: what only type checkers import is indented.
+# Only at the start of a line: imports for type checkers are indented.
 _IMPORT: Final = re.compile(
     rf"^(?:from ({_PACKAGE}[\w.]*) import|import ({_PACKAGE}[\w.]+))", re.MULTILINE
 )
@@ -43,7 +43,7 @@ def sources_digest(module: str, path: str = "") -> str:
 
     Args:
         module: its full name.
-        path: of its source, where it is of another package.
+        path: of its source, if it is of another package.
     """
     whole = hashlib.sha256()
     for name in sorted(_sources(module, path)):
@@ -87,7 +87,7 @@ def imported(module: str) -> set[str]:
 
 
 class _Source(NamedTuple):
-    """What this module needs of a module's source file.
+    """The facts of a module's source file that this module needs.
 
     Attributes:
         changed_at: when its file was written, or put there: Unix time.

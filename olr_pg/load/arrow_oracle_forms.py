@@ -117,7 +117,7 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
     """Convert integers · 10^−scale to NUMBER; value i begins at ``22 · i`` of `out`.
 
     Args:
-        null: 1 where the value is NULL.
+        null: 1 if the value is NULL.
         scale: of a number of at most 38 digits.
         out: 22 bytes per value.
         out_length: −1 for NULL.
@@ -134,7 +134,7 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
             out[base] = 0x80
             out_length[row] = 1
             continue
-        # From the lowest pair up, to the end of the room; zeros at the end are no digits.
+        # Write from the lowest pair up, to the end of the buffer; trailing zeros are not digits.
         pair = (rest % ten) * ten if shift else rest % hundred
         rest = rest // ten if shift else rest // hundred
         exponent, end = -((scale + shift) >> 1), base + 22
@@ -273,7 +273,7 @@ def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> 
     """Convert ticks since 1970 to DATE, TIMESTAMP or, in UTC, TIMESTAMP WITH TIME ZONE.
 
     Args:
-        null: 1 where the value is NULL.
+        null: 1 if the value is NULL.
         per_second: ticks of a second, a power of ten up to 10^9.
         width: 7, 11 or 13 bytes per value.
     """
@@ -338,7 +338,7 @@ def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
 
     Returns:
         (shift, zone, place): minutes that the label is ahead of UTC; minutes of the zone, `_REGION`
-        for one with a name or none; the place behind it: `at` without a zone, −1 for no zone.
+        for one with a name or none; the place after it: `at` without a zone, −1 for no zone.
     """
     if at >= end:
         return 0, 0, at
@@ -396,14 +396,15 @@ def time_text_kernel(
         clock = hour * 3600 + minute * 60 + second
         base = row * width
         if shift:
-            # Years before 1 as Oracle has them (−1 is 1 BC); none before its first one is a date.
+            # Years before 1 are as in Oracle (−1 is 1 BC); nothing before Oracle's first year is a
+            # date.
             civil_year = max(year, _YEAR_MIN - 1) + (1 if before else 0)
             days = civil_days(civil_year, month, day) + DAYS_1970_TO_2000
             instant = days * _DAY + clock - shift * 60
             days = instant // _DAY
             fits = _put_time(days, instant - days * _DAY, nanosecond, width, out, base)
         else:
-            # The label as it is: 29 February 1500 is none of the proleptic calendar.
+            # Keep the label: 29 February 1500 does not exist in the proleptic calendar.
             fits = _put_label(year, month, day, clock, nanosecond, width, out, base)
         if not fits:
             return row, _OVERFLOW

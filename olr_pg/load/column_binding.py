@@ -132,7 +132,7 @@ def _encoder(
 
 
 def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]:
-    """Convert local times in UTC to the text of what Oracle stores: local times in DBTIMEZONE
+    """Convert local times in UTC to the text of Oracle's stored form: local times in DBTIMEZONE
     (`local_isoformat`).
     """
     minutes = offset_minutes(zone)

@@ -62,5 +62,6 @@ def _nanoseconds(
     clock = int(days or 0) * 24 + int(hours or 0)
     total = (clock * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
     part = int((fraction or "").ljust(9, "0"))
-    # The fraction has the sign of its seconds, which "-0" alone shows.
+    # The fraction has the sign of its seconds; "-0" is the only sign of a negative fraction below
+    # 1.
     return total * 1_000_000_000 + (-part if (seconds or "").startswith("-") else part)

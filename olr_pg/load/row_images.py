@@ -126,7 +126,7 @@ def hash_kernel(data: U8, start: I64, pairs: U64, out: U64) -> None:
             c = ((c - b) & _MASK) ^ _rotated(b, 4)
             b = (b + a) & _MASK
         left = end - at
-        # The lowest byte of c is the length's: the ninth digit goes into its second.
+        # The lowest byte of c belongs to the length, so the ninth digit goes into its second byte.
         if left == 5:
             c = (c + (pairs[data[at + 4]] << np.uint64(8))) & _MASK
         if left >= 4:

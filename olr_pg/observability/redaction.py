@@ -15,9 +15,9 @@ _SECRET_KEY: Final = re.compile(
     r"password|passwd|passphrase|secret|token|credential|connect[-_]?string|conninfo|dsn",
     re.IGNORECASE,
 )
-# To the last @: one that should have been %40 must not show what is behind it.
+# Match up to the last @: if a password has an @ that should be %40, nothing after it may be shown.
 _URL_PASSWORD: Final = re.compile(r"(://[^\s:/@]*):[^\s/]+@")
-# password=… anywhere; with a colon only where the key is quoted, as in JSON.
+# Match password=… anywhere, but with a colon only if the key is quoted, as in JSON.
 _PARAMETER: Final = re.compile(
     r"""(\b(?:password|passwd|passphrase|secret)\s*(?:=|["']\s*[=:])\s*)"""
     r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,;&)}]+)""",
@@ -39,7 +39,7 @@ class Redactor:
         plain = {s.get_secret_value() if isinstance(s, SecretStr) else s for s in secrets}
         plain = {secret for secret in plain if len(secret) >= _SECRET_LENGTH_MIN}
         forms = plain | {quote(secret, safe="") for secret in plain}
-        # The longest first: one secret may be a part of another.
+        # Replace the longest first, because one secret may be a part of another.
         alternatives = "|".join(re.escape(s) for s in sorted(forms, key=len, reverse=True))
         self._known = re.compile(alternatives) if alternatives else None
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import psycopg
 
 _DATA_EXCEPTION: Final = "22"
-# What the server's encoding lacks is told by its bytes; quoted are the encodings.
+# If the server's encoding lacks a character, the message contains its bytes; the quoted words are
+# encodings.
 _ENCODINGS: Final = ("22021", "22P05")
 _RAISED: Final = "P0"
 _IN_THE_WAY: Final = ("2B", "0A")

@@ -145,22 +145,22 @@ _REJECTED: Final = Meant(
 CODES: Final[dict[str, Meant]] = {
     "08004": _REJECTED,
     "25006": Meant(Meaning.AWAY, Code.TARGET_READ_ONLY),
-    # These two end the session, not the server.
+    # These two end the session, but the server still runs.
     "25P03": _TIME_LIMIT,
     "25P04": _TIME_LIMIT,
-    "40002": _REFUSED,  # a constraint: the same fails again
+    "40002": _REFUSED,  # a constraint: a retry fails again
     "42501": _RIGHT,
-    # No object of the target is the cause of these.
+    # These are not caused by an object of the target.
     "42601": _DEFECT,
     "42P02": _DEFECT,
     "42P03": _DEFECT,
     "42P05": _DEFECT,
     "42P14": _DEFECT,
     "53100": Meant(Meaning.AWAY, Code.TARGET_DISK_FULL),
-    # Memory of the server, or the room for locks, which others' transactions take as well.
+    # The server's memory, or its space for locks, which other transactions use as well.
     "53200": Meant(Meaning.PASSES, Code.TARGET_LIMIT),
     "53300": Meant(Meaning.AWAY, Code.TARGET_CONNECTIONS),
-    # temp_file_limit: what one statement meets, others do not.
+    # temp_file_limit: other statements need not reach it.
     "53400": _LIMIT,
     "54001": _LIMIT,  # max_stack_depth
     "55006": _BUSY,
@@ -172,11 +172,11 @@ CODES: Final[dict[str, Meant]] = {
     "57P03": _AWAY,
     "57P04": _LOGIN,  # the database was dropped
     "57P05": _TIME_LIMIT,
-    # A file that is missing or there already is one relation's.
+    # A missing or duplicate file concerns one relation.
     "58P01": _FAULT,
     "58P02": _FAULT,
     "58P03": _FAULT,
-    # The other server of a foreign table is away, not this one.
+    # The remote server of a foreign table cannot be reached, not this server.
     "HV00N": _BUSY,
     "HV001": _BUSY,
     "XX001": _FAULT,
@@ -202,7 +202,7 @@ _REFUSED_BY_SERVER: Final = "08004"
 _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (state, re.compile("|".join(words)))
     for state, *words in (
-        # The server's own words, in the order in which it looks.
+        # The server's own messages, in the order of its checks.
         ("53300", "too many clients already|connection slots are reserved|too many connections"),
         ("57P03", "the database system is "),
         ("28P01", "password authentication failed|no password supplied"),
@@ -276,12 +276,13 @@ def meant(error: psycopg.Error) -> Meant:
     """Return the meaning of an error."""
     state = state_of(error)
     if state is None:
-        # A value that the driver cannot send (text with U+0000) is the row's; the rest is ours.
+        # A value that the driver cannot send (text with U+0000) is an error of the row; other
+        # errors are ours.
         return _REFUSED if isinstance(error, psycopg.DataError) else _DEFECT
     if error.sqlstate is None and state in {_NOT_MADE, _LOST} and _TLS_WORDS.search(str(error)):
         return _TLS
     if state == PROTOCOL_VIOLATION and error.diag.severity_nonlocalized not in {None, *_FATAL}:
-        # A value that PostgreSQL cannot read, not a connection that a pooler ends.
+        # PostgreSQL cannot read a value; this is not a connection that a pooler ends.
         return _DEFECT
     return meant_by(state)
 

@@ -115,18 +115,18 @@ Attributes:
     prev_dba, rci, wrp: of ktub; they link an undone record to its 5.1 (redo-format §4.5).
     slot_head: 1 for UNDONE by 5.11, and for SESSION by 5.19, which has the attributes.
     serial, session: of SESSION events. Of CHANGE and UNDONE events the slot of the row, the first
-        of several, and its block; 0 as the block where no row vector names one (leaves, a marker
-        that stands alone). Of COMMIT events `session` is the delay of `redo.commit_position`. Of
-        DDL events the command code and the OBJ# (0 = not told); their `wrp` numbers the records of
-        one statement from 1, and the values of their one piece are texts: of segcol 1 the statement
-        (a part of it), 2 the owner, 3 the name. Of UNDO_PART and SPLIT_CHANGE as
-        `transactions.split_undo` says. Of UNDECODED events `session` is the `ChangeStatus` that
-        tells why; the pieces of such an event mean nothing. A PARALLEL event is of no transaction:
-        parallel DML whose children have yet to commit at this SCN (`serial` 1), or a change of
-        state on its undo segment (0), the segment and slot in `xid` (`ordering.parallel_commits`).
-        A STRAY event is a change, or what takes one back, of a container that is not subscribed, in
-        the root's undo; all its other numbers are those of a subscribed table
-        (`transactions.shared_undo`).
+        of several, and its block; the block is 0 if no row vector names one (leaves, a marker that
+        is alone). Of COMMIT events `session` is the delay of `redo.commit_position`. Of DDL events
+        the command code and the OBJ# (0 = unknown); their `wrp` numbers the records of one
+        statement from 1, and the values of their one piece are texts: of segcol 1 the statement (a
+        part of it), 2 the owner, 3 the name. Of UNDO_PART and SPLIT_CHANGE as
+        `transactions.split_undo` says. Of UNDECODED events `session` is the `ChangeStatus`, which
+        is the reason; the pieces of such an event mean nothing. A PARALLEL event is of no
+        transaction: parallel DML whose children have yet to commit at this SCN (`serial` 1), or a
+        change of state on its undo segment (0), the segment and slot in `xid`
+        (`ordering.parallel_commits`). A STRAY event is a change, or what takes one back, of a
+        container that is not subscribed, in the root's undo; all its other numbers are those of a
+        subscribed table (`transactions.shared_undo`).
     piece_count: pieces of the event.
 """
 

@@ -250,7 +250,8 @@ def unpack_blocks(
         status = _check_block(raw, words, block_size, block, sequence, big, verify)
         if status != 0:
             return status, block
-        # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
+        # Unsigned indices: Numba then omits the check for negative indices, and the loop is
+        # vectorised.
         start = np.uint64(block * block_size + BLOCK_HEADER)
         to = np.uint64((block - origin) * width)
         for i in range(np.uint64(width)):
@@ -277,7 +278,7 @@ def scan_group(
         position, total: the group begins at `position`, the window ends at `total`.
         big: byte order.
         at: the rows of `lwns` and `records` to fill from, and the group's number.
-        lwns, records: filled; CAPACITY asks for longer `records`.
+        lwns, records: filled; CAPACITY requires longer `records`.
 
     Returns:
         (status, position, row of `lwns`, row of `records`) after the group, or of the fault.
@@ -340,7 +341,7 @@ def scan_records(
 ) -> tuple[int, int, int, int]:
     """Find the records of a window; return (status, payload position, LWN chunks, records).
 
-    `lwns` and `records` are filled; CAPACITY asks for longer `records`.
+    `lwns` and `records` are filled; CAPACITY requires longer `records`.
     """
     width = block_size - BLOCK_HEADER
     total = (end - first) * width

@@ -82,10 +82,11 @@ def boundary(walk: Walk, at: int, op: int) -> int:
     """Push the BEGIN, COMMIT or ROLLBACK event of a 5.2 or 5.4."""
     payload, big = walk.payload, walk.big
     if is_encrypted(payload, at):
-        return _ENCRYPTED  # the undo tablespace is: not one transaction can be told
+        return _ENCRYPTED  # the undo tablespace is encrypted: no transaction can be identified
     f1, size = field_of(walk, at, 1)
     begins = op == OP_BEGIN
-    # A 5.4 of another size is none: that of a 5.2 ends a transaction that has just begun.
+    # A 5.4 of another size is not a commit: the one of a 5.2 ends a transaction that has just
+    # begun.
     if size < KTUDH_LEAST if begins else size != KTUCM_SIZE:
         return _SHORT_FIELD
     if vector_end(payload, at, walk.header, big) - at - walk.header > _MOST:

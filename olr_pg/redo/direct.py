@@ -66,7 +66,8 @@ def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
         return -1
     if payload[header] & KDBH_COMPRESSED:
         return -1
-    # Its row directory ends where it says, in all blocks that were seen: else this is no header.
+    # Its row directory ends where it says, in all blocks that were seen; otherwise this is not a
+    # header.
     rows = u16(payload, header + KDBH_NROW, big)
     return header if u16(payload, header + KDBH_FSBO, big) == KDBH_ROWS + 2 * rows else -1
 
@@ -145,7 +146,7 @@ def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int
         if not fits and not fits_behind_scn:
             return -1
     if fits and fits_behind_scn and ends == ends_behind_scn and rows > 0:
-        # Rows without any column look alike; so do few that are not packed.
+        # Rows without any column look the same, and so do a few unpacked rows.
         return 0 if not ends else -1
     if fits and (ends or not fits_behind_scn):
         return 0

@@ -225,7 +225,7 @@ def move_end_behind_changes(walk: Walk, count: int) -> None:
         last = end
         for vector in range(end + 1, count):
             if _is_of(walk, vector, xid):
-                # Behind an undo record stands what it undoes.
+                # After an undo record follows the change that it undoes.
                 more = 1 if vectors.opcode[vector] == OP_UNDO else 0
                 last = min(vector + more, count - 1)
         if last > end:

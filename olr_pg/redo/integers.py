@@ -20,7 +20,7 @@ BYTES: Final = (
 """The payload of a window, and the bytes of a mapped log."""
 
 
-# Unsigned indices: Numba leaves out the test for negative ones, so that the loads of the bytes
+# Unsigned indices: Numba then omits the check for negative indices, so the loads of the bytes
 # become one load of the integer.
 _1 = np.uint64(1)
 _2 = np.uint64(2)

@@ -107,7 +107,7 @@ def _push_key(
             return -1
         at = after
         count += 1
-    # Without a key the others would be taken for it.
+    # Without a key, the other columns would be taken for the key.
     return count if count > 0 else -1
 
 
@@ -159,7 +159,7 @@ def _push_listed(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Columns listed in field `numbers`, values in the fields behind it; the next field, or −1."""
+    """Columns listed in field `numbers`, values in the fields after it; the next field, or −1."""
     count = length[numbers] >> 1
     if numbers + count > fields:
         return -1

@@ -221,7 +221,7 @@ def kdli_item(
         if length[field] >= size and payload[offset[field]] == code:
             return int(offset[field])
         if length[field] >= KDLI_LOAD_LEAST and payload[offset[field]] == KDLI_LOAD:
-            field += 1  # what follows is a page, not an item
+            field += 1  # a page follows, not an item
         field += 1
     return -1
 
@@ -313,7 +313,7 @@ def push_long_field(
 
 @inlined
 def _push_index_row(payload: Any, key: int, data: int, sink: LobSink) -> int:
-    """Push the LOB index row of a 16-byte key and 32 bytes of data; 1, or 0 where it is none."""
+    """Push the LOB index row of a 16-byte key and 32 bytes of data; 1, or 0 if it is none."""
     if payload[key] != LOB_ID_SIZE or payload[key + LOB_KEY_PAGE_LENGTH] != LOB_KEY_PAGE_BYTES:
         return 0
     lob = key + LOB_KEY_ID
@@ -336,7 +336,7 @@ def push_index(
     fields: int,
     sink: LobSink,
 ) -> int:
-    """Push the LOB index row of a 10.2, 10.8 or 10.18 and its undo; 1, or 0 where there is none."""
+    """Push the LOB index row of a 10.2, 10.8 or 10.18 and its undo; 1, or 0 if there is none."""
     if code == LEAF_INSERT:
         if fields < 4 or length[3] != LOB_KEY_SIZE or length[4] != LOB_ROW_SIZE:
             return 0

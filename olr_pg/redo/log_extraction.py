@@ -229,7 +229,7 @@ def _place_pages(events: ColumnTable, first: int, end: int) -> None:
                 break
             if events.kind[before] == _COMMIT and events.scn[before] == events.scn[event]:
                 if not _is_behind(events, event, before):
-                    # No other record begins that near.
+                    # No other record begins so near.
                     events.block[event] = events.block[before]
                     events.offset[event] = events.offset[before] + 1
                 break
@@ -276,7 +276,7 @@ def extract_groups(
         (stage, status, place, block): the block is the first of the group that was not taken,
         nothing of which is left in `walk`. Stage 0 is a `BlockStatus` with a payload position, 1 a
         `VectorStatus`, 2 a `ChangeStatus` likewise, 3 a `BlockStatus` with a block. Status CAPACITY
-        of stage 2 asks for more room.
+        of stage 2 requires more space.
     """
     block_size = walk.width + _HEADER
     while block < end:

@@ -110,7 +110,7 @@ def _same_rows(pair: Pair) -> bool:
         return False
     end = KDO_MULTI_SLOTS + 2 * rows
     if pair.redo_length[2] < end or pair.undo_length[4] < end:
-        return True  # said of the one whose rows are read
+        return True  # the vector whose rows are read reports this
     for at in range(KDO_MULTI_SLOTS, end):
         if pair.payload[redo + at] != pair.payload[undo + at]:
             return False

@@ -255,7 +255,7 @@ def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bo
     pieces.old_next_slot[piece] = slot
     op = pieces.op[piece]
     if op in (IRP, DRP) and pieces.row_flags[piece] & _HEAD_OR_FIRST == FB_FIRST:
-        # The first piece with data of a row that has moved names the row's head (hrid).
+        # If a row has moved, its first piece with data names the row's head (hrid).
         image = kdo if op == IRP else undo
         if payload[image + KDO_OP] & KDO_OPERATION == IRP:
             hrid = image + KDO_PIECE_HRID

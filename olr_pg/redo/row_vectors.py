@@ -75,7 +75,8 @@ def push(
     if at == entries.size:
         state[FULL] = 1
         return
-    # A row's fields by its pointer: Numba multiplies the strides of a column at every access.
+    # Read a row's fields through its pointer: for a column, Numba multiplies the strides at every
+    # access.
     entry = entries[np.uint64(at)]
     entry.role = role
     entry.part = part
@@ -119,8 +120,8 @@ def push_whole_piece(
     field = kdo + 1
     first = next_value(length, field, fields)
     row_length = u16(payload, at + KDO_PIECE_BYTES, big)
-    # A row of one column that is not compressed is longer than its value, too; but only a block of
-    # compressed rows, whose first table is the dictionary, is trusted to mean it.
+    # An uncompressed row of one column is also longer than its value. Only in a block of compressed
+    # rows, whose first table is the dictionary, does this mean compression.
     may_be_packed = count != 1 or payload[at + KDO_PIECE_TABN] != 0
     if may_be_packed and first <= fields and length[first] == row_length:
         state[PACKED] = 1
@@ -189,13 +190,13 @@ def push_updated_columns(
             part |= _TO_NEXT
         is_told = i >> 3 < bitmap_end
         is_empty = field <= fields and length[field] == 0
-        # Where the bitmap is too short, which it is on some SYS tables, the empty field tells.
+        # If the bitmap is too short, as on some SYS tables, the empty field decides.
         is_null = i >= count or (
             payload[at + KDO_UPDATE_NULLS + (i >> 3)] >> (i & 7) & 1 != 0 if is_told else is_empty
         )
         if is_null:
             push(entries, state, role, part, number - first, 0, -1)
-            # Its own, if it has one: it must not tell of a later column.
+            # Skip its own empty field, if it has one: it must not be read for a later column.
             field += is_empty
             continue
         field = next_value(length, field, fields)
@@ -260,7 +261,7 @@ def push_row(
         size = int(payload[np.uint64(at)])
         at += 1
         if size == 0:
-            return -1  # NULL has a length of its own: only compressed rows have other bytes here
+            return -1  # NULL has its own length; only compressed rows have other bytes here
         if size == LENGTH_NULL:
             size = 0
         elif size == LENGTH_LONG:
@@ -271,7 +272,7 @@ def push_row(
         if at + size > end:
             return -1
         if has_room:
-            # Not `push`: the count in memory would be read and written for every value.
+            # Do not use `push`: it would read and write the count in memory for every value.
             entry = entries[np.uint64(first + i)]
             entry.role = role
             entry.part = 0

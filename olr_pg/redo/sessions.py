@@ -76,7 +76,7 @@ def sessions_of(
     events = batch.events
     rows = np.flatnonzero((events.kind == EventKind.SESSION) & (events.slot_head != 0))
     sessions, serials = events.session[rows].tolist(), events.serial[rows].tolist()
-    # A session that is announced again is read once: its last announcement counts.
+    # If a session is announced again, only its last announcement counts.
     last = {
         SessionKey(header.thread, session, serial): row
         for session, serial, row in zip(sessions, serials, rows.tolist(), strict=True)
@@ -161,8 +161,8 @@ def session_fields(
         layout: bytes of a vector header, and the byte order.
         opcode: ``layer << 8 | code``.
         numbers: the fields, from 1.
-        offset, length: filled: of record i's field `numbers[k]` in `data`; [records, fields], left
-            as they are where there is no such vector. The length is −1 where it has no such field.
+        offset, length: filled: of record i's field `numbers[k]` in `data`; [records, fields],
+            unchanged if there is no such vector. The length is −1 if it has no such field.
     """
     header, big = layout
     for record in range(starts.size):

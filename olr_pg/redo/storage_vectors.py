@@ -167,7 +167,7 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
         and table >= 0
         and u16(undo.payload, ktub + KTUB_FLG, undo.big) & KTUB_PART
     ):
-        # The key of the LOB index row is in another part of the undo.
+        # The key of the LOB index row is in another part of the undo record.
         event = push_undecoded(walk, _SPLIT_UNDO, fields.con_id, walk.current[XID], table)
         link_undo(walk, undo_at, ktub, event)
         walk.current[PENDING] = -1
@@ -178,7 +178,7 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
         if table >= 0:
             return -1
         return _lob_unknown(walk, vector, at, _CONTRADICTION, -1, 0)
-    # A leaf may be initialised by a recursive transaction: its row goes with its LOB id.
+    # A recursive transaction may initialise a leaf, so its row is identified by its LOB id.
     xid = 0 if op == OP_LEAF_INITIALIZE else walk.current[XID]
     event = _push_lob_event(walk, fields.con_id, xid, table, pushed)
     if xid != 0:
@@ -192,8 +192,8 @@ def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
     """Find the subscribed table of a 19.1.
 
     Returns:
-        (table or −1, its data object, `ChangeStatus` of what keeps the block from being read, 1 if
-        the vector's header names a subscribed table).
+        (table or −1, its data object, `ChangeStatus` that prevents reading the block, 1 if the
+        vector's header names a subscribed table).
     """
     payload, big = walk.payload, walk.big
     named, dataobj = find_named(walk, at), object_of(payload, at, big)
@@ -232,7 +232,7 @@ def direct_load(walk: Walk, vector: int, at: int) -> int:
     if xid == 0 and status == _OK:
         status = _NO_TRANSACTION
     if status == _CONTRADICTION and direct_load_container(walk) != con_id:
-        xid = 0  # which of both containers has the transaction nobody knows
+        xid = 0  # it is unknown which of the two containers has the transaction
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
     if status == _OK:

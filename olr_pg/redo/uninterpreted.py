@@ -135,7 +135,7 @@ def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
         return
     following = walk.vectors.opcode[vector + 1] if vector + 1 < walk.current[VECTORS] else 0
     if following in (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER):
-        return  # it takes back what the undo marker behind it tells
+        return  # it undoes the change that the undo marker after it describes
     dataobj = object_of(walk.payload, at, walk.big)
     table = _table_named(walk, at, dataobj)
     if table >= 0:

@@ -140,7 +140,7 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     f1, size = field_of(walk, at, 1)
     if is_encrypted(payload, at) or size != KTUDB_SIZE:
-        # Not even the XID is in clear, or its place is not known: the record's transaction stays
+        # Not even the XID is unencrypted, or its place is unknown: the record's transaction stays
         # the one that its 5.2 names.
         return 0
     walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
@@ -235,7 +235,7 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
     """Return the subscribed table that a row or leaf vector after its undo changes, −1 for none.
 
     Returns:
-        (table, `ChangeStatus` of what keeps it from being decoded).
+        (table, `ChangeStatus` that prevents decoding it).
     """
     payload, big = walk.payload, walk.big
     if is_encrypted(payload, undo_at):
@@ -300,7 +300,7 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[PENDING]]
     named = find_named(walk, at)
-    # The tables of a cluster share its segment: it does not tell which of them is meant.
+    # The tables of a cluster share its segment, so the segment does not identify the table.
     is_shared = named >= 0 and walk.objects.cluster_columns[named] != 0
     is_counted = int(layer == LAYER_ROW and named >= 0 and not is_shared)
     walk.tally[TALLY_NAMED] += is_counted
@@ -388,8 +388,8 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
             _stray(walk, before, at, ktub, xid)
         return 0
     if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
-        # A part of an undo record: its change goes with the HEAD's marker, and so does what takes
-        # it back.
+        # This is a part of an undo record: its change, and the marker that undoes it, go with the
+        # HEAD's marker.
         if table >= 0 and before >= 0:
             dataobj = object_of(payload, before, big)
             push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)

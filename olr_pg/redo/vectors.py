@@ -98,7 +98,7 @@ def scan_record(
     Args:
         record: the row of `records`.
         layout: bytes of a vector header, and the byte order.
-        count: the row of `vectors` to fill from; CAPACITY asks for longer columns.
+        count: the row of `vectors` to fill from; CAPACITY requires longer columns.
         vectors: filled.
     """
     header, big = layout
@@ -136,7 +136,7 @@ def scan_vectors(
 ) -> tuple[int, int, int]:
     """Find the vectors of the records in `order`; return (status, payload position, vectors).
 
-    `vectors` is filled; CAPACITY asks for longer columns.
+    `vectors` is filled; CAPACITY requires longer columns.
     """
     count = 0
     for i in range(order.size):

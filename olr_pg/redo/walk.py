@@ -139,7 +139,7 @@ class Walk(NamedTuple):
         header, row_scn, long_session, big: the layout.
         lwns, records: `LwnColumns` and `RecordColumns` as tables; at least the current group.
         vectors: `VectorColumns` as a table; those of the current record.
-        events, pieces, entries: to be filled; CAPACITY asks for more room.
+        events, pieces, entries: to be filled; CAPACITY requires more space.
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
         state: shape (STATE_SIZE); the counts of rows and more (`row_vectors`).
         place: [thread, sequence].
@@ -148,7 +148,7 @@ class Walk(NamedTuple):
             header of the vector at hand names or −1, the record's BEGIN event or −1.
         tally: shape (len(Tally)), the counts of `Tally`, by TALLY_VECTORS ….
         passed: operation codes of the vectors that nothing interprets; room for all of the window.
-        notes: `passed.NOTE` rows to be filled; CAPACITY asks for more room.
+        notes: `passed.NOTE` rows to be filled; CAPACITY requires more space.
     """
 
     payload: npt.NDArray[np.uint8]

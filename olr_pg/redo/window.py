@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 WINDOW_BYTES: Final = 16 << 20
-"""Approximate bytes of a log that are decoded at once, which limits the memory of a task. Windows
-of 8 MB take a tenth more processor time; those of 32 MB take more memory and no less time.
+"""Approximate bytes of a log that are decoded in one step, which limits the memory of a task.
+Windows of 8 MB take a tenth more processor time; those of 32 MB take more memory and no less time.
 """
 
 _REASONS: Final = {
@@ -178,7 +178,7 @@ def group_runs(
         most = max(1, window_bytes // size)
         status, end, chunks, largest = window_end(raw, size, block, split_end, nab, most, big)
         if status:
-            # A broken block may be what led the chain astray: say so rather than blame the LWN.
+            # A corrupt block may have broken the chain: report the block instead of the LWN.
             _check(log, raw, words, block, min(end + 1, nab), verify=verify)
             raise_block(log, status, end)
         yield GroupRun(log, raw, words, block, end, chunks, largest)

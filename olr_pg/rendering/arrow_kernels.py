@@ -76,7 +76,7 @@ class ColumnForms(NamedTuple):
     """How the values of the described columns are written.
 
     Attributes:
-        field: of each described column; −1 where it has none.
+        field: of each described column; −1 if it has none.
         form: `ImageForm` of its values.
     """
 
@@ -202,7 +202,7 @@ def write_images_kernel(
     for row in range(elements.size):
         first, end = _values_of(changes, elements[row], is_after)
         for back in range(end - first):
-            value = int(end) - 1 - back  # of two of a field the last counts
+            value = int(end) - 1 - back  # if a field occurs twice, the last one counts
             number = np.uint64(changes.value_column[value])
             field = int(columns.field[number])
             form, size = columns.form[number], changes.value_length[value]
@@ -234,7 +234,7 @@ def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
 
     Args:
         xid: packed.
-        out: takes the texts, one behind the other.
+        out: takes the texts, one after the other.
         end: has one more, the first is 0.
     """
     at = 0
@@ -250,7 +250,7 @@ def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
 
 @kernel
 def join_kernel(data: U8, offset: I64, length: I64, out: U8, end: I32) -> None:
-    """Write values one behind the other. `end` gets where each ends, after a first item 0."""
+    """Write values one after the other. `end` gets where each ends, after a first item 0."""
     at = 0
     end[0] = 0
     for row in range(length.size):
@@ -328,7 +328,7 @@ def decimal(
     if count == 0:
         return nothing, nothing, OK
     bias = -1 if sign > 0 else 101
-    power = 2 * (exponent - count + 1) + scale  # of ten, that the digits are multiplied by
+    power = 2 * (exponent - count + 1) + scale  # exponent of ten by which the digits are multiplied
     last = sign * byte_at(data, first + count - 1) + bias
     if power < -1 or (power == -1 and last % 10 != 0):
         return nothing, nothing, FRACTION

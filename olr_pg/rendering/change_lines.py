@@ -3,8 +3,8 @@
 Each line is one object. Its keys have this order, and a part that is absent is left out: ``op``,
 ``scn``, ``commit_scn``, ``xid``, ``table``, ``rowid``, ``before``, ``after``.
 
-One kernel writes the lines of many changes (`line_kernel`). It leaves a gap where it cannot write a
-value. Python then fills the gaps, value by value. Without gaps, no Python code runs per value.
+One kernel writes the lines of many changes (`line_kernel`). If it cannot write a value, it leaves a
+gap. Python then fills the gaps, value by value. Without gaps, no Python code runs per value.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class ChangeLines:
             session: as of `ReadChanges`; used if there are `sessions`.
 
         Raises:
-            OlrPgError: 2050, 2051, 2056 with the value's place; what was yielded before are the
-                transactions before it.
+            OlrPgError: 2050, 2051, 2056 with the value's place; the transactions before it were
+                yielded.
         """
         self._session_of = session
         yield from self.some(changes, 0, changes.kind.size)

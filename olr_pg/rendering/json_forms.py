@@ -52,7 +52,7 @@ class ValueForm(NamedTuple):
     Attributes:
         is_lob: a value without bytes is no NULL.
         table: of a single-byte set, its 256 characters.
-        suffix: what stands behind a value that is not NULL: the offset of a local time.
+        suffix: text after a value that is not NULL: the offset of a local time.
     """
 
     form: JsonForm
@@ -98,7 +98,8 @@ def value_form(column: ColumnValue, database: Database) -> ValueForm:
         try:
             return _text_form(_charset_of(column, database), is_lob=is_lob)
         except OlrPgError:
-            return ValueForm(JsonForm.LEFT, is_lob)  # the conversion says so, with the place
+            # The conversion reports the error, with the place.
+            return ValueForm(JsonForm.LEFT, is_lob)
     if code == OracleType.TIMESTAMP_LTZ:
         if offset_minutes(database.timezone) is None:
             return ValueForm(JsonForm.LEFT, is_lob)
@@ -129,7 +130,7 @@ class CharacterTable(NamedTuple):
     Attributes:
         text: shape (256); the bytes of each in UTF-8, escaped where JSON has it so, as a
             little-endian word.
-        size: shape (256); how many they are; 0 where there is no such character.
+        size: shape (256); how many they are; 0 if there is no such character.
     """
 
     text: U64

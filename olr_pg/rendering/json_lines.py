@@ -40,11 +40,11 @@ U8 = npt.NDArray[np.uint8]
 
 @kernel
 def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
-    """Find where to cut: behind the last Commit within `limit` bytes, otherwise behind the last
-    whole message.
+    """Find where to cut: after the last Commit within `limit` bytes, otherwise after the last
+    complete message.
 
     Returns:
-        The end, behind one message at least; `first` where there is none that is whole.
+        The end, after at least one message; `first` if no message is complete.
     """
     at = message_end = commit_end = first
     while data.size - at >= 4:
@@ -113,7 +113,7 @@ class PackedLines:
             Shape (transactions + 1); where the lines of each begin, and the end.
 
         Raises:
-            OlrPgError: as `pieces`; what was written till then is of no use.
+            OlrPgError: as `pieces`; discard the output up to then.
         """
         self._reader.know(tables)
         ends = [np.zeros(1, np.int64)]

@@ -87,7 +87,7 @@ def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
             at += step
             continue
         while _IS_PLAIN[np.uint64(byte_at(data, place) & 0x7F)] and byte_at(data, place) < 0x80:
-            place += 1  # the word is there already, and has something else
+            place += 1  # the word already exists, with another value
             at += 1
         while place < end and data[np.uint64(place)] >= 0x80:
             step = utf8_step(data, place, end)

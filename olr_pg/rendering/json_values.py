@@ -4,7 +4,7 @@ A value in a rare form, or with invalid bytes, is left to `olr_pg.datatypes.json
 handles every form and reports errors. Both give the same text (tests compare them).
 
 Each `put_…` function writes at `at` of `out`, which must have `room_of` the value. It returns where
-the text ends, or `LEFT`. It may overwrite what follows, because values are written one behind the
+the text ends, or `LEFT`. It may overwrite what follows, because values are written one after the
 other.
 """
 
@@ -350,7 +350,7 @@ def put_value(
     Args:
         data, start, size: its bytes.
         form: `JsonForm`.
-        text, text_size: the tables of single-byte sets, one behind the other.
+        text, text_size: the tables of single-byte sets, one after the other.
         first: where that of the column begins.
         out, at: where to write; times without their closing quote.
     """
@@ -388,9 +388,7 @@ def put_values_kernel(
     out: U8,
     end: npt.NDArray[np.int64],
 ) -> int:
-    """Write a column of values one behind the other. `end` is −1 for a value that is left to
-    Python.
-    """
+    """Write a column of values in sequence. `end` is −1 for a value that is left to Python."""
     at = 0
     for row in range(len(length)):
         done = put_value(data, offset[row], length[row], form, text, text_size, 0, out, at)

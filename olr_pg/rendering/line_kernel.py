@@ -7,10 +7,10 @@ A line consists of values, and of texts that are the same for all changes of a t
     ","after":  {"ID":   1   ,"NAME":  "x"      }}
     image       key    value key      value
 
-A key begins with the comma in front of it; the first key of an image has a brace instead. The
-kernel notes where the images begin and end. Where it cannot write something (a value that
-`json_values` leaves, a session), it leaves a gap. A row of `gaps` says what belongs between the
-bytes before the gap and those behind it.
+A key begins with the comma before it; the first key of an image has a brace instead. The kernel
+notes where the images begin and end. If it cannot write something (a value that `json_values`
+leaves, a session), it leaves a gap. A row of `gaps` describes the text between the bytes before the
+gap and those after it.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 _PADDING: Final = 64
-"""How many bytes are added behind the texts, because the kernel copies a fixed number of bytes also
-from short texts.
+"""Number of bytes that are added after the texts, because the kernel copies a fixed number of bytes
+also from short texts.
 """
 
 
 class LineTexts(NamedTuple):
-    """The arguments of the kernel: what it writes for each table and column, by number.
+    """The arguments of the kernel: the texts for each table and column, by number.
 
     Attributes:
         table_text, table_size: where in `texts` a table's part of a line is.
@@ -40,10 +40,10 @@ class LineTexts(NamedTuple):
         form: `JsonForm` of the column's values.
         is_lob: whether a value without bytes is no NULL.
         characters_first: where the column's table of its character set begins.
-        suffix, suffix_size: what stands behind a value.
+        suffix, suffix_size: the text after a value.
         name: the first column of the table that has the same name.
         last_of_name: a scratch.
-        texts: what the others point into.
+        texts: the bytes that the others refer to.
         characters, character_size: the tables of single-byte sets.
     """
 
@@ -130,7 +130,7 @@ class LinePlan:
         self._columns.append((*key, int(form.form), form.is_lob, characters, *suffix, name))
 
     def _text(self, text: bytes) -> tuple[int, int]:
-        """Store a text and return where it is."""
+        """Store a text and return its place."""
         at = len(self._texts)
         self._texts += text
         return at, len(text)

@@ -9,7 +9,7 @@ itself writes or deletes the pieces from the row's first one on:
 - UPDATE that moves a whole row: new pieces, then the head's overwriting by a stub that leads to
   them; back again: the stub's overwriting by the row, then the deletion of the pieces; once more:
   new pieces, the deletion of the old one, the head's forwarding address.
-- UPDATE that makes a row too long for its head: new pieces behind a shorter head.
+- UPDATE that makes a row too long for its head: new pieces after a shorter head.
 - UPDATE of a first piece, whose columns count from 1, or of a piece that the same transaction wrote
   as a part of a row that it wrote whole.
 
@@ -182,7 +182,7 @@ def _shrinks_from(job: RowJob, table: int, head: int, groups: int) -> tuple[int,
 
 @inlined
 def _stays_in_place(job: RowJob, piece: int) -> bool:
-    """Tell whether a first piece that is not the last keeps its columns and what follows it."""
+    """Tell whether a first piece that is not the last keeps its columns and the pieces after it."""
     pieces = job.batch.pieces
     old, new = pieces.old_flags[piece], pieces.row_flags[piece]
     same = (
@@ -282,7 +282,7 @@ def _forwarded(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, i
     bdba, slot = pieces.next_bdba[piece], pieces.next_slot[piece]
     group = _group_at(job, groups, MOVED, table, bdba, slot)
     if group < 0:
-        # Without new pieces behind it an address is structure only.
+        # If no new pieces follow, an address is only structure.
         waiting = _group_at(job, groups, GROWING, table, bdba, slot)
         return (REFUSED if waiting >= 0 else KEPT), 0, groups
     own_row = (
@@ -324,7 +324,7 @@ def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
 
     Args:
         head: the group's first piece.
-        row: the piece that stands at the row's address.
+        row: the piece at the row's address.
     """
     pieces = job.batch.pieces
     job.links.bdba[head] = pieces.bdba[row]

@@ -71,7 +71,7 @@ def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
 
 @kernel
 def _put_keys(events: EventColumns, keys: Any) -> None:
-    # As a loop, since NumPy passes over the events' table once for every operation.
+    # Use a loop: NumPy would scan the table of events once for every operation.
     for i in range(keys.size):
         event = events[np.uint64(i)]
         slot = event.xid >> np.uint64(32) & np.uint64(0xFF)
@@ -94,7 +94,7 @@ def delimit(events: EventColumns) -> Instances:
 
 @kernel
 def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
-    # The events whole: NumPy calls a field of one event contiguous, which is another type.
+    # Take whole events: NumPy calls a field of a single event contiguous, which is another type.
     count = 0
     sequence = np.uint64(0)
     for i in range(order.size):
@@ -174,7 +174,7 @@ def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, heig
         row = _is_row_of(events, marker, change)
         if not _undoes(events, marker, change):
             if row == 1:
-                return False  # a newer change of its row stands
+                return False  # a newer change of its row is still in force
             continue
         if row != 0:
             live[undoable[at]] = _TAKEN_BACK
@@ -220,7 +220,7 @@ def live_changes(
         kind = events.kind[event]
         if kind in (_CHANGE, _LOB, _SPLIT_CHANGE, _UNDECODED):
             live[count] = event
-            # What is logged without undo (26.6, 11.17, 19.1) nothing takes back.
+            # Changes logged without undo (26.6, 11.17, 19.1) cannot be undone.
             if events.undo_dba[event] != 0:
                 undoable[height] = count
                 height += 1

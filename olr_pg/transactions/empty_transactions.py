@@ -69,8 +69,8 @@ def _find_unconcerned(
 ) -> None:
     """Clear `keep` for the events to leave out.
 
-    Of a slot `table` holds the key + 1, the event of the BEGIN + 1 (0 where there is none, −1
-    where the transaction stays), its first SESSION event + 1, and how many of these it has.
+    Of a slot `table` holds the key + 1, the event of the BEGIN + 1 (0 if there is none, −1 if the
+    transaction stays), its first SESSION event + 1, and how many of these it has.
     """
     mask = np.uint64(_SLOTS - 1)
     used = 0
@@ -83,7 +83,7 @@ def _find_unconcerned(
             slot = (slot + np.uint64(1)) & mask
         if table[0, slot] == 0:
             if used == _SLOTS // 2:
-                return  # what was not looked at stays
+                return  # transactions that were not examined stay
             used += 1
             table[0, slot] = wanted
         if event < 0:
@@ -91,7 +91,7 @@ def _find_unconcerned(
             continue
         kind = events.kind[event]
         if kind == _BEGIN:
-            # On top of another one it tells that the other's end was missed: both stay.
+            # If it follows another BEGIN, that transaction's end was missed: both stay.
             table[1, slot] = event + 1 if table[1, slot] == 0 else -1
             table[2, slot] = 0
             table[3, slot] = 0

@@ -1,6 +1,4 @@
-"""Finished transactions: their columns, their order, and the account of what happened to all
-transactions.
-"""
+"""Finished transactions: their columns, their order, and the account of all transactions."""
 
 from __future__ import annotations
 
@@ -53,7 +51,7 @@ def joined_faults(parts: Sequence[Finished]) -> Finished | None:
 
 @dataclass(slots=True)
 class Account:
-    """Counts of transactions and changes, by what happened to them in an assembler.
+    """Counts of transactions and changes, by their outcome in an assembler.
 
     Facts: architecture, “Accounting”.
 
@@ -195,7 +193,8 @@ def _sessions(
     places = np.flatnonzero(events.kind[instances.order] == EventKind.SESSION)[::-1]
     rows = row_of[instance[places]]
     places, rows = places[rows >= 0], rows[rows >= 0]
-    # Later assignments win, and the places run backwards: the first attributes of each stay.
+    # Later assignments win and the places run backwards, so the first attributes of each key
+    # remain.
     serial[rows] = events.serial[instances.order[places]]
     session[rows] = events.session[instances.order[places]]
     return serial, session

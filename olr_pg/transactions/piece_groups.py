@@ -72,7 +72,7 @@ def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int
         return OK, groups, piece
     if what == CLOSES:
         head = job.groups.head[group]
-        # A row is inserted, overwritten or forwarded at its head last, deleted there first.
+        # An insert, overwrite or forward handles the head of a row last; a delete handles it first.
         row = head if job.groups.kind[group] == SHRINKING else job.groups.tail[group]
         number_columns(job, head, row, table)
         return OK, groups - 1, _close_group(job, groups, group)
@@ -113,7 +113,7 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
         if _is_of_no_row(job, table, piece, groups):
             return OK, groups, -1
         if flags & _FIRST_AND_LAST == 0 and _is_whole(pieces.row_flags[piece]):
-            # A header without flags says nothing of a group; the row is in this piece as a whole.
+            # A header without flags does not describe a group: the whole row is in this piece.
             if not is_by(pieces.op[piece], pieces.sup_type[piece]):
                 return CONTRADICTS, groups, -1
             return OK, groups, piece

@@ -49,7 +49,7 @@ _INSERT = int(DmlKind.INSERT)
 _DELETE = int(DmlKind.DELETE)
 _UPDATE = int(DmlKind.UPDATE)
 
-# What a supplemental header says of the change (redo-format §4.3).
+# The information of a supplemental header about the change (redo-format §4.3).
 
 _NEW_PACKED = int(Packed.NEW)
 

@@ -265,7 +265,7 @@ def assembled(job: RowJob) -> DmlColumns:
     rows, values = head(job.changes, changes), head(job.values, entries)
     if parts:
         values = _with_parts(values, job.parts[:, :parts])
-    # The encoder is compiled for columns that lie one value behind the other.
+    # The encoder is compiled for columns whose values are stored one after the other.
     own = ChangeColumns(*(np.empty(changes, rows.dtype[name]) for name in ChangeColumns._fields))
     _take_apart(rows, own)
     return DmlColumns(

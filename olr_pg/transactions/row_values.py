@@ -59,8 +59,8 @@ def _gather_entry(job: RowJob, role: int, column: int, entry: int, stamp: int) -
         job.merge.following[role, entry] = first
         cell.first = entry
     elif role == AFTER or (role >= BEFORE_SUPPLEMENTAL and job.batch.entries.length[first] < 0):
-        # The newest after value counts, else the first value that is not NULL: where a piece
-        # lists a column it does not have as NULL, the 11.16 of the piece that has it follows.
+        # The newest after value counts, else the first value that is not NULL: if a piece lists a
+        # column that it lacks as NULL, the 11.16 of the piece that has the column follows.
         cell.first = entry
         cell.last = entry
 
@@ -114,7 +114,8 @@ def _chosen(job: RowJob, plain: int, supplemental: int, column: int, stamp: int)
 def _put_value(
     values: Any, at: int, image: int, column: int, offset: int, length: int, following: int
 ) -> None:
-    # A row's fields by its pointer: Numba multiplies the strides of a column at every access.
+    # Read a row's fields through its pointer: for a column, Numba multiplies the strides at every
+    # access.
     value = values[np.uint64(at)]
     value.offset = offset
     value.length = length

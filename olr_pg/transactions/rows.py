@@ -68,7 +68,7 @@ def _assemble(job: RowJob, live: Any, count: int, first_fault: int) -> tuple[int
     If more of the transaction follows, only up to the last event after which no row is incomplete.
 
     Returns:
-        (status, event) – the latter where the status is not OK.
+        (status, event) – the latter if the status is not OK.
     """
     groups = 0
     more = job.counts[MORE] != 0
@@ -143,7 +143,7 @@ def assemble_rows(
             job.faults.event[fault] = event
             job.faults.status[fault] = status
             job.counts[FAULTS] = fault + 1
-            # Begin anew without the table: the changes of others may have come before.
+            # Start again without the table, because changes of other tables may have come before.
             job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS] = changes, entries, parts
             job.counts[WITHOUT_SET] = emptied
     dml_first[first.size] = job.counts[CHANGES]

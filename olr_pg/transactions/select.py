@@ -85,7 +85,7 @@ def runs(first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDA
 
 @kernel
 def _add_up(counts: Any, first: Any) -> None:
-    # As a loop, since NumPy takes five times as long for a field of a table.
+    # Use a loop: NumPy takes five times as long for a field of a table.
     total = 0
     for i in range(counts.size):
         first[i] = total
@@ -205,7 +205,7 @@ class EventCutter:
             allocate: as of `events`.
 
         Returns:
-            The groups one behind the other, and their bounds as of `_copy`.
+            The groups one after the other, and their bounds as of `_copy`.
         """
         piece_first, entry_first = self._first
         pieces, entries, size = self._sizes(rows)

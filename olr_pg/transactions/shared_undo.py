@@ -86,7 +86,7 @@ def _find_by_xid(
     """Fill `found` with the events that an XID alone puts to a transaction.
 
     Args:
-        shared: filled with changes outside of the root, and what takes them back, in its undo.
+        shared: filled with changes outside of the root and the markers that undo them, in its undo.
         own: filled with those in the undo of their own container.
 
     Returns:
@@ -164,7 +164,7 @@ def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -
 
 
 def _with_slots(known: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Add to some transactions what undo markers tell of them: the slot alone."""
+    """Add the information of undo markers to some transactions: the slot alone."""
     return known | {(con_id, xid & _SLOT) for con_id, xid in known}
 
 
@@ -239,7 +239,7 @@ def changed_container(chunks: Sequence[ChangeBatch]) -> int:
     own = int(chunks[0].events.con_id[0])
     if own != ROOT:
         return own
-    # What it changes in the root itself is of no other container.
+    # Changes in the root itself belong to no other container.
     return max(int(batch.events.con_id.max()) for batch in chunks)
 
 

@@ -252,7 +252,7 @@ def _with_undecoded(
     """Return the batch with some events as UNDECODED ones, whose pieces are not read."""
     if failed.size == 0:
         return batch
-    # Others may share the events.
+    # Other batches may share the events.
     events = batch.events.copy()
     events.kind[failed] = EventKind.UNDECODED
     events.session[failed] = reasons

@@ -97,7 +97,7 @@ class StandingChanges:
         return gone
 
     def _fetch(self, count: int) -> None:
-        """Read changes into memory until `count` are there, or all that there are."""
+        """Read changes into memory until there are `count`, or all."""
         while self._top.size < count and self._below:
             below = [batch.events for batch in self._below.pop().batches]
             self._top = joined_rows([*below, self._top])

@@ -43,8 +43,8 @@ def spelled_out(dml: DmlColumns, column_first: npt.NDArray[np.int64]) -> DmlColu
 
 @kernel
 def _spell_out(dml: Any, first: Any, values: Any) -> None:
-    """Fill `values`. The values of each change begin at `first`; further parts of values come
-    behind them.
+    """Fill `values`. The values of each change begin at `first`; further parts of values follow
+    them.
     """
     changes = dml.kind.size
     moved = first[changes] - dml.entry_first[changes]

@@ -153,7 +153,7 @@ def misplaced_markers(
     lost = markers[~np.isin(_marker_keys(events, markers)[1], _undone_keys(events)[1])]
     if lost.size == 0:
         return []
-    # Newest first, of their own transactions: what is found needs no other events.
+    # Search from the newest transaction, among its own events: no other events are needed.
     slots = set(slot_keys(take(events, lost)).tolist())
     own_first = sorted(opened, key=lambda slot: slot not in slots)
     waiting = [opened[slot].chunks.batches for slot in own_first]
@@ -431,7 +431,7 @@ def _find_left(
         count, _, _ = live_changes(events, order, first[row], first[row + 1], live, undoable)
         for k in range(count):
             event = events[np.uint64(live[k])]
-            # What is logged without undo nothing takes back, and pages of LOBs stay.
+            # Changes logged without undo cannot be undone, and pages of LOBs stay.
             if event.kind != _LOB and event.undo_dba != 0 and event.table >= 0:
                 left[found] = live[k]
                 found += 1

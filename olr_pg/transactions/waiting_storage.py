@@ -58,9 +58,7 @@ class StoredBatch(Protocol):
 
 
 class Gathering(Protocol):
-    """Bytes that are written one behind the other, without knowing beforehand how many there will
-    be.
-    """
+    """Bytes that are written one after the other, whose number is not known in advance."""
 
     def append(self, data: U8) -> None:
         """Add some bytes. The caller may change its own buffer afterwards."""
@@ -144,7 +142,7 @@ IN_MEMORY: Final = InMemory()
 
 
 def joined(parts: Sequence[U8], allocate: Allocate) -> U8:
-    """Join the parts, one behind the other."""
+    """Join the parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
     room = allocate(sum(part.size for part in parts))
@@ -174,7 +172,7 @@ def kept_bytes(kept: Kept) -> int:
 
 
 def opened(kept: Kept) -> ChangeBatch:
-    """Return a batch in memory, read from the storage if it is there."""
+    """Return a batch in memory, read from the storage if it was spilled."""
     return kept if isinstance(kept, ChangeBatch) else kept.open()
 
 
@@ -209,7 +207,7 @@ class Batches(Sequence[ChangeBatch]):
             return kept
         number = place % len(self.kept)
         if self._last is None or self._last[0] != number:
-            self._last = None  # before the next takes its memory
+            self._last = None  # release it before the next one is allocated
             self._last = number, kept.open()
         return self._last[1]
 
@@ -316,8 +314,7 @@ def _changes(kept: Kept) -> int:
 
 
 def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
-    """Move the largest transactions out of memory, until the rest takes half of what may wait in
-    memory.
+    """Move the largest transactions out of memory, until the rest takes half of the allowed memory.
 
     They share one piece of storage, so that the number of pieces stays small.
     """

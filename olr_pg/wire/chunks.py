@@ -1,4 +1,4 @@
-"""Kernels that measure and write the Chunk elements of chunked values, behind the row change of the
+"""Kernels that measure and write the Chunk elements of chunked values, after the row change of the
 values.
 
 A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change. Its bytes follow in Chunk

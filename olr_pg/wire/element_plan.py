@@ -45,7 +45,7 @@ class ElementPlan(NamedTuple):
         column_little, column_big: shape (columns, width); those bytes, and more up to the width,
             which is the same for all, so that they can be copied as one block.
         column_chunked: shape (columns); ColumnType of the Chunk elements that the column's values
-            go out in (112, 113), 0 where they do not.
+            go out in (112, 113), 0 if they do not.
     """
 
     table_first: npt.NDArray[np.int64]
@@ -154,7 +154,7 @@ def _in_blocks(headers: Sequence[bytes]) -> npt.NDArray[np.uint8]:
 
 
 def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
-    # With room behind it every part can be copied by `copy_forward`.
+    # With space after it, every part can be copied by `copy_forward`.
     return _writable(b"".join(parts) + bytes(FORWARD))
 
 

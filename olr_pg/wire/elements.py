@@ -68,7 +68,8 @@ class ColumnValue:
     value: bytes | None = None
 
     def described(self) -> Column:
-        """Return the column as the dictionary would describe it, as far as the protocol tells.
+        """Return the column as the dictionary would describe it, with the facts that the protocol
+        contains.
 
         Its place in the row and its length are not known: they are set to 1 and 0.
         """

@@ -153,7 +153,7 @@ def fill_room(
         image:        number of values 2 | header of a column | value | header | value | ...
 
     Names and headers are copied from the element plan. A message that does not fit, with its
-    Chunks, is left to the next room, so that `out` ends behind a whole one.
+    Chunks, is left to the next room, so that `out` ends after a complete one.
 
     Args:
         place: [transaction, row change + 1 or 0 before the Begin, bytes of former rooms, bytes
@@ -232,7 +232,7 @@ def _write_change(
     """Write a row change at `at`. Returns (status, end). If the end is past `out`, the change was
     not written whole.
 
-    A change that does not fit is measured, so that the caller can ask for a room of its size. It is
+    A change that does not fit is measured, so that the caller can provide a room of its size. It is
     refused if it is too large.
     """
     kind, table = int(dml.kind[row]), int(dml.table[row])

@@ -77,7 +77,7 @@ class FrameBuffer:
     Args:
         order: byte order of the sizes.
         limit: the largest MessageSize accepted, in bytes.
-        buffer_bytes: what is allocated at once.
+        buffer_bytes: bytes of one allocation.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class FrameBuffer:
         self._data = np.empty(0, np.uint8).data
         self._position = 0
         self._end = 0
-        self._is_lent = False  # somebody reads what was taken: nothing may be moved over it
+        # A reader still uses the bytes that were taken: do not move anything over them.
+        self._is_lent = False
         self.failure: OlrPgError | None = None
 
     def room(self, size: int) -> memoryview:
@@ -107,7 +108,8 @@ class FrameBuffer:
         waiting = self.waiting
         data = self._data
         if self._is_lent or len(data) < waiting + size:
-            # Twice what waits: a long message is not copied at every piece of it.
+            # Allocate twice the waiting bytes, so that a long message is not copied with each
+            # piece.
             data = np.empty(max(self._buffer_bytes, size + 2 * waiting), np.uint8).data
         data[:waiting] = self._data[self._position : self._end]
         self._data, self._is_lent = data, False

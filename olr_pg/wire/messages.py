@@ -63,7 +63,9 @@ class StartScn:
 
 @dataclass(frozen=True, slots=True)
 class LastCommitedScn:
-    """Confirm what was transmitted up to commit SCN `scn`, and ask for the next element."""
+    """Confirm the transactions that were transmitted up to commit SCN `scn`, and request the next
+    element.
+    """
 
     scn: int
 

@@ -86,7 +86,7 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
 @inlined_kernel
 def get32(data: Any, at: int, big: bool) -> int:
     """Read an integer of 32 bits."""
-    # Unsigned indices: Numba leaves out the test for negative ones, and this is one load.
+    # Unsigned indices: Numba then omits the check for negative indices, and these loads become one.
     place, number = np.uint64(at), 0
     if big:
         for i in range(4):

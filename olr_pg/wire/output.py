@@ -99,7 +99,7 @@ class Collected(Scratch):
         self._parts.append(self._room[:size].copy())
 
     def taken(self) -> U8:
-        """Return the copies, one behind the other."""
+        """Return the copies, one after the other."""
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
 

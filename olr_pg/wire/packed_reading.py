@@ -108,7 +108,7 @@ def read_kernel(
     """Read elements from `at` on, until the rooms are full or `limit` is passed.
 
     Args:
-        limit: where to end, behind a Commit if there is one before it.
+        limit: limit of the end, which is after a Commit if there is one before it.
         state: of the transaction that is open at `at`; moved on.
         room: filled, but for its data.
         session, commit_time, transaction, position: of `ReadChanges`, filled.

@@ -34,7 +34,8 @@ def read_u64(data: U8, at: int, big: bool) -> np.uint64:
         for i in range(8):
             word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(56 - 8 * i)
     else:
-        # Unsigned indices: Numba leaves out the test for negative ones, and this is one load.
+        # Unsigned indices: Numba then omits the check for negative indices, and these loads become
+        # one.
         for i in range(8):
             word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(8 * i)
     return word

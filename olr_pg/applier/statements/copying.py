@@ -135,14 +135,14 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     """Write the COPY stream of these changes into `plan.inserted`, sorted by the first bytes of the
     key; return None if they are not all plain inserts.
 
-    None where they are not all plain inserts.
+    None unless all are plain inserts.
     """
     try:
         for chunk, elements in selection.by_chunk():
             if len(elements):
                 plan.bind(chunk, int(elements[0]))
     except OlrPgError:
-        return None  # the way of all changes says which change it is
+        return None  # the general path reports which change it is
     columns = plan.inserted
     is_key = plan.is_key[columns]
     if is_key.sum() != len(plan.key):
@@ -152,8 +152,8 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     place[columns] = np.arange(len(columns))
     layout = TupleColumns(place, is_key, lead, np.empty(len(columns), np.int64))
     count, head = len(selection), len(COPY_HEADER)
-    # An element is larger than the values that it has in the target's form, their sizes included:
-    # each has a head of 37 bytes.
+    # An element is larger than its values in the target's form, including their sizes: each element
+    # has a header of 37 bytes.
     room = head + selection.element_bytes() + count * (2 + 4 * len(columns)) + _SCRATCH
     shorts = np.empty(room // 2 + 2, np.uint16)
     out = shorts.view(np.uint8)
@@ -174,7 +174,8 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
         at = reorder_kernel(tuples, start, np.argsort(prefix, kind="stable"), out, head)
     end = at + len(COPY_END)
     out[:head], out[at:end] = COPY_HEADER, COPY_END
-    # A copy where most of the room is left: the stream waits for its turn, the room need not.
+    # Copy the stream if most of the buffer is unused: the stream waits for its turn, but the buffer
+    # need not.
     return (out[:end].copy() if 2 * end < out.size else out[:end]).data
 
 

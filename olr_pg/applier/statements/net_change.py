@@ -78,13 +78,13 @@ STATE: Final = np.dtype(
     [("prior", "u1"), ("current", "u1"), ("replaced", "u1"), ("owner", "u8"), ("key", "i8"),
      ("image", "i8")]
 )  # fmt: skip
-"""What is known of a key while a run is folded.
+"""The state of a key while a run is folded.
 
-`prior`: 1 where the target has a row of this key before the run; `current`: 1 where it has one
-after; `replaced`: 1 where those are different rows; `owner`: identity of the row that has the key
-now, 0 = not known; `key`: a row of cells with the key's values; `image`: the row of cells that
-says what is known of the row as it will be, −1 = nothing. A change's own row serves as image as
-long as nothing is to be laid over it.
+`prior`: 1 if the target has a row of this key before the run; `current`: 1 if it has one after;
+`replaced`: 1 where those are different rows; `owner`: identity of the row that has the key now, 0 =
+not known; `key`: a row of cells with the key's values; `image`: the row of cells that says what is
+known of the row as it will be, −1 = nothing. A change's own row serves as image as long as nothing
+is to be laid over it.
 """
 
 
@@ -363,7 +363,7 @@ def outcome_kernel(
             deletes += 1
         if not has:
             continue
-        # An update's key stays as it was.
+        # The key of an update stays the same.
         for column in fold.key:
             fold.offset[image, column] = fold.offset[key, column]
             fold.length[image, column] = fold.length[key, column]

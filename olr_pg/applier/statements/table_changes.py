@@ -281,7 +281,7 @@ def encode_changes(
     count, width = len(selection), len(plan.target.columns)
     offset, length = (np.empty((3 * count, width), np.int64) for _ in range(2))
     kind, row = np.empty(count, np.uint8), np.empty(count, np.uint64)
-    # An element is larger than its values in the target's form: each has a head of 37 bytes.
+    # An element is larger than its values in the target's form: each has a header of 37 bytes.
     shorts = np.empty(selection.element_bytes() // 2 + 1, np.uint16)
     out = shorts.view(np.uint8)
     cells = RowCells(kind=kind, row_hash=row, offset=offset, length=length, out=out, shorts=shorts)
@@ -310,7 +310,7 @@ def encode_changes(
         first += len(elements)
     parts = [out[:end]]
     for one in slow:
-        # Values that are as they were received lie among all others.
+        # Values that keep their received form lie between other bytes: compact them.
         values_of, lost = _encode(one, count)
         if one.row[0] >= count and not again:
             plan.note_losses(one.column.encoder.column_name, lost)

@@ -243,7 +243,8 @@ class TablePlan:
     def _encoder(self, column: ColumnValue, field: int) -> tuple[Encoder, PlainForm]:
         described = column.described()
         if column.type_code not in LOB_TYPES:
-            # The protocol does not tell the length; of LOBs it alone tells the delivered form.
+            # The protocol does not contain the length; for LOBs, only the protocol contains the
+            # delivered form.
             described = self._source.get(column.name, described)
         elif not column.chunked:
             return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls), PlainForm.NONE

@@ -26,9 +26,9 @@ SELECT c.oid::int8, c.reltype::int8
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
-# A domain may be over another one; the modifiers are those of the one nearest to the type. What a
-# type's binary form is, the function tells that reads it: types of extensions have no OID of their
-# own.
+# A domain may be based on another domain; the modifiers are those of the domain nearest to the
+# type. The function that reads a type's binary form identifies that form, because types of
+# extensions have no fixed OID.
 _COLUMNS = """
 WITH RECURSIVE base AS (
     SELECT a.attnum, t.oid, t.typtype, t.typbasetype, a.atttypmod AS modifier, t.typtypmod
@@ -315,5 +315,5 @@ def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
         with connection.transaction():
             connection.execute(sql.SQL("TRUNCATE {}").format(table))
     except psycopg.errors.FeatureNotSupported:
-        # A foreign key refers to it, which does not fire here but forbids TRUNCATE.
+        # A foreign key refers to it. It does not fire here, but it forbids TRUNCATE.
         connection.execute(sql.SQL("DELETE FROM {}").format(table))

@@ -30,7 +30,7 @@ _SCALE_AT: Final = 6
 """Offset of the number of fractional digits in a numeric in binary format."""
 
 _HEADER: Final = 4
-"""What PostgreSQL adds to the length in the type modifier of a varchar (varchar.c)."""
+"""The number that PostgreSQL adds to the length in the type modifier of a varchar (varchar.c)."""
 
 _ACTION: Final = (
     "choose a type for the column that holds it (`apply.columns`) and give the target's column that"
@@ -71,7 +71,7 @@ def column_encoder(
     except OlrPgError as error:
         if error.code != Code.TYPE_NOT_CONVERTIBLE:
             raise
-        # Both by their names; what the protocol describes has no length.
+        # Compare both by name, because the protocol's description has no length.
         name = oracle_type_name(column).removesuffix("(0)")
         raise OlrPgError(
             error.code, f"{name} to {target.base_name}", action=error.action, **error.where

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _EXISTS: Final = "SELECT to_regclass('olr_pg.crash_mark') IS NOT NULL"
-# A standby's UNLOGGED tables cannot be read, and nothing is written there.
+# UNLOGGED tables cannot be read on a standby, and nothing is written there.
 _IS_STANDBY: Final = "SELECT pg_is_in_recovery()"
 _UNLOGGED: Final = """
 WITH RECURSIVE known AS (
@@ -91,7 +91,7 @@ _log = structlog.get_logger(__name__)
 def watched(
     subscription: str, check: Callable[[Connection[Any]], None]
 ) -> Callable[[Connection[Any]], None]:
-    """Return a check for new connections that runs `check` and then looks for a crash."""
+    """Return a check for new connections that runs `check` and then checks for a crash."""
 
     def both(connection: Connection[Any]) -> None:
         check(connection)
@@ -117,7 +117,7 @@ def look_for_crash(connection: Connection[Any], subscription: str) -> None:
 
 def _note(connection: Connection[Any], subscription: str) -> None:
     is_first = connection.execute(_WATCH, (subscription,)).rowcount == 1
-    connection.execute(_LOCK, (subscription,))  # another connection may note just this
+    connection.execute(_LOCK, (subscription,))  # another connection may record the same
     known = {"subscription": subscription}
     row = connection.execute(_LOOK, known).fetchone()
     assert row is not None
@@ -125,7 +125,7 @@ def _note(connection: Connection[Any], subscription: str) -> None:
     connection.execute(_NOTE, {**known, "crashed": crashed})
     if crashed and connection.execute(_LOSE, (subscription,)).rowcount > 0:
         lost = lost_tables(connection, subscription)
-        _log.error("a crash of PostgreSQL has emptied UNLOGGED tables", tables=", ".join(lost))
+        _log.error("a crash of PostgreSQL emptied UNLOGGED tables", tables=", ".join(lost))
     connection.execute(_MARK, (subscription,))
 
 

@@ -162,9 +162,10 @@ class PutBack(NamedTuple):
     """The result of restoring.
 
     Attributes:
-        done: what is restored; its foreign keys still need validation.
-        lost: what could not be restored, with the reason; its record is kept.
-        gone: what is no longer needed: its table was dropped, or it was created again.
+        done: the restored objects; its foreign keys still need validation.
+        lost: objects that could not be restored, with the reason; its record is kept.
+        gone: objects that no longer exist or need no restoring: its table was dropped, or it was
+            created again.
     """
 
     done: list[Firing]
@@ -205,7 +206,7 @@ def set_aside(
         targets: schema and name of each; missing tables are ignored.
 
     Returns:
-        What was disabled by this call.
+        The objects that this call disabled.
 
     Raises:
         OlrPgError: 5004, the role does not own a table.
@@ -222,7 +223,7 @@ def set_aside(
                 _set_aside(connection, settings.subscription, found)
                 done += found
     for one in done:
-        _log.info("set aside until the cut-over", what=one.title)
+        _log.info("set aside (disabled) until the cut-over", what=one.title)
     return done
 
 
@@ -328,7 +329,7 @@ def _put_back(connection: Connection[Any], one: Firing) -> None:
 
 def _key_statement(one: Firing) -> sql.Composed:
     assert one.definition is not None
-    # The definition is PostgreSQL's own text.
+    # The definition is PostgreSQL's own text, so it needs no quoting.
     definition = one.definition.removesuffix(NOT_VALID) + NOT_VALID
     return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} ").format(
         one.identifier, sql.Identifier(one.name)

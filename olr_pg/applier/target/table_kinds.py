@@ -1,4 +1,4 @@
-"""Checks the kind of a target table: what PostgreSQL would silently do with its rows.
+"""Checks the kind of a target table: the silent effects that PostgreSQL would have on its rows.
 
 Each function queries the catalogue about one table and everything below it (partitions, children),
 and changes nothing. Kinds that lose or hide rows are refused; the others are reported by `olr-pg
@@ -41,7 +41,7 @@ WITH RECURSIVE part AS (
     SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
 )
 """
-# A partitioned table has no rows of its own, whatever it is called.
+# A partitioned table has no rows of its own.
 _ODD_PARTS: Final = (
     _PARTS
     + """
@@ -97,7 +97,7 @@ WHERE c.relpersistence <> 'p' OR c.relkind = 'f' OR c.relrowsecurity OR c.relhas
     OR NOT (c.relispartition OR c.oid = part.whole)
     OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled IN ('A', 'R'))
 """
-# What is written to a partition by way of the whole table is rewritten by the rules of that alone.
+# Writes to a partition through the whole table are rewritten only by the rules of the whole table.
 _RULES: Final = """
 SELECT r.rulename::text, r.is_instead FROM pg_rewrite r
 WHERE r.ev_class = %(table)s AND r.ev_type <> '1' AND r.ev_enabled = ANY(%(states)s) ORDER BY 1
@@ -118,7 +118,7 @@ ORDER BY 1, 2, 3, 4
 """
 )
 _STATES: Final = {"A": "always", "R": "on replicated changes"}
-# PostgreSQL asks the partition that has the row, and the publications of all above it.
+# PostgreSQL checks the partition that has the row, and the publications of all tables above it.
 _UNIDENTIFIED: Final = (
     _PARTS  # noqa: S608 - constants alone
     + """
@@ -142,8 +142,9 @@ JOIN pg_publication p ON (p.pubupdate OR p.pubdelete) AND (p.puballtables
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
-# PostgreSQL refuses updates and deletes where a row filter needs other columns than the replica
-# identity has, or a column list lacks some of these; beside the whole row it takes no list.
+# PostgreSQL refuses updates and deletes if a row filter uses columns outside the replica identity,
+# or a column list lacks some of the identity's columns; with the whole row as identity, it allows
+# no column list.
 _NARROWED: Final = (
     _PARTS  # noqa: S608 - constants alone
     + """
@@ -190,7 +191,7 @@ def suspicious(
 def check_kind(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:
-    """Yield what is unfit about the kind of a target table; what is refused comes first."""
+    """Yield what is unfit about the kind of a target table; refused kinds come first."""
     yield from _refusable(connection, settings, target)
     yield from _parents(connection, target)
     yield from _partitions(connection, target)

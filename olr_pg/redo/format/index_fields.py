@@ -72,8 +72,8 @@ KDILK_RESTORE: Final = 0x05
 KDILK_DATA: Final = 0x12
 KDILK_ROW: Final = 0x1E
 KDILK_COLUMNS: Final = 0x23
-"""What the undo does: purge an insert, restore a delete, restore the columns after the key, a whole
-index-organised row, some columns of it.
+"""The operation of the undo: purge an insert, restore a delete, restore the columns after the key,
+a whole index-organised row, some columns of it.
 """
 KDILK_SUPPLEMENTAL: Final = 0x80
 """Bit of flags: supplemental data follows."""

@@ -134,7 +134,8 @@ class UndoOf(IntEnum):
     LOB = 0x1A01
 
 
-# For kernels: Numba freezes the integers of modules, and not the members of an enumeration.
+# Kernels need plain integers: Numba freezes those of modules, but not the members of an
+# enumeration.
 OP_UNDO: Final = int(Opcode.UNDO)
 OP_BEGIN: Final = int(Opcode.BEGIN)
 OP_END: Final = int(Opcode.END)
@@ -201,11 +202,11 @@ UNDONE: Final = (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER)
 _ALL: Final = range(256)
 
 HARMLESS: Final = {
-    # Who holds a row, and since when its transaction is over; never what is in it.
+    # Locks of rows, and when the locking transaction ended; never the contents of a row.
     4: _ALL,
-    # The state of transactions and undo blocks; what of it concerns rows is interpreted.
+    # The state of transactions and undo blocks; the parts that concern rows are interpreted.
     5: _ALL,
-    # Blocks of an index are split, merged, linked and emptied; their rows stay what they are. The
+    # Blocks of an index are split, merged, linked and emptied; their rows stay unchanged. The
     # operations on rows (10.2, 10.4, 10.5, 10.18, 10.30, 10.35) are not among them.
     10: (*range(6, 18), 19, 20, 21, 22, 31),
     # High-water marks, free space and extents of segments.
@@ -213,13 +214,13 @@ HARMLESS: Final = {
     14: _ALL,
     # Markers of checkpoints and of the backup of files.
     17: _ALL,
-    # Images of blocks before a change during a backup: what is in them is known already.
+    # Images of blocks before a change during a backup; their contents are already known.
     18: _ALL,
     # Space of locally managed tablespaces.
     22: _ALL,
     # Which blocks were written to disk.
     23: _ALL,
-    # Notes for LogMiner on what other vectors do; DDL and direct loads are interpreted.
+    # Notes for LogMiner on other vectors; DDL and direct loads are interpreted.
     24: (2, 4, 5, 6, 10),
 }
 """The harmless codes by layer, each with the reason above it. Not listed, so reported with a

@@ -104,7 +104,7 @@ class LobOutcome(NamedTuple):
     Attributes:
         dml, dml_first: the remaining changes; `dml_first` as in `TransactionColumns`.
         incomplete: shape (transactions); True if the redo contains a value only partly.
-        losses: what was left out.
+        losses: the parts that were left out.
         values: LOB values delivered.
         emptied: number of updates that would set nothing any more and were left out.
         fetched: of the values, those that were read from the source.
@@ -270,7 +270,7 @@ def pieces_of_events(
             rows,
         )
     rows = head(rows, count)
-    # Where something was undone the row change may have been, and direct loads have no undo.
+    # If something was undone, the row change may have been, too; direct loads have no undo.
     may_be_unclaimed = undid == 0
     if claimed.owner.size == 0:
         return LobPieces(sort_rows(rows), may_be_unclaimed, values.data)
@@ -381,7 +381,7 @@ def _chains(
     whole = np.flatnonzero(room.status == ValueStatus.WHOLE)
     entry = values.entry[whole]
     first, count = room.part_first[whole], np.diff(room.part_first)[whole]
-    # Further parts stand behind everything else, in their order.
+    # Further parts follow everything else, in their order.
     more = np.maximum(count - 1, 0)
     base = before + np.cumsum(more) - more
     owner = np.repeat(np.arange(whole.size), more)

@@ -206,7 +206,7 @@ def owners_of_pages(batch: ChangeBatch, claims: Claims) -> I64:
     fits = (events.scn[event] >= claims.begin_scn[claim]) & (
         Places.of(events).take(event).by(claims.commit.take(claim))
     )
-    # The claims on one LOB ascend, so the first one that fits is that of the first commit.
+    # The claims on one LOB are ascending, so the first that fits belongs to the first commit.
     event, first = np.unique(event[fits], return_index=True)
     found[event] = claims.owner[claim[fits][first]]
     return found

@@ -200,7 +200,7 @@ def _read_list(rows: LobRows, owner: int, dba: int, data: Any, room: ValueRoom) 
             entries = rows.length[row] // width
             if rows.op[row] == _LIST:
                 count = 0
-            # A part of a list whose beginning is not in the redo: a whole one may follow.
+            # A part of a list whose beginning is not in the redo; a whole list may follow.
             if count < 0 or start > count or start + entries > room.blocks.shape[1]:
                 count = -1
                 row += 1
