@@ -97,7 +97,7 @@ def written(
     cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Written]:
     folder = tmp_path_factory.mktemp("cluster")
-    source = SimulatedSeed(1, 200_000).simulated(folder / "source")
+    source = SimulatedSeed(1, 100_000).simulated(folder / "source")
     changes = true_changes(source)
     with S3Server().running() as server, patch.dict("os.environ", ENVIRONMENT):
         server.put(source.folder / "logs", "logs")

@@ -123,10 +123,18 @@ def test_a_pack_of_other_sources_is_refused(called: Callable[..., str], tmp_path
     assert kernel_files(tmp_path / "other") == []
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
-    path = tmp_path / "k.pack"
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A pack of this machine with the files of a few kernels; all of them take long to pack."""
+    path = tmp_path_factory.mktemp("pack") / "k.pack"
     write_pack(path)
+    return packed(members(path)[:5])
+
+
+@pytest.fixture
+def made(small: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "k.pack"
+    path.write_bytes(small)
     return path
 
 

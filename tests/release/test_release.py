@@ -134,19 +134,6 @@ def program(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "environment" / "bin" / "olr-pg"
 
 
-def test_the_installed_wheel_works_outside_of_a_checkout(program: Path, tmp_path: Path) -> None:
-    environment = program.parents[1]
-    assert run(program, "--version", folder=tmp_path) == f"olr-pg {release.version()}\n"
-    files = Path(json.loads(run(program, "version", "--json", folder=tmp_path))["files"])
-    assert files == environment / "share" / "olr-pg"
-    assert (files / "sql" / "oracle" / "grants.sql").is_file()
-    page = environment / "share" / "man" / "man1" / "olr-pg.1"
-    assert page.read_bytes() == (ROOT / "man" / "olr-pg.1").read_bytes()
-    out = tmp_path / "simulated"
-    run(program, "simulate", "--seed", "1", "--size", "100KB", "--out", out, folder=tmp_path)
-    assert (out / "dictionary.json").is_file()
-
-
 def test_the_installed_wheel_takes_a_pack_of_kernels_and_shows_the_demo(
     program: Path, tmp_path: Path
 ) -> None:
@@ -162,3 +149,17 @@ def test_the_installed_wheel_takes_a_pack_of_kernels_and_shows_the_demo(
     finally:
         run(program, "demo", "--clean", folder=tmp_path, TMPDIR=str(tmp_path))
     assert kernels_of(program) - before == imported, "the demo compiled kernels that no pack had"
+
+
+def test_the_installed_wheel_works_outside_of_a_checkout(program: Path, tmp_path: Path) -> None:
+    """Behind the pack of kernels: what it simulates here would be compiled a second time."""
+    environment = program.parents[1]
+    assert run(program, "--version", folder=tmp_path) == f"olr-pg {release.version()}\n"
+    files = Path(json.loads(run(program, "version", "--json", folder=tmp_path))["files"])
+    assert files == environment / "share" / "olr-pg"
+    assert (files / "sql" / "oracle" / "grants.sql").is_file()
+    page = environment / "share" / "man" / "man1" / "olr-pg.1"
+    assert page.read_bytes() == (ROOT / "man" / "olr-pg.1").read_bytes()
+    out = tmp_path / "simulated"
+    run(program, "simulate", "--seed", "1", "--size", "100KB", "--out", out, folder=tmp_path)
+    assert (out / "dictionary.json").is_file()
