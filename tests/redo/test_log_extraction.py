@@ -66,11 +66,13 @@ def test_one_pass_gives_the_listed_changes(
 
 
 def test_two_splits_at_every_block(real_logs: tuple[Log, Log], wanted: Subscription) -> None:
+    """At every third one of the long log; test_every_block_a_split_of_its_own has all of them."""
     for log in real_logs:
         whole = changes_between(log, wanted)
         events = events_of(whole)
         expected, account = assemble([[whole]], wanted)
-        for block in range(2, (log.header.nab or 0) + 1):
+        nab = log.header.nab or 0
+        for block in range(2, nab + 1, 1 if nab < 200 else 3):
             parts = [
                 changes_between(log, wanted, 2, block),
                 changes_between(log, wanted, block, None),

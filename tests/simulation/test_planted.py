@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.simulation.planted import NAMES, find
+from tests.simulation.planted import IN_COPIES, NAMES, find
 
 CAUGHT: Final = {
     "checkpoint": 0,
@@ -17,7 +17,6 @@ CAUGHT: Final = {
     "own-start": 10,
     "place": 0,
     "skipped-log": 21,
-    "stale-block": 12,
     "tie-order": 41,
     "unconfirmed": 32,
     "undo-pairing": 12,
@@ -27,19 +26,12 @@ CAUGHT: Final = {
 
 SEEDS_MORE: Final = 50
 
-BY_CHANCE: Final = {"stale-block": 4}
-"""Seeds that find a bug in one run of three: whether a read meets the old block is a race."""
-
-RUNS_MAX: Final = 25
-
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - IN_COPIES))
 def test_a_planted_bug_is_found(name: str, postgres_database: str) -> None:
-    count = BY_CHANCE.get(name, SEEDS_MORE)
-    for _ in range(RUNS_MAX if name in BY_CHANCE else 1):
-        seed, words = find(name, CAUGHT[name], count, postgres_database)
-        if seed is not None:
-            break
+    """But for those that one run of three meets, since a read has to meet an old block: the command
+    looks for them, and tests/redo/test_log_end.py lays such a block out by hand."""
+    seed, words = find(name, CAUGHT[name], SEEDS_MORE, postgres_database)
     assert seed is not None, words
     assert "Traceback" not in words, words
