@@ -34,7 +34,7 @@ def test_the_beginning_of_logs(tmp_path: Path) -> None:
 
 
 def test_every_input_of_a_site_is_made_and_kept_by_itself(tmp_path: Path) -> None:
-    made = [log_set(tmp_path, "wide", 60_000, rows=rows) for rows in SITES.values()]
+    made = [log_set(tmp_path, "wide", 30_000, rows=rows) for rows in SITES.values()]
     assert len({one.folder for one in made}) == len(SITES)
     assert [len(one.snapshot.tables[0].columns) for one in made] == [
         rows.columns for rows in SITES.values()

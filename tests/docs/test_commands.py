@@ -28,6 +28,10 @@ class Typed(NamedTuple):
     words: tuple[str, ...]
 
 
+PROGRAM_TREE: Final[Any] = get_command(app)
+"""All commands; to build it takes a tenth of a second."""
+
+
 def typed() -> Iterator[Typed]:
     for page in PAGES:
         for block in BLOCK.findall(page.read_text("utf-8")):
@@ -38,7 +42,7 @@ def typed() -> Iterator[Typed]:
 
 def unknown(words: tuple[str, ...]) -> str | None:
     """What of a command line there is not; None where all of it is."""
-    command: Any = get_command(app)
+    command = PROGRAM_TREE
     options = {name for param in command.params for name in param.opts}
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-?\d+", word):
@@ -59,7 +63,7 @@ def described() -> Iterator[Typed]:
     text = (ROOT / "docs" / "commands.md").read_text("utf-8")
     for line in re.findall(r"^\| `olr-pg (.*?)` \|", text, re.MULTILINE):
         name, _, rest = line.partition(" ")
-        below = getattr(get_command(app).commands[name], "commands", None)  # type: ignore[attr-defined]
+        below = getattr(PROGRAM_TREE.commands[name], "commands", None)
         if below is None:
             yield Typed("commands.md", (name, *re.findall(r"--[a-z-]+", rest)))
             continue
@@ -74,7 +78,7 @@ def test_the_table_of_commands_has_all_of_them_and_their_options() -> None:
     found = list(described())
     assert [one for one in found if unknown(one.words)] == []
     named = {one.words[0] for one in found}
-    assert named == set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert named == set(PROGRAM_TREE.commands)
 
 
 def test_there_are_commands_on_the_pages() -> None:

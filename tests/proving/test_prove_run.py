@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCENARIOS = (
-    "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes", "ddl/truncate",
-    "lobs/in_the_row", "ddl/add_column", "statements/array_insert", "ddl/rename_column",
-    "ddl/set_unused", "place/reader_restarts_before_a_rollback", "storage/create_as_select",
+    "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes",
+    "lobs/in_the_row", "ddl/add_column", "place/reader_restarts_before_a_rollback",
 )  # fmt: skip
 
 
