@@ -1974,6 +1974,19 @@ class Code(IntEnum):
         "cut over again with `olr-pg cutover --fallback` first. If applications use PostgreSQL"
         " all the same, run `olr-pg fallback begin`, then start this command again",
     )
+    WAY_BACK_NOT_RECOGNISED = _Entry(
+        7318,
+        "the replication from Oracle would not recognise what the way back has written there",
+        "add the section `fallback` with this account to the configuration again, and restore the"
+        " files of `context.data` if they were removed. If the account was dropped too early, load"
+        " the tables again with `olr-pg initial-load` and start after the end of the way back",
+    )
+    WAY_BACK_ACCOUNT_UNKNOWN = _Entry(
+        7319,
+        "`olr-pg run` does not know the account of the way back",
+        "create the account, add the section `fallback` to the configuration of `olr-pg run`, and"
+        " restart it (if it is stopped: run `olr-pg run --once`). Then run this command again",
+    )
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
         "Oracle cannot hold a value of PostgreSQL as it is",

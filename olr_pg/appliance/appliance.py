@@ -46,6 +46,7 @@ from olr_pg.applier.settings import (
     not_translated,
 )
 from olr_pg.applier.target import applied_file as applied
+from olr_pg.applier.target.way_back_lives import known_ledgers
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.config.model import MIB, SHUTDOWN_SECONDS, NamedTarget
 from olr_pg.config.source_section import OracleSource
@@ -194,6 +195,7 @@ def run_appliance(
         targets = [
             _open(
                 *(part, decoder, source, checkpoint, loaded, stack, created, translate),
+                filters=filters,
                 share=len(parts),
                 apply=apply,
             )
@@ -264,6 +266,7 @@ def _open(
     created: CreatedTables | None,
     translate: TranslateStep,
     *,
+    filters: Filters,
     share: int,
     apply: bool,
 ) -> RunningTarget:
@@ -273,6 +276,7 @@ def _open(
         config: with this target only.
         loaded: receives the target's address.
         created: the tables that need no load; None if not used.
+        filters: for all targets.
         share: the number of targets that share the memory.
         translate: see `run_appliance`.
         apply: run the bundled applier, if it has one.
@@ -335,6 +339,8 @@ def _open(
             translate=translate,
         )
         tables = delivery.tables(section.table_query)
+        snapshot = source.resolve(section.table_query)[0]
+        settings = replace(settings, known_ledgers=known_ledgers(snapshot, filters.ledger))
         if isinstance(config.source, OracleSource):
             # Import the driver only if it is needed.
             from olr_pg.appliance.rows_left_behind import warn_of_rows

@@ -122,6 +122,22 @@ def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
     return TargetSql("", reason=f"{step}, and this program does not translate it")
 
 
+class KnownLedger(NamedTuple):
+    """What a dictionary has of the way back to one container.
+
+    Attributes:
+        accounts: as `target.way_back_lives.account_text`; more than one if it was
+            dropped and created again.
+        scn: of the dictionary; it follows later DDL.
+        has_ledger: the dictionary contains the ledger's table.
+    """
+
+    container: str
+    accounts: frozenset[str]
+    scn: int
+    has_ledger: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ApplierSettings:
     """The applier's settings.
@@ -173,6 +189,7 @@ class ApplierSettings:
         facts, policies: for the conversion of values.
         choices: the chosen types and names (`datatypes.choices`).
         dbid: of the source's container; None if unknown.
+        known_ledgers: what the dictionary has of the way back (`target.way_back_lives`).
         translate: see `TranslateStep`.
         losses: counts what the policies change.
     """
@@ -216,6 +233,7 @@ class ApplierSettings:
     policies: Policies = DEFAULT_POLICIES
     choices: Choices = DEFAULT_CHOICES
     dbid: int | None = None
+    known_ledgers: tuple[KnownLedger, ...] = ()
     translate: TranslateStep = field(default=not_translated, compare=False, repr=False)
     losses: AlteredValues = field(default_factory=AlteredValues, compare=False, repr=False)
 

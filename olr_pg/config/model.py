@@ -567,6 +567,17 @@ class Config(Section):
             raise problem("`apply` in each entry of `target`, not beside the list", show="nothing")
         return self
 
+    @model_validator(mode="after")
+    def _one_target_for_fallback(self) -> Self:
+        if self.fallback is not None and isinstance(self.target, tuple) and len(self.target) > 1:
+            raise problem(
+                "one target beside `fallback`: the others would not receive what the way back"
+                " writes to Oracle. Replicate to them with another configuration, without"
+                " `fallback`, and another `context.data`",
+                show="nothing",
+            )
+        return self
+
     @property
     def way_back(self) -> Fallback:
         """The section `fallback`.

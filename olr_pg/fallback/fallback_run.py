@@ -42,6 +42,7 @@ from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_number, lsn_text
 from olr_pg.fallback.preparation import (
     begin,
+    end_life,
     read_beginning,
     read_slot,
     remove_target,
@@ -232,7 +233,9 @@ def end(way: WayBack) -> None:
         aside.put_back()
         aside.remove()
         remove_target(way, target)
-        OracleLedger(connection, way.subscription).remove()
+        ledger = OracleLedger(connection, way.subscription)
+        end_life(way, target, ledger, lambda: _open_stream(way, stack).identify())
+        ledger.remove()
 
 
 def run_all(

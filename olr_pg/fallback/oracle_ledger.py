@@ -89,6 +89,10 @@ _TIMELINE: Final = """
 UPDATE OLR_PG_FALLBACK SET timeline = :1
 WHERE subscription = :2 AND source_table = '-' AND timeline = :3
 """
+_ACCOUNT: Final = "SELECT USER, UID FROM DUAL"
+_CHANGED: Final = """
+SELECT MAX(ORA_ROWSCN) FROM OLR_PG_FALLBACK WHERE subscription = :1
+"""
 _DROP: Final = "DROP TABLE OLR_PG_FALLBACK PURGE"
 _COUNT: Final = "SELECT count(*) FROM OLR_PG_FALLBACK"
 _RECORDS: Final = """
@@ -236,6 +240,18 @@ class OracleLedger:
             if row[0] != ALL_TABLES
         }
         return LedgerState(slot, system, int(timeline), int(lsn), int(transactions), stops)
+
+    def account(self) -> tuple[str, int]:
+        """Return the name and the number (USER#) of the account."""
+        ((owner, user),) = self._execute(_ACCOUNT, ())
+        return owner, int(user)
+
+    def changed_scn(self) -> int | None:
+        """Return an SCN that is not lower than that of the last committed change; None without
+        rows.
+        """
+        ((scn,),) = self._rows(_CHANGED, LEDGER) or [(None,)]
+        return None if scn is None else int(scn)
 
     def begin(self, slot: str, system: System, lsn: int) -> None:
         """Insert the first row and commit; it says that Oracle has everything that ended by

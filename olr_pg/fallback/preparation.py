@@ -15,13 +15,22 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import target_columns
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.way_back_lives import (
+    Life,
+    account_text,
+    begin_life,
+    end_lives,
+    is_open,
+    note_begin,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.pgoutput import lsn_number, lsn_text
 from olr_pg.fallback.relation_plans import OWN_TABLES, key_names, target_tables
 from olr_pg.postgres.sqlstates import is_forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from psycopg import Connection
 
@@ -150,14 +159,21 @@ def begin(
     """Create everything that is missing on both sides; what already exists is not changed.
 
     Raises:
-        OlrPgError: those of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost.
+        OlrPgError: those of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost, 7319
+            the replication from Oracle does not know the account.
     """
     has_begun, known = read_beginning(connection, way) is not None, ledger.read()
+    account = account_text(*ledger.account(), way.container)
+    ensure_ledger(connection)
+    if known is not None or not has_begun:
+        life = Life(way.container, account)
+        begin_life(connection, way.subscription, life, exists=known is not None)
     if known is not None:
         if read_slot(connection, way.slot) is None:
             raise OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=way.slot)
         # Tables may have been added to the configuration since.
         prepare_target(way, connection)
+        _note_life(way, connection, ledger, account)
         if not has_begun:
             _note_beginning(connection, way, known.lsn)
         return Prepared(way.slot, way.publication, known.lsn, way.container)
@@ -168,8 +184,42 @@ def begin(
     ledger.create()
     lsn = prepare_target(way, connection)
     ledger.begin(way.slot, system, lsn)
+    _note_life(way, connection, ledger, account)
     _note_beginning(connection, way, lsn)
     return Prepared(way.slot, way.publication, lsn, way.container)
+
+
+def end_life(
+    way: WayBack,
+    connection: Connection[Any],
+    ledger: OracleLedger,
+    identify: Callable[[], System],
+) -> None:
+    """Store the SCN up to which the replication from Oracle has to recognise the ledger.
+
+    Nothing writes to the ledger any more, because the slot is dropped. If somebody has removed the
+    ledger, a new one provides the SCN.
+
+    Args:
+        identify: returns the target's cluster.
+    """
+    if not is_open(connection, way.subscription, way.container):
+        return
+    scn = ledger.changed_scn()
+    if scn is None:
+        ledger.create()
+        ledger.begin(way.slot, identify(), 0)
+        scn = ledger.changed_scn()
+        assert scn is not None
+    end_lives(connection, way.subscription, way.container, scn)
+
+
+def _note_life(
+    way: WayBack, connection: Connection[Any], ledger: OracleLedger, account: str
+) -> None:
+    scn = ledger.changed_scn()
+    assert scn is not None
+    note_begin(connection, way.subscription, account, scn)
 
 
 def read_beginning(connection: Connection[Any], way: WayBack) -> str | None:

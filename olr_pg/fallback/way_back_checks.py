@@ -17,6 +17,7 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.config.fallback_section import account_name
+from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
@@ -125,18 +126,18 @@ def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
 def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
     """Check whether the replication from Oracle can recognise transactions of the fallback.
 
-    It recognises them by the ledger table, which must be in its dictionary, or whose CREATE TABLE
-    must be in redo that it reads.
+    It recognises them by the ledger table. Each way back creates another one, so the dictionary
+    must follow DDL.
     """
     return [
         error(
             LEDGERS,
-            f"{_of_container(one, snapshot)} has no {way.ledger} and cannot follow DDL: what the"
-            " way back brings into Oracle would come round again",
+            f"{_of_container(one, snapshot)} cannot follow the DDL of {way.ledger}: what the way"
+            " back brings into Oracle would come round again",
             "export the dictionary with olr-pg dictionary export: that one follows DDL",
         )
         for one in snapshot.containers
-        if one.sys_rows is None and not any(way.ledger in table.names for table in one.tables)
+        if not followed_tables(one)
     ]
 
 

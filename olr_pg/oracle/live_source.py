@@ -224,31 +224,51 @@ class LiveDatabase:
                 write_snapshot(after, str(file), 0o600)
         return found
 
-    def _with_ledger_owners(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    def _with_ledger_owners(
+        self, snapshots: Sequence[Snapshot], earlier: Mapping[str, Snapshot] | None = None
+    ) -> list[Snapshot]:
         """Add the fallback's account to dictionaries that are older than it, or than its section.
 
-        Only of known owners are tables followed that are created later, as the ledger is. It stays
+        Only of known owners are tables followed that are created later, as the ledger is. An
+        account that was dropped and created again has another number, so both are added. They stay
         in the stored dictionary, also after the fallback ended and the account was dropped.
+
+        Args:
+            earlier: by container, the stored dictionaries that these replace: only they may still
+                have an account that was dropped.
         """
         found: list[Snapshot] = []
         databases = self._containers.databases.items()
         for (name, oracle), snapshot in zip(databases, snapshots, strict=True):
             rows = snapshot.sys_rows
-            users: list[UserRow] = []
-            if rows is not None:
-                known = {user.name for user in rows.sys_user}
-                owners = {owner for owner, _ in self._containers.own(self._ledgers, name)}
-                users = _read_users(oracle, owners - known)
-            if rows is not None and users:
-                rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *users]})
-                found.append(replace(snapshot, sys_rows=rows))
-            else:
+            if rows is None:
                 found.append(snapshot)
+                continue
+            owners = {owner for owner, _ in self._containers.own(self._ledgers, name)}
+            before = (earlier or {}).get(name)
+            kept = () if before is None or before.sys_rows is None else before.sys_rows.sys_user
+            users = {one.user: one for one in kept if one.name in owners}
+            users |= {one.user: one for one in _read_users(oracle, owners)}
+            for one in rows.sys_user:
+                users.pop(one.user, None)
+            if users:
+                # Oracle may have given the place of a dropped account to another one.
+                more = (one.model_copy(update={"row_id": ""}) for one in users.values())
+                rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *more]})
+                snapshot = replace(snapshot, sys_rows=rows)
+            found.append(snapshot)
         return found
 
     def _read_dictionaries(self) -> list[Snapshot]:
         """Read the dictionary of each container, all as of one SCN, and store them."""
-        found = self._with_ledger_owners(self._dictionaries_at_start())
+        read = self._dictionaries_at_start()
+        pairs = zip(self._containers.databases, self._files(), strict=False)
+        files = {name: file for name, file in pairs if self._ledgers and file.exists()}
+        earlier = {name: load_snapshot(str(file)) for name, file in files.items()}
+        same = {
+            name: one for name, one in earlier.items() if one.database.dbid == read[0].database.dbid
+        }
+        found = self._with_ledger_owners(read, same)
         for file, snapshot in zip(self._files(), found, strict=False):
             # The mode of all files in the data directory.
             write_snapshot(snapshot, str(file), 0o600)

@@ -492,6 +492,16 @@ def test_the_schema_names_every_section_and_is_json() -> None:
     assert "max-tx-msgs" in schema["$defs"]["Memory"]["properties"]
 
 
+def test_a_way_back_has_one_target(tmp_path: Path) -> None:
+    """What it writes to Oracle is left out for all of them, but only one has it."""
+    one, two = {"name": "one", "apply": APPLY}, {"name": "two"}
+    fallback = {"user": "u", "password": "p"}
+    assert parse(tmp_path, target=[one], fallback=fallback).fallback is not None
+    assert parse(tmp_path, target=[one, two]).fallback is None
+    with pytest.raises(OlrPgError, match="one target beside `fallback`"):
+        parse(tmp_path, target=[one, two], fallback=fallback)
+
+
 def test_several_targets(tmp_path: Path) -> None:
     one = {"name": "one", "address": ":9700", "apply": APPLY}
     two: Any = {"name": "two", "apply": {**APPLY, "connect-string": "postgresql://a:hunter2@h/d"}}

@@ -103,8 +103,30 @@ def test_an_account_of_the_way_back_that_is_newer_than_the_dictionary_stays_know
     if kept != "the dictionary is kept":
         (tmp_path / "dictionary.json").unlink()
     assert users(way_back=True) == {**then, "WAY_BACK": 300}
-    state.catalogue.update("DELETE FROM SYS.\"USER$\" WHERE NAME = 'WAY_BACK'")  # behind its end
+    remove = "DELETE FROM SYS.\"USER$\" WHERE NAME = 'WAY_BACK'"
+    state.catalogue.update(remove)  # behind its end
     assert users(way_back=True) == {**then, "WAY_BACK": 300}
+
+
+def test_accounts_of_the_way_back_stay_known_when_they_are_made_anew(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    """An account that is created again has another number; a new dictionary keeps both."""
+
+    def numbers(tables: str) -> list[int]:
+        with live(source, tmp_path, SCN - 50, ledger=("WAY_BACK", LEDGER)) as database:
+            rows = database.resolve(tables)[0].sys_rows
+        assert rows is not None
+        return sorted(row.user for row in rows.sys_user if row.name == "WAY_BACK")
+
+    for number in (300, 301):
+        state.scn += 100
+        state.catalogue.insert("USER$", [{"USER#": number, "NAME": "WAY_BACK", "SPARE1": 0}])
+        assert numbers(ORDERS_ONLY) == list(range(300, number + 1))
+        state.catalogue.update("DELETE FROM SYS.\"USER$\" WHERE NAME = 'WAY_BACK'")
+    written = (tmp_path / "dictionary.json").stat().st_mtime_ns
+    assert numbers(BOTH) == [300, 301]  # both accounts are dropped
+    assert (tmp_path / "dictionary.json").stat().st_mtime_ns > written
 
 
 def test_where_undo_does_not_reach_back_the_dictionary_is_as_of_now(

@@ -48,6 +48,7 @@ from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_sec
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.statement_watch import StatementWatch
+from olr_pg.applier.target.way_back_lives import register
 from olr_pg.applier.target_health import TargetHealth
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.steady_time import steady_time
@@ -416,6 +417,7 @@ class Applier:
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
         check_not_ahead(connection, subscription, self._source_scn, targets, self._stop)
+        register(connection, subscription, self._settings.known_ledgers)
         set_aside(
             connection,
             self._settings,

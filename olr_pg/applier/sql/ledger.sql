@@ -5,7 +5,7 @@ CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
 -- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities),
--- 11 (structure).
+-- 11 (structure), 12 (way_back).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 -- Under a publication FOR ALL TABLES, PostgreSQL refuses updates and deletes without one.
 ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
@@ -239,6 +239,14 @@ CREATE TABLE IF NOT EXISTS olr_pg.crash_watch (
     looked_at     timestamptz NOT NULL DEFAULT now()
 );
 
+-- Whether the replication from Oracle recognises what the way back writes to Oracle: the accounts that the last
+-- start of `olr-pg run` knew, and each ledger in Oracle (JSON: container, account, SCN of its begin and end).
+CREATE TABLE IF NOT EXISTS olr_pg.way_back (
+    subscription  text PRIMARY KEY,
+    accounts      text[],                     -- OWNER#USER#; NULL = nothing has started yet
+    lives         jsonb NOT NULL DEFAULT '[]'
+);
+
 -- Replicated tables that are UNLOGGED, or have such partitions.
 CREATE TABLE IF NOT EXISTS olr_pg.unlogged (
     subscription  text NOT NULL,
@@ -262,7 +270,8 @@ COMMENT ON TABLE olr_pg.held IS 'olr_pg: changes of stopped tables, in order';
 COMMENT ON TABLE olr_pg.incomplete IS 'olr_pg: LOB values that the tables lack';
 COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is complete';
 COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
+COMMENT ON TABLE olr_pg.way_back IS 'olr_pg: ledgers of the way back that the redo shows';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (11);
+INSERT INTO olr_pg.version VALUES (12);
