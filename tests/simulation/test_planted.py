@@ -10,11 +10,11 @@ from tests.simulation.planted import IN_COPIES, NAMES, find
 
 CAUGHT: Final = {
     "checkpoint": 0,
-    "early-ddl": 7,
+    "early-ddl": 43,
     "half-lwn": 2,
-    "kept-column": 91,
+    "kept-column": 44,
     "ledger": 6,
-    "own-start": 10,
+    "own-start": 19,
     "place": 0,
     "skipped-log": 21,
     "tie-order": 41,

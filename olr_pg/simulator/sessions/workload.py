@@ -53,7 +53,7 @@ LOGGED_LOADS: Final = 0.3
 """How many of the loads are logged where others are not."""
 
 DDL_WEIGHT: Final = 2.5
-"""Of DDL where tables are made: its changes of one table are little redo."""
+"""Of DDL where copies follow all of it: its changes of one table are little redo."""
 
 UNLOGGED_WEIGHT: Final = 2.5
 """Of loads where some are not logged: these take little redo."""
@@ -115,6 +115,10 @@ class DdlUse(Enum):
     BESIDE = "beside"
     TABLES = "tables"
     ANY = "any"
+
+
+ALTERING: Final = (DdlUse.COLUMNS, DdlUse.BESIDE, DdlUse.TABLES)
+"""Where copies follow what happens to columns: there is much of it."""
 
 
 def random_value(rng: Random, table: SimTable, at: int) -> Cell:
@@ -199,7 +203,7 @@ class RandomWorkload:
         self._weights: list[float] = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
         for action, rarity in RARITY.items():
             self._weights[ACTIONS.index(action)] *= rarity
-        if ddl is DdlUse.TABLES:
+        if ddl in ALTERING:
             self._weights[ACTIONS.index("ddl")] = DDL_WEIGHT
         if unlogged:
             self._weights[ACTIONS.index("load")] = UNLOGGED_WEIGHT
@@ -563,7 +567,7 @@ class RandomWorkload:
         if self._ddl_use is DdlUse.NONE:
             return
         rng = self._rng
-        if self._ddl_use is DdlUse.TABLES:  # most others change rows, and their tables are locked
+        if self._ddl_use in ALTERING:  # most others change rows, and their tables are locked
             own = session.container
             table = rng.choice([one for one in own.tables if not own.is_locked(one)] or [table])
         parts = table.has_partitions and not table.lobs
@@ -574,6 +578,8 @@ class RandomWorkload:
         ]
         if self._ddl_use is not DdlUse.FOLLOWED:
             statements += ["add_filled_column", *COLUMN_STATEMENTS]
+        if self._ddl_use in (DdlUse.COLUMNS, DdlUse.BESIDE):
+            statements += ["set_unused"] * 2  # elsewhere a table that is made again lacks columns
         statements += BESIDE_STATEMENTS if self._ddl_use is DdlUse.BESIDE else ()
         if self._ddl_use is DdlUse.ANY:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
