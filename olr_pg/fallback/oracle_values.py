@@ -64,6 +64,10 @@ _YEAR_MIN: Final = -4712
 _GAP: Final = (datetime(1582, 10, 5).toordinal(), datetime(1582, 10, 14).toordinal())  # noqa: DTZ001
 """The first and the last day of the gap in Oracle's calendar."""
 
+_SQL_TEXT_MAX: Final = 4000
+"""Bytes of a VARCHAR2 in SQL, in the database's character set."""
+
+_CHARACTER_BYTES_MAX: Final = 4
 _ROW_ADDRESS: Final = re.compile(r"[A-Za-z0-9+/*=.]{1,4000}")
 _UUID_BYTES: Final = 16
 _TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
@@ -719,6 +723,24 @@ def _lob_bind(lob: oracledb.DbType, direct: oracledb.DbType) -> _Bind:
     return bind
 
 
+def _text_bind(expression: str) -> _Bind:
+    """Bind arguments of a function as VARCHAR2 if all of them fit, else as CLOB.
+
+    The driver needs two round trips to the database for each CLOB, and none for a VARCHAR2.
+    """
+
+    def fits(value: object | None) -> bool:
+        return not isinstance(value, str) or len(value) <= (
+            _SQL_TEXT_MAX if value.isascii() else _SQL_TEXT_MAX // _CHARACTER_BYTES_MAX
+        )
+
+    def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
+        is_short = all(map(fits, values))
+        return (oracledb.DB_TYPE_VARCHAR if is_short else oracledb.DB_TYPE_CLOB), expression
+
+    return bind
+
+
 def _xml(request: _Request) -> _Plan | None:
     kind = request.kind
     if kind not in _TEXTS and kind is not PgKind.XML:
@@ -732,7 +754,8 @@ def _xml(request: _Request) -> _Plan | None:
             return judge.unfit(Cause.DOCUMENT, "the value is no whole XML document")
         return text
 
-    bind = _always(oracledb.DB_TYPE_CLOB, "XMLTYPE({})")
+    # XMLPARSE of NULL is NULL; the constructor XMLTYPE is not documented to accept it.
+    bind = _text_bind("XMLPARSE(DOCUMENT {})")
     return _Plan(convert, bind, (Cause.DOCUMENT,), "the declaration names no encoding")
 
 
@@ -755,7 +778,7 @@ def _json(request: _Request) -> _Plan | None:
         as_text = any(one.content is None for _, one in documents)
         for at, one in documents:
             values[at] = one.text if as_text else one.content
-        return (oracledb.DB_TYPE_CLOB, "JSON({})") if as_text else (oracledb.DB_TYPE_JSON, PLAIN)
+        return _text_bind("JSON({})")(values) if as_text else (oracledb.DB_TYPE_JSON, PLAIN)
 
     causes = () if kind in (PgKind.JSON, PgKind.JSONB) else (Cause.DOCUMENT,)
     note = "dates and other types that only Oracle's JSON has are strings"
@@ -1094,7 +1117,7 @@ def _vector(request: _Request) -> _Plan | None:
     if kind in (PgKind.BIT, PgKind.VARBIT):
         return _Plan(lambda raw, _: array("B", raw[4:]), vector)
     if kind in _TEXTS:
-        bind = _always(oracledb.DB_TYPE_CLOB, "TO_VECTOR({})")
+        bind = _text_bind("TO_VECTOR({})")
         return _Plan(lambda raw, _: raw.decode(), bind, note="the text is Oracle's to judge")
     return None
 

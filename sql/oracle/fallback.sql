@@ -11,7 +11,8 @@
 -- and let their sequences go on. In its own schema it keeps one table, OLR_PG_FALLBACK: which transactions of
 -- PostgreSQL have arrived. Grant it nothing else there, and let nobody else use the account: the forward way drops
 -- every transaction that changes this table.
--- When the way back has ended (`olr-pg fallback end`), DROP USER OLR_PG_FALLBACK CASCADE.
+-- When the way back has ended (`olr-pg fallback end`), DROP USER OLR_PG_FALLBACK CASCADE. A common user can be
+-- dropped only in the root: DROP USER C##... CASCADE CONTAINER = ALL, after the way back of all PDBs has ended.
 -- This script has not been run against a real database by the project.
 
 SET VERIFY OFF
@@ -25,6 +26,9 @@ DECLARE
   space VARCHAR2(128);
 BEGIN
   SELECT COUNT(*) INTO known FROM dba_users WHERE username = UPPER('&fallback_user');
+  IF known = 0 AND UPPER('&fallback_user') LIKE 'C##%' THEN
+    RAISE_APPLICATION_ERROR(-20001, 'create the common user with user_common.sql in the root first');
+  END IF;
   IF known = 0 THEN
     EXECUTE IMMEDIATE 'CREATE USER &fallback_user IDENTIFIED BY "&fallback_password"';
   END IF;
@@ -67,9 +71,12 @@ END;
 
 BEGIN
   FOR one IN (
-    SELECT table_name AS name FROM dba_tables
-    WHERE owner = UPPER('&table_owner') AND nested = 'NO' AND secondary = 'N'
-      AND NOT REGEXP_LIKE(table_name, '^(BIN\$|MLOG\$_|RUPD\$_|SYS_)')
+    SELECT t.table_name AS name FROM dba_tables t
+    WHERE t.owner = UPPER('&table_owner') AND t.nested = 'NO' AND t.secondary = 'N'
+      AND NOT REGEXP_LIKE(t.table_name, '^(BIN\$|MLOG\$_|RUPD\$_|SYS_)')
+      AND NOT EXISTS (
+        SELECT 1 FROM dba_external_tables e WHERE e.owner = t.owner AND e.table_name = t.table_name
+      )
   ) LOOP
     EXECUTE IMMEDIATE 'GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON "' || UPPER('&table_owner') || '"."'
       || one.name || '" TO &fallback_user';

@@ -423,6 +423,24 @@ def test_documents_keep_their_numbers(server: psycopg.Connection[Any]) -> None:
     assert bound_of(server, column(T.BLOB, 4000), "'[1]'::json").values == [b"[1]"]
 
 
+@pytest.mark.parametrize(
+    ("length", "character", "db_type"),
+    [
+        (4000, "x", oracledb.DB_TYPE_VARCHAR),
+        (4001, "x", oracledb.DB_TYPE_CLOB),
+        (1000, "é", oracledb.DB_TYPE_VARCHAR),
+        (1001, "é", oracledb.DB_TYPE_CLOB),
+    ],
+)
+def test_arguments_of_functions_are_sent_as_arrays_if_they_fit(
+    server: psycopg.Connection[Any], length: int, character: str, db_type: oracledb.DbType
+) -> None:
+    """The driver sends each CLOB by itself."""
+    document = f"'<a>{character * (length - 7)}</a>'::text"
+    bound = bound_of(server, column(T.CLOB, 4000, xml=True), "'<b/>'::text", document)
+    assert (bound.db_type, bound.expression) == (db_type, "XMLPARSE(DOCUMENT {})")
+
+
 def test_a_type_without_a_way_back_is_named() -> None:
     with pytest.raises(OlrPgError) as refused:
         oracle_column(TABLE, column(T.NUMBER), "interval", settings())
