@@ -1361,8 +1361,8 @@ class Code(IntEnum):
         "more rows differ than `verify --continuous` may correct in an hour, so it corrects none"
         " any more",
         "find what changes the target's rows (`olr-pg verify --table NAME --differences FILE`"
-        " lists them) and stop it, then start the verification again. `--mend-per-hour` sets the"
-        " limit",
+        " lists them) and stop it, then start the verification or `olr-pg run` again."
+        " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
     )
     STRUCTURE_NOT_CREATED = _Entry(
         5120,

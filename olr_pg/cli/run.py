@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from contextlib import ExitStack
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -113,13 +114,18 @@ def run(
         withheld=environment.withheld,
         translate=step_sql,
     )
-    if no_apply or not any(part.apply and part.apply.incomplete_lobs for part in loaded.targets):
-        code = appliance()
-    else:
-        from olr_pg.load.lob_fetching import fetching_lobs
+    with ExitStack() as beside:
+        if not no_apply and any(
+            part.apply and part.apply.incomplete_lobs for part in loaded.targets
+        ):
+            from olr_pg.load.lob_fetching import fetching_lobs
 
-        with fetching_lobs(loaded):
-            code = appliance()
+            beside.enter_context(fetching_lobs(loaded))
+        if not (no_apply or once or until):
+            from olr_pg.appliance.verifying import verifying
+
+            beside.enter_context(verifying(loaded, environment.withheld))
+        code = appliance()
     from olr_pg.config.source_section import OfflineSource
 
     if once and isinstance(loaded.source, OfflineSource):

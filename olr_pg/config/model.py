@@ -48,6 +48,7 @@ from olr_pg.config.process_sections import Log, Spark
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import OracleSource, Prove, Source
 from olr_pg.config.status_section import Metrics, Status
+from olr_pg.config.verify_section import Verify
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import Code, OlrPgError
@@ -544,6 +545,11 @@ class Config(Section):
     )
     fallback: Fallback | None = Field(
         default=None, description="an object: the way back to Oracle (fallback.md)"
+    )
+    verify: Verify = Field(
+        default_factory=Verify,
+        description="an object: comparing the target with the source while `run` replicates"
+        " (initial-load.md)",
     )
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     status: Status = Field(default_factory=Status, description="an object: the status page")

@@ -587,8 +587,9 @@ class NotedPositions:
             psycopg.Error: it failed; it can be repeated.
         """
         name, confirmed = self._subscription, self.confirmed_scn
-        if 0 < self.handover.scn <= confirmed:
-            self._target.use(lambda c: end_handover(c, name, confirmed))
+        if 0 < self.handover.scn <= confirmed and self._target.use(
+            lambda c: end_handover(c, name, confirmed)
+        ):
             self.handover = Handover()
         if confirmed > self._noted_scn:
             self._target.use(lambda c: note_complete(c, name, confirmed))

@@ -26,6 +26,9 @@ _DONE = """
 UPDATE olr_pg.load SET handed_over = true
 WHERE subscription = %s AND finished_at IS NOT NULL AND NOT handed_over AND scn <= %s
 """
+_IS_FURTHER = """
+SELECT EXISTS (SELECT FROM olr_pg.subscription WHERE subscription = %s AND complete_scn > %s)
+"""
 
 _CREATED: Final = """
 WITH added AS (
@@ -120,9 +123,19 @@ def read_handover(
     )
 
 
-def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> None:
-    """Record that replication has caught up with the loads up to `confirmed_scn`."""
+def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> bool:
+    """Record that replication has caught up with the loads up to `confirmed_scn`.
+
+    Not before it has also caught up with the other tables: they may be further than the loads, and
+    what the ledger says of all tables is only then true of the loaded ones.
+
+    Returns:
+        Whether it has.
+    """
+    if connection.execute(_IS_FURTHER, (subscription, confirmed_scn)).fetchone() == (True,):
+        return False
     connection.execute(_DONE, (subscription, confirmed_scn))
+    return True
 
 
 def begin_created(

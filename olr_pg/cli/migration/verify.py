@@ -83,11 +83,11 @@ def verify(
         ),
     ] = False,
     share: Annotated[
-        float,
+        float | None,
         typer.Option("--share", metavar="PERCENT", help="With --continuous: of the time, at most."),
-    ] = 10.0,
+    ] = None,
     lag_max: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--lag-max",
             metavar="SECONDS",
@@ -95,7 +95,7 @@ def verify(
             help="With --continuous: compare less the more a table of `run` lags, and nothing"
             " from this lag on.",
         ),
-    ] = 60.0,
+    ] = None,
     rows_per_second: Annotated[
         float | None,
         typer.Option(
@@ -106,14 +106,14 @@ def verify(
         ),
     ] = None,
     mend_per_hour: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--mend-per-hour",
             metavar="ROWS",
             min=0,
             help="With --continuous: mend rows that differ, so many in an hour at most; 0: none.",
         ),
-    ] = 0,
+    ] = None,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -127,11 +127,12 @@ def verify(
     With --continuous it compares the tables repeatedly, the one with the oldest comparison first,
     until Ctrl-C or SIGTERM. It compares tables with a key range by range. It compares differing
     rows once more as of a later SCN. The metrics and the status page of `run` show when each table
-    was last found equal.
+    was last found equal. `verify.continuous` of the configuration makes `run` do the same. The
+    section `verify` also contains the values of options that are not given here.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
-    if not 0 < share <= 100:
+    if share is not None and not 0 < share <= 100:
         raise typer.BadParameter("--share is a percentage above 0 up to 100")
     if continuous:
         if differences or tables or at_scn or sample < 100:
@@ -139,11 +140,19 @@ def verify(
                 "--continuous compares whole tables as of now: without --tables, --at-scn, --sample"
                 " and --differences"
             )
+        loaded = read_config(config, target_name)
+        section = loaded.verify
+        repairs = section.repairs_per_hour if section.continuous == "repair" else 0
+        budget = (
+            (section.share if share is None else share) / 100,
+            section.rows_per_second if rows_per_second is None else rows_per_second,
+            section.lag_max if lag_max is None else lag_max,
+        )
         _verify_continuously(
-            read_config(config, target_name),
+            loaded,
             table or (),
-            (share / 100, rows_per_second, lag_max),
-            mend_per_hour,
+            budget,
+            repairs if mend_per_hour is None else mend_per_hour,
             as_json=as_json,
         )
         return
@@ -253,6 +262,8 @@ def _verify_for_a_while(
     as_json: bool,
 ) -> None:
     """Compare until the definitions that were read are old, or may be wrong."""
+    import orjson
+
     from olr_pg.appliance.target import target_directory
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.continuous import Budget, ContinuousVerification
@@ -272,7 +283,8 @@ def _verify_for_a_while(
             is_news = proof.differences and proof.at == proof.tried_at
             if proof.failure or is_news or not verification.is_walking(proof.table):
                 if as_json:
-                    print_json({**proof._asdict(), "equal": proof.is_equal})
+                    line = orjson.dumps({**proof._asdict(), "equal": proof.is_equal})
+                    print_line(line.decode(), at_once=True)
                 else:
                     print_line(_proven(proof), at_once=True)
             age = time.monotonic() - began

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -31,6 +32,7 @@ from olr_pg.applier.statements.target_plan import TablePlan, target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.composite import fields_of
 from olr_pg.load.verification.differences import TableDifferences, difference_lines
 from olr_pg.load.verification.key_ranges import TableKey, can_be_walked
 from olr_pg.load.verification.repair import repair
@@ -39,7 +41,7 @@ from olr_pg.load.verification.walks import DifferenceFile, Walk, WalkFile
 from olr_pg.monitor.proofs import FILE_NAME, Proof, read_proofs, write_proofs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from psycopg import Connection
@@ -76,6 +78,10 @@ _log = structlog.get_logger(__name__)
 _KNOWN: Final = """
 SELECT key, target_column FROM olr_pg.incomplete
 WHERE subscription = %s AND source_table = %s AND key IS NOT NULL
+"""
+_KNOWN_WITHOUT_KEY: Final = """
+SELECT count(DISTINCT row_id), coalesce(array_agg(DISTINCT target_column), '{}')
+FROM olr_pg.incomplete WHERE subscription = %s AND source_table = %s AND key IS NULL
 """
 
 
@@ -370,14 +376,14 @@ class ContinuousVerification:
         rest = confirmed(found.differences, again.differences)
         if key is not None and any(key.is_doubtful(one.key) for one in rest):
             return _Outcome(again.scn, again.source_rows, doubtful=True)
-        told, lines = self._told(again._replace(differences=rest))
+        told, lines, lacking = self._told(again._replace(differences=rest))
         mended = self._mend(again, told) if told and self._mending else 0
         return _Outcome(
             again.scn,
             again.source_rows,
             # If a chunk had too many differences to fetch, at least one of its rows differs.
             len(told) - mended + again.skipped,
-            len(rest) - len(told),
+            lacking,
             mended,
             lines=() if mended == len(told) else lines,
         )
@@ -411,26 +417,34 @@ class ContinuousVerification:
 
     def _told(
         self, result: VerifiedTable
-    ) -> tuple[list[RowDifference], tuple[dict[str, Any], ...]]:
+    ) -> tuple[list[RowDifference], tuple[dict[str, Any], ...], int]:
         """Leave out rows that lack only LOB values that the target knows to be missing.
 
         Returns:
-            The other differences, and their lines in the file.
+            The other differences, their lines in the file, and the number of rows left out.
         """
         if not result.differences:
-            return [], ()
+            return [], (), 0
         of = self._settings.subscription, result.table.source.full_name
         with connect_with(self._settings, replica=False) as connection:
             known = {(_texts(key), column) for key, column in connection.execute(_KNOWN, of)}
+            count, columns = connection.execute(_KNOWN_WITHOUT_KEY, of).fetchone() or (0, ())
             _, head, *lines = difference_lines(connection, self._settings.subscription, [result])
+        left_out = [
+            [place] for place, line in enumerate(lines)
+            if "key" in line and "differing" in line
+            and all((_texts(line["key"]), column) in known for column in line["differing"])
+        ]  # fmt: skip
+        rest = [place for place in range(len(lines)) if [place] not in left_out]
+        left_out += islice(_differing_in(result, columns, rest), count)
+        places = {place for one in left_out for place in one}
         told = [
             (difference, line)
-            for difference, line in zip(result.differences, lines, strict=True)
-            if "key" not in line
-            or "differing" not in line
-            or any((_texts(line["key"]), column) not in known for column in line["differing"])
+            for place, (difference, line) in enumerate(zip(result.differences, lines, strict=True))
+            if place not in places
         ]
-        return [one for one, _ in told], (head, *(line for _, line in told)) if told else ()
+        told_lines = (head, *(line for _, line in told)) if told else ()
+        return [one for one, _ in told], told_lines, len(left_out)
 
 
 def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDifferences:
@@ -443,6 +457,39 @@ def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDi
         tuple(column.name for column in compared.key_columns) if compared.keyed else (),
         list(rows),
     )
+
+
+def _differing_in(
+    result: VerifiedTable, columns: Collection[str], places: Iterable[int]
+) -> Iterator[list[int]]:
+    """Yield the differences that may be rows of both sides that differ only in these columns.
+
+    Without a key, such a row is found as one that is missing and another one that is extra.
+
+    Args:
+        places: of the differences to look at.
+    """
+    missing = dict[tuple[bytes | None, ...], list[int]]()
+    extra = dict[tuple[bytes | None, ...], list[int]]()
+    for place in places:
+        one = result.differences[place]
+        source, target = (
+            None if image is None else tuple(
+                field.value for field in fields_of(image, result.compared.columns)
+                if field.column.name not in columns
+            )
+            for image in (one.source, one.target)
+        )  # fmt: skip
+        if source is not None and target is not None:
+            if source == target:
+                yield [place]
+        elif source is not None:
+            missing.setdefault(source, []).append(place)
+        elif target is not None:
+            extra.setdefault(target, []).append(place)
+    for values, here in missing.items():
+        for pair in zip(here, extra.get(values, ()), strict=False):
+            yield list(pair)
 
 
 def confirmed(

@@ -65,8 +65,15 @@ TRIES: Final = 4
 """Maximum number of attempts for tables that are rewritten meanwhile."""
 
 _APPLIED: Final = """
-SELECT commit_scn, xids, stopped, paused FROM olr_pg.ledger
+SELECT l.commit_scn, l.xids, l.stopped, l.paused,
+    CASE WHEN coalesce(load.handed_over, true) THEN s.complete_scn ELSE 0 END
+FROM olr_pg.ledger AS l LEFT JOIN olr_pg.load AS load USING (subscription, source_table)
+    LEFT JOIN olr_pg.subscription AS s USING (subscription)
 WHERE subscription = %s AND source_table = %s
+"""
+"""The last column is the SCN up to which all changes of a table that is not stopped are applied.
+
+A table that was added is behind the others until replication has caught up with its load.
 """
 
 _FILES: Final = """
@@ -74,7 +81,7 @@ SELECT oid::int8, relfilenode::int8 FROM pg_class
 WHERE oid = %(oid)s OR oid IN (SELECT relid FROM pg_partition_tree(%(oid)s))
 """
 
-_CONSISTENT: Final = "SELECT olr_pg.consistent_scn(%s)"
+_COMPLETE: Final = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
 _ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s"
 
 MISSING: Final = "missing"
@@ -339,12 +346,10 @@ def _plan(
     refuse_hidden(connection, target, name)
     plan = TablePlan(name, target, source.table, settings)
     bind_columns(plan, source.table, source.data.schema, settings)
-    position = _position(connection, settings, name) if has_ledger else (0, [])
+    position, complete_scn = _position(connection, settings, name) if has_ledger else ((0, []), 0)
     if at_position and source.data.as_of is not None:
         # No change of this table commits between the two SCNs, so the source need not be later.
-        consistent_scn = _consistent_scn(connection, settings) if has_ledger else 0
-        complete_scn = min(consistent_scn, source.scn)
-        scn = max(int(position[0]), complete_scn) or source.scn
+        scn = max(position[0], min(complete_scn, source.scn)) or source.scn
         arrival.wait_for(source, scn)
         source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
     if 0 < source.scn < position[0]:
@@ -370,16 +375,20 @@ def _data_as_of(data: TableData, scn: int, within: KeyedPart | None) -> TableDat
 
 def _position(
     connection: Connection[Any], settings: ApplierSettings, table: str
-) -> tuple[int, list[str]]:
-    """Return the commit SCN up to which a table is applied, and the transactions at that SCN.
+) -> tuple[tuple[int, list[str]], int]:
+    """Return the position of a table, and the SCN up to which all of its changes are applied.
+
+    The position is the commit SCN of its last change, and the transactions at that SCN. Changes
+    that the target holds for other tables do not matter for this one.
 
     Raises:
         OlrPgError: 5111 it is stopped, or paused.
     """
     row = connection.execute(_APPLIED, (settings.subscription, table)).fetchone()
     if row is None:
-        return 0, []
-    commit_scn, xids, stopped, paused = row
+        found = connection.execute(_COMPLETE, (settings.subscription,)).fetchone()
+        return (0, []), int(found[0]) if found else 0
+    commit_scn, xids, stopped, paused, complete_scn = row
     if paused:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
@@ -391,13 +400,7 @@ def _position(
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN, "the table is stopped, its changes are held", table=table
         )
-    return commit_scn, xids
-
-
-def _consistent_scn(connection: Connection[Any], settings: ApplierSettings) -> int:
-    """Return the SCN up to which the target has everything; 0 if unknown."""
-    row = connection.execute(_CONSISTENT, (settings.subscription,)).fetchone()
-    return int(row[0] or 0) if row else 0
+    return (commit_scn, xids), complete_scn or 0
 
 
 def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:

@@ -56,6 +56,14 @@ def test_what_was_loaded_is_skipped_and_the_rest_applied(
     assert replication.rows("SELECT handed_over FROM olr_pg.load") == [(True,)]
 
 
+def test_it_lasts_until_the_load_is_as_far_as_other_tables(replication: Replication) -> None:
+    replication.transaction(replication.insert({"ID": 1, "N": 1, "V": "v"}))
+    loaded(replication, scn=5, start_scn=5)
+    replication.execute("INSERT INTO olr_pg.subscription VALUES ('olr_pg', 1000)")
+    replication.apply()
+    assert replication.rows("SELECT handed_over FROM olr_pg.load") == [(False,)]
+
+
 def test_a_saved_position_beyond_the_load_goes_back_once(replication: Replication) -> None:
     replication.execute("CREATE TABLE s.u (id bigint PRIMARY KEY)")
     for number in range(1, 5):

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -32,6 +33,8 @@ from tests.load.conftest import Project
 from tests.load.table_data import simulated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from olr_pg.monitor.proofs import Proof
 
     Connection = psycopg.Connection[tuple[object, ...]]
@@ -116,18 +119,26 @@ def _damage(connection: Connection, rng: Random, schema: str) -> tuple[str, str]
     return None
 
 
-def damage_row(connection: Connection, rng: Random, name: str) -> str:
+def damage_row(
+    connection: Connection, rng: Random, name: str, row: str = "", without: Collection[str] = ()
+) -> str:
     """Damage a row of a table; return what was done, nothing where it has no row.
 
     Args:
         name: ``schema.table``.
+        row: a condition of the row; empty for any row.
+        without: columns whose values are left as they are.
     """
     table = sql.Identifier(*name.split("."))
-    rows = connection.execute(sql.SQL("SELECT ctid::text FROM {}").format(table)).fetchall()
-    if not rows:
-        return ""
-    place = sql.SQL("ctid = {}::tid").format(sql.Literal(rng.choice(rows)[0]))
-    found = (kind(connection, rng, table, place) for kind in rng.sample((_change, _lose, _add), 3))
+    place: sql.Composable = sql.SQL(row)
+    if not row:
+        rows = connection.execute(sql.SQL("SELECT ctid::text FROM {}").format(table)).fetchall()
+        if not rows:
+            return ""
+        place = sql.SQL("ctid = {}::tid").format(sql.Literal(rng.choice(rows)[0]))
+    change = partial(_change, without=without)
+    kinds: list[Callable[..., str]] = [change, _lose, _add]
+    found = (kind(connection, rng, table, place) for kind in rng.sample(kinds, 3))
     return next(filter(None, found), "")
 
 
@@ -167,7 +178,11 @@ _UNUSED = {
 
 
 def _change(
-    connection: Connection, rng: Random, table: sql.Identifier, place: sql.Composable
+    connection: Connection,
+    rng: Random,
+    table: sql.Identifier,
+    place: sql.Composable,
+    without: Collection[str],
 ) -> str:
     columns = connection.execute(
         "SELECT attname::text, format_type(atttypid, NULL), attname LIKE 'lob%%'"
@@ -179,7 +194,7 @@ def _change(
     ).fetchall()
     for column, kind, is_lob in rng.sample(columns, len(columns)):
         name = sql.Identifier(str(column))
-        if kind not in _OTHERS:
+        if kind not in _OTHERS or column in without:
             continue
         query = sql.SQL("UPDATE {} SET {} = {} WHERE {} AND {} IS NOT NULL")
         other = sql.SQL(_OTHERS[str(kind)]).format(name)
@@ -193,12 +208,20 @@ def _change(
 
 
 _OTHERS = {
-    "bigint": "{} + 1",
-    "numeric": "{} + 1",
+    **dict.fromkeys(("smallint", "integer", "bigint"), "{} + 1"),
+    "numeric": "CASE WHEN {0} > 1 THEN {0} - 1 ELSE {0} + 1 END",
     "text": "{} || 'x'",
     "character varying": "left({0}, -1) || CASE WHEN right({0}, 1) = 'x' THEN 'y' ELSE 'x' END",
     "bytea": "{} || decode('01', 'hex')",
-    "double precision": "CASE WHEN abs({0}) > 1 THEN {0} / 2 ELSE {0} + 1000 END",
+    "character": "CASE WHEN {0} = 'x' THEN 'y' ELSE 'x' END",
+    **dict.fromkeys(
+        ("real", "double precision"),
+        "CASE WHEN abs({0}) > 1e30 THEN 1 WHEN abs({0}) > 1 THEN {0} / 2 ELSE {0} + 1000 END",
+    ),
+    **dict.fromkeys(
+        ("timestamp without time zone", "timestamp with time zone"), "{} + interval '1 second'"
+    ),
+    "interval": "-{} - interval '1 month 1 day'",
 }
 
 

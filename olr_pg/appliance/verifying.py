@@ -1,0 +1,137 @@
+"""Runs continuous verification beside replication, as `verify.continuous` configures it.
+
+A process of its own for each target compares, so that it takes no time from decoding and applying:
+``olr-pg verify --continuous``, with the same configuration. If it ends, it starts again after a
+pause. It writes its results to files of `context.data`, which the status page and the metrics read.
+Its output passes through a pipe. If the appliance is killed, the next line that it prints ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from olr_pg.config.model import Config
+
+AGAIN_SECONDS: Final = 30.0
+_ENDING_SECONDS: Final = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def verifying(config: Config, withheld: Callable[[], Mapping[str, str]]) -> Iterator[None]:
+    """While the context is active, compare the targets with the source, if that is configured.
+
+    Args:
+        withheld: returns the values that the configuration reads from the environment.
+    """
+    if config.verify.continuous == "off":
+        yield
+        return
+    names = [part.name for part in config.targets if part.apply is not None]
+    found = [_Verifier(config.file, name, withheld()) for name in names]
+    try:
+        yield
+    finally:
+        for one in found:
+            one.stop()
+
+
+class _Verifier:
+    """The process that compares one target.
+
+    Args:
+        file: of the configuration.
+        target: its name; empty if there is only one.
+        environ: in addition to this process's environment.
+    """
+
+    def __init__(self, file: str, target: str, environ: Mapping[str, str]) -> None:
+        self._command = [
+            *(sys.executable, "-m", "olr_pg", "verify", "--config", file, "--continuous", "--json"),
+            *(("--target", target) if target else ()),
+        ]
+        self._named = {"target": target} if target else {}
+        self._environ = {**os.environ, **environ}
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._run, name="olr-verify", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                code: int | str = self._follow()
+            except OSError as error:
+                code = str(error)
+            if self._ended.is_set():
+                return
+            _log.warning(
+                "verification has ended", code=code, again_in_seconds=AGAIN_SECONDS, **self._named
+            )
+            self._ended.wait(AGAIN_SECONDS)
+
+    def _follow(self) -> int:
+        """Start the process, and log what it finds until it ends; return its exit code."""
+        with self._lock:
+            if self._ended.is_set():
+                return 0
+            self._process = process = subprocess.Popen(  # noqa: S603 - one of ours
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                env=self._environ,
+                start_new_session=True,
+            )
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                self._tell(line)
+        return process.wait()
+
+    def _tell(self, line: bytes) -> None:
+        """Log what differs, and what could not be compared."""
+        try:
+            found: dict[str, Any] = orjson.loads(line)
+        except ValueError:
+            return  # the end of a line that a killed process began
+        if found["failure"]:
+            _log.info(
+                "a table is not compared",
+                table=found["table"],
+                reason=found["failure"],
+                **self._named,
+            )
+        elif found["differences"]:
+            _log.warning(
+                "rows differ from the source's",
+                table=found["table"],
+                rows=found["differences"],
+                scn=found["scn"],
+                **self._named,
+            )
+
+    def stop(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._ended.set()
+            process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join()

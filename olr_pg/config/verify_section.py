@@ -1,0 +1,40 @@
+"""`verify`: continuous verification."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from olr_pg.config.section import Section
+
+
+class Verify(Section):
+    """`verify`: whether and how `run` also compares the target with the source."""
+
+    continuous: Literal["off", "report", "repair"] = Field(
+        default="off",
+        description="compare the tables of the target with the source, one after the other and"
+        " without end; report: report rows that differ; repair: also repair them",
+    )
+    share: float = Field(
+        default=10.0, gt=0, le=100, description="maximum percentage of the time of one core"
+    )
+    rows_per_second: float | None = Field(
+        default=None,
+        ge=1,
+        description="maximum number of rows per second that it reads from the source; null: no"
+        " limit",
+    )
+    lag_max: float = Field(
+        default=60.0,
+        ge=0,
+        description="seconds; the more a table lags, the less it compares, and nothing from this"
+        " lag on",
+    )
+    repairs_per_hour: int = Field(
+        default=100,
+        ge=1,
+        description="maximum number of rows that it repairs in an hour; above that, it repairs"
+        " nothing more and reports it",
+    )
