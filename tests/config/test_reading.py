@@ -485,6 +485,7 @@ def test_the_schema_names_every_section_and_is_json() -> None:
         "apply",
         "prove",
         "fallback",
+        "verify",
         "spark",
         "status",
         "log",
