@@ -429,6 +429,7 @@ class Campaign:
         self._quiet: dict[str, int] = {}
         self._damaged: dict[str, int] = {}
         self._compared = set[str]()
+        self._stands = False
         self._held: dict[str, str] = {}
         self.counts, self.states = Counter[str](), Counter[str]()
         self.faults: list[str] = []
@@ -560,6 +561,7 @@ class Campaign:
                 resume_all(self._target, "olr_pg")
             elif number == 5 and event == "kill":
                 self._begin_run()
+            self._stands = number < 5 and event != ""
             if table.name in damaged:
                 self._find(table, *damaged[table.name])
                 continue
@@ -585,7 +587,7 @@ class Campaign:
 
     def _judge_failure(self, table: Live, found: Proof) -> None:
         """A table that is not held is compared when the definitions are read again."""
-        if self._held.get(table.name) or "OLR-05111" in found.failure:
+        if self._held.get(table.name) or "OLR-05111" in found.failure or self._stands:
             return
         self._await_applied()
         self._open()
