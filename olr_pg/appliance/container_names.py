@@ -93,7 +93,7 @@ def _check_not_renamed(known: Mapping[str, int], named: Mapping[str, int], path:
         for new, other in named.items():
             if dbid and other == dbid and new != old and old not in named:
                 raise OlrPgError(
-                    Code.CONTAINER_RENAMED, f"{old} is called {new} now", file=str(path)
+                    Code.CONTAINER_RENAMED, f"{old} was renamed to {new}", file=str(path)
                 )
 
 

@@ -40,7 +40,9 @@ def hold_data_lock(data: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OlrPgError(Code.ANOTHER_APPLIANCE, "its lock is held", path=str(data)) from error
+            raise OlrPgError(
+                Code.ANOTHER_APPLIANCE, "another process holds its lock", path=str(data)
+            ) from error
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,

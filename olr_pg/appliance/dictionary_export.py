@@ -45,7 +45,9 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "source.kind is offline")
     text = query or (config.apply.table_query if config.apply else None)
     if text is None:
-        raise OlrPgError(Code.NO_TABLES_NAMED, "there is no `apply` section, and no --query")
+        raise OlrPgError(
+            Code.NO_TABLES_NAMED, "the configuration has no `apply` section, and --query is missing"
+        )
     from olr_pg.oracle.inventory.inventory_queries import read_inventory
     from olr_pg.oracle.source_containers import ContainerDatabases
 

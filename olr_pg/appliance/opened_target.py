@@ -67,7 +67,7 @@ def opened_target(
         psycopg.Error: PostgreSQL refuses a statement in the context.
     """
     if config.apply is None:
-        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+        raise OlrPgError(Code.NO_TARGET, "the configuration has no `apply` section")
     with ExitStack() as stack:
         target = open_target(config.apply, target_directory(config), stack)
         try:

@@ -306,7 +306,7 @@ def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
         when = "was never vacuumed" if leaf.vacuumed is None else f"was vacuumed {leaf.vacuumed}"
         yield _problem(
             Code.DEAD_ROWS,
-            f"{leaf.name} has {leaf.dead:,} dead rows beside {leaf.live:,} live ones, and {when}",
+            f"{leaf.name} has {leaf.dead:,} dead rows and {leaf.live:,} live ones, and {when}",
             f"VACUUM (VERBOSE, ANALYZE) {leaf.name}; if it cannot remove rows yet, end what keeps"
             " them: the oldest transaction, a prepared one, or a replication slot",
             source,
@@ -336,8 +336,8 @@ def _server(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
         if age > most * limits.freeze_ages:
             yield _problem(
                 Code.WRAPAROUND_NEAR,
-                f"the oldest {what} of this database is {age:,} old; autovacuum is to freeze it at"
-                f" {most:,}, and PostgreSQL takes no more writes at about 2,100,000,000",
+                f"the oldest {what} of this database is {age:,} old; autovacuum should freeze it at"
+                f" {most:,}, and PostgreSQL rejects all writes at about 2,100,000,000",
                 "end what keeps it (the oldest transaction, a prepared one, a replication slot),"
                 " then as the owner: VACUUM (FREEZE, VERBOSE); in this database",
             )
@@ -347,7 +347,7 @@ def _slots(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
     for row in cursor.execute(_SLOTS, (limits.slot_bytes,)).fetchall():
         yield _problem(
             Code.SLOT_KEEPS_WAL,
-            f"nobody reads the replication slot {row.slot_name!r}, which keeps"
+            f"no client reads the replication slot {row.slot_name!r}, which keeps"
             f" {row.kept / (1 << 20):,.0f} MiB of WAL (wal_status {row.wal_status})",
             f"start its reader; where there is none any more: {row.statement}",
         )

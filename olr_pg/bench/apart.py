@@ -78,7 +78,7 @@ def _silently(
 
 
 def _received(receiver: Connection) -> Generator[Any, None, OlrPgError | None]:
-    """Yield what is sent until the end; return the error that ended it, which is sent last."""
+    """Yield the objects that are sent; return the error that was sent last, if any."""
     with suppress(EOFError):
         while not isinstance(received := receiver.recv(), OlrPgError):
             yield received

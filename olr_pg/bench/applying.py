@@ -84,11 +84,11 @@ class ReadySource:
         return 0
 
     def recovery_points(self) -> tuple[()]:
-        """There are none."""
+        """Return nothing, because there are none."""
         return ()
 
     def saved(self, scn: int, image: str | None) -> None:
-        """Nothing waits for it."""
+        """Do nothing, because no caller waits for a checkpoint."""
 
     def open_scn(self) -> int:
         """Return the first record's SCN: nothing here is ever read again."""

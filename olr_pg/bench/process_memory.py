@@ -34,7 +34,7 @@ class Peak(NamedTuple):
 
 
 def memory(options: Options) -> Iterator[Result]:
-    """Measure the most that one of them takes, without mapped files; compared with a tenth of the
+    """Measure the peak memory of each of them, without mapped files; compare it with a tenth of the
     redo.
 
     Pages of mapped files – logs, spooled results – are the page cache's: the kernel reclaims them

@@ -1,6 +1,6 @@
 """The cost of encrypting files with rows.
 
-Writing and reading them, decoding encrypted logs, and decoding what waits on disk meanwhile.
+Writing and reading them, decoding encrypted logs, and decoding with spilled transactions.
 """
 
 from __future__ import annotations

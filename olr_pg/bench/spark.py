@@ -91,7 +91,7 @@ def _amount(workload: str, options: Options) -> str:
 
 
 def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Result]:
-    """Measure what the machine gives: two processes that decode half of the splits each."""
+    """Measure the machine's capacity: two processes that decode half of the splits each."""
     subscription, splits = subscription_to(logs), splits_of(logs)
     with ProcessPoolExecutor(_CORES, multiprocessing.get_context("spawn")) as processes:
         shares = [splits[number::_CORES] for number in range(_CORES)]

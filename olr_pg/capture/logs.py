@@ -313,7 +313,7 @@ class LogPlaces:
             if not self._online or is_url(path):
                 raise
             if error.code == Code.BLOCK_CORRUPT and is_unused(path):
-                raise OlrPgError(Code.NOT_A_REDO_LOG, "nothing is in it yet", file=path) from error
+                raise OlrPgError(Code.NOT_A_REDO_LOG, "it is still empty", file=path) from error
             if error.code != Code.LOG_COPIED_TOO_EARLY:
                 raise
             return open_current(path)

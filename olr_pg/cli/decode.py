@@ -224,7 +224,7 @@ def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) 
 def _splits_decoded(
     jobs: int, lines_of: Database | None, *, with_names: bool
 ) -> Iterator[Decode | None]:
-    """Start the processes that decode; yield None if this process decodes.
+    """Start the decoding processes; yield None if this process decodes instead.
 
     Args:
         lines_of, with_names: as for `ProcessDecoding`.

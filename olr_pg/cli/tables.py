@@ -146,7 +146,7 @@ def resume(
         paused = paused_tables(connection, settings.subscription)
         for name in names:
             if name not in paused:
-                raise OlrPgError(Code.TABLE_NOT_PAUSED, "it goes on, or is stopped", table=name)
+                raise OlrPgError(Code.TABLE_NOT_PAUSED, "it is not paused", table=name)
         for name in names:
             unpause_table(connection, settings.subscription, name)
         go_on(connection, settings, names, as_json=as_json)
@@ -235,7 +235,7 @@ def remove(
                     Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name)
                 )
         if not set(known) - set(names):
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "no table would be left")
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "no table would remain")
     removed = [str(name) for name in names]
     with open_target_of(loaded) as (connection, settings):
         if known is None:
@@ -261,14 +261,16 @@ def parse_name(text: str) -> TableName:
 
 def _apply(config: Config) -> Apply:
     if config.apply is None:
-        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+        raise OlrPgError(Code.NO_TARGET, "the configuration has no `apply` section")
     return config.apply
 
 
 def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
     for name in names:
         if name in (apply.table_names or ()):
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is there already", table=str(name))
+            raise OlrPgError(
+                Code.TABLES_NOT_CHANGEABLE, "the list already contains it", table=str(name)
+            )
 
 
 def _check_there(

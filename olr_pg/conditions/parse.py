@@ -147,7 +147,7 @@ class _Reader:
         if len(escape) > 1 or _is_escaped_wrongly(pattern, escape):
             raise OlrPgError(
                 Code.ROW_CONDITION_UNREADABLE,
-                f"in {found.sql('oracle')!r} the escape character stands before none of %_",
+                f"in {found.sql('oracle')!r} the escape character is not before % or _",
             )
         node = tree.Matched(self._column(found.this), pattern, escape)
         return tree.Negated(node) if found.args.get("negate") else node
@@ -179,9 +179,7 @@ class _Reader:
         if sign and kind is not LiteralKind.NUMBER:
             raise self._refused(found)
         if kind is LiteralKind.TEXT and not text:
-            raise OlrPgError(
-                Code.ROW_CONDITION_UNSUPPORTED, "'' is NULL in Oracle: IS NULL says it"
-            )
+            raise OlrPgError(Code.ROW_CONDITION_UNSUPPORTED, "'' is NULL in Oracle: use IS NULL")
         return Literal(kind, sign + text)
 
     def _unsigned(self, found: Any) -> tuple[LiteralKind, str]:
@@ -202,7 +200,7 @@ class _Reader:
     def _refused(self, found: Any) -> OlrPgError:
         words = found.sql("oracle") if isinstance(found, self._sql.Expression) else str(found)
         return OlrPgError(
-            Code.ROW_CONDITION_UNSUPPORTED, f"{words!r} is not among what a condition may say"
+            Code.ROW_CONDITION_UNSUPPORTED, f"{words!r} is not allowed in a condition"
         )
 
 

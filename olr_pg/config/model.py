@@ -430,7 +430,7 @@ class Apply(Section):
 
     @property
     def choices(self) -> Choices:
-        """`names`, `types` and `columns` in the form of the datatypes."""
+        """`names`, `types` and `columns` as the choices that `datatypes` uses."""
         types = self.types
         return Choices(
             integers=types.integers,
@@ -609,7 +609,7 @@ class Config(Section):
             return source.model_copy(update={**account, **own, "redo": "archived"})
         if way.server is None:
             raise OlrPgError(
-                Code.NO_WAY_BACK, "an offline source does not say where Oracle is",
+                Code.NO_WAY_BACK, "an offline source has no address of Oracle",
                 key="fallback.server",
             )  # fmt: skip
         return OracleSource.model_construct(**account, server=way.server)

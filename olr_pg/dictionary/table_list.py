@@ -227,7 +227,7 @@ class _Watch:
             if time.monotonic() > self._deadline:
                 self.reason = f"it has taken more than {self._seconds:g} s"
             elif self._is_abandoned is not None and self._is_abandoned():
-                self.reason = "nobody waits for it any more"
+                self.reason = "the client has disconnected"
         return self.reason is not None
 
 
@@ -341,7 +341,7 @@ def _fits(text: str, form: Sequence[tuple[str, bool]]) -> bool:
 
 def _rows(connection: sqlite3.Connection, query: str) -> Iterator[tuple[str, str]]:
     if "\0" in query:
-        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it holds a NUL character")
+        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it contains a NUL character")
     cursor = connection.execute(query)
     width = len(cursor.description or ())
     if width != 2:

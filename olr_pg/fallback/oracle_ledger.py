@@ -284,7 +284,7 @@ class OracleLedger:
         if moved != 1:
             raise OlrPgError(
                 Code.FALLBACK_LEDGER_MOVED,
-                "its row is not where this process left it",
+                "another process has changed its row",
                 table=LEDGER,
             )
 

@@ -226,7 +226,9 @@ def _check(
             arrival.wait_for(source, state.scn)
         return
     if table.progress.applied_scn(connection) > 0:
-        raise OlrPgError(Code.TABLE_REPLICATED_ALREADY, "the ledger has it", table=name)
+        raise OlrPgError(
+            Code.TABLE_REPLICATED_ALREADY, "the ledger already contains it", table=name
+        )
     if state is None:
         if has_rows(connection, sql.Identifier(table.schema, table.name)):
             raise OlrPgError(
@@ -238,7 +240,7 @@ def _check(
     if not options.resume:
         raise OlrPgError(
             Code.LOAD_INTERRUPTED,
-            f"{len(state.done)} of {state.parts} partitions are in",
+            f"{len(state.done)} of {state.parts} partitions are loaded",
             table=name,
         )
     if (state.source, state.scn) != (source.data.identity, source.scn):

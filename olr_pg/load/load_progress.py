@@ -184,7 +184,9 @@ class TableLoadProgress(NamedTuple):
                 )
             if connection.execute(_SEED, (*self, scn)).rowcount != 1:
                 raise OlrPgError(
-                    Code.TABLE_REPLICATED_ALREADY, "the ledger has moved", table=self.source_table
+                    Code.TABLE_REPLICATED_ALREADY,
+                    "the ledger's position has changed",
+                    table=self.source_table,
                 )
         return int(done[0]), int(done[1])
 

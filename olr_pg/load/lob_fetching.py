@@ -128,7 +128,7 @@ def fetch_lobs(
             target cannot be reached, 7001 to 7009 errors of the source.
     """
     if not isinstance(config.source, OracleSource):
-        raise OlrPgError(Code.LOB_FETCH_NEEDS_LIVE_SOURCE, "the source is an offline one")
+        raise OlrPgError(Code.LOB_FETCH_NEEDS_LIVE_SOURCE, "the source is offline")
     section = apply_section(config)
     with opened_target(config, replica=section.triggers == "replica") as (connection, target):
         counts = count_incomplete(connection, section.subscription)
@@ -357,7 +357,7 @@ def fetching_lobs(config: Config) -> Iterator[None]:
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(
             Code.LOB_FETCH_NEEDS_LIVE_SOURCE,
-            "the source is an offline one",
+            "the source is offline",
             key="apply.incomplete-lobs",
         )
     ended = threading.Event()

@@ -137,7 +137,7 @@ def apply_section(config: Config) -> Apply:
         OlrPgError: 1091, it is missing.
     """
     if config.apply is None:
-        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+        raise OlrPgError(Code.NO_TARGET, "the configuration has no `apply` section")
     return config.apply
 
 

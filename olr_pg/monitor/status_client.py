@@ -45,7 +45,9 @@ def ask_status(
         announced = json.loads(file.read_bytes())
         url, instance = announced["url"], announced.get("instance")
     except FileNotFoundError as error:
-        raise OlrPgError(Code.NO_APPLIANCE, "it has left no address", file=str(file)) from error
+        raise OlrPgError(
+            Code.NO_APPLIANCE, "the appliance has stored no address", file=str(file)
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file)) from error
     tls = config.status.tls
@@ -90,7 +92,9 @@ def announced_process(config: Config) -> int:
     try:
         return int(json.loads(file.read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(Code.NO_APPLIANCE, "it has left no process id", file=str(file)) from error
+        raise OlrPgError(
+            Code.NO_APPLIANCE, "the appliance has stored no process id", file=str(file)
+        ) from error
 
 
 def _check_instance(headers: Message, instance: str | None, url: str) -> None:

@@ -53,7 +53,9 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     except OlrPgError as problem:
         return [] if problem.code == PRIVILEGE else [coded(CHECK, problem)]
     if not groups:
-        none = OlrPgError(Code.ONLINE_LOG_UNREADABLE, "V$LOG and V$LOGFILE name none in use")
+        none = OlrPgError(
+            Code.ONLINE_LOG_UNREADABLE, "V$LOG and V$LOGFILE show no online log in use"
+        )
         return [coded(CHECK, none)]
     if source.transport is None:
         return list(check_groups(groups))

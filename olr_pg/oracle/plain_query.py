@@ -93,7 +93,8 @@ def _tokens(query: str) -> list[_Token]:
         kind = match.lastgroup or ""
         if match["broken"]:
             raise OlrPgError(
-                Code.TABLE_QUERY_INVALID, f"what begins with {match['broken']} does not end"
+                Code.TABLE_QUERY_INVALID,
+                f"the text that begins with {match['broken']} does not end",
             )
         if not match["space"]:
             found.append(_Token("text" if match["text"] else kind, match.group()))

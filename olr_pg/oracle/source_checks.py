@@ -362,7 +362,7 @@ def _logs(
     except OlrPgError as problem:
         return [] if problem.code == PRIVILEGE else [coded("oracle.logs", problem)]
     if not listed:
-        none = OlrPgError(Code.NO_ARCHIVED_LOG_LISTED, "V$ARCHIVED_LOG has none that is there")
+        none = OlrPgError(Code.NO_ARCHIVED_LOG_LISTED, "V$ARCHIVED_LOG contains no available log")
         return [coded("oracle.logs", none)]
     found: list[Finding] = []
     unreadable: list[str] = []

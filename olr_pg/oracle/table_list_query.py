@@ -52,7 +52,7 @@ def run_table_list(
     """
     text = query.strip().rstrip(";").rstrip()
     if "\0" in text:
-        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it holds a NUL character", action=_ACTION)
+        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it contains a NUL character", action=_ACTION)
     check_plain(text)
     deadline = time.monotonic() + database.query_seconds
     watch = _Watch(is_abandoned)
@@ -63,7 +63,7 @@ def run_table_list(
         )
     except OlrPgError as error:
         if watch.has_fired:
-            raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, "nobody waits for it any more") from error
+            raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, "the client has disconnected") from error
         raise _coded(error) from error
     if not names:
         raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
@@ -137,7 +137,7 @@ def _run(
                 Code.TABLE_QUERY_TOO_SLOW, "it takes longer than `source.query-timeout`"
             )
         if watch.has_fired:
-            raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, "nobody waits for it any more")
+            raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, "the client has disconnected")
     return names
 
 

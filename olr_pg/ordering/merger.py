@@ -238,9 +238,9 @@ class Merger:
     def has_unsaved(self) -> bool:
         """True if something is waiting that an `OpenState` does not contain.
 
-        There are three cases: a transaction was rolled back whose begin another redo thread may
-        still contain; its slot is reused before its end was read; or the children of a parallel
-        commit have not committed yet.
+        There are three cases: another redo thread may contain the begin of a transaction that was
+        rolled back, and may still contain; its slot is reused before its end was read; or the
+        children of a parallel commit have not committed yet.
         """
         assembler = self._assembler
         return bool(assembler.unbegun_rollbacks or assembler.unseen_ends or self._parallel)

@@ -67,7 +67,7 @@ class GroupedFile:
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch to those that wait to be written."""
+        """Add a batch to the ones that are not written yet."""
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
         self.rows += batch.num_rows

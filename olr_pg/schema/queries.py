@@ -168,7 +168,9 @@ def _cast_to(t: Translator, fact: Fact, wanted: Fact) -> Callable[[str], str]:
 
 
 def recast(t: Translator, query: exp.Expr, forms: Mapping[int, Callable[[str], str]]) -> None:
-    """Convert result columns of a translated query, given by position, to other forms."""
+    """Convert some result columns of a translated query to other forms; the columns are given by
+    position.
+    """
     if not forms:
         return
     select = query

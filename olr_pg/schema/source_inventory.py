@@ -105,7 +105,7 @@ def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchem
             the same table in the target, 7xxx errors of the source database.
     """
     if config.apply is None:
-        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+        raise OlrPgError(Code.NO_TARGET, "the configuration has no `apply` section")
     query = config.apply.table_query
     if isinstance(config.source, OfflineSource):
         paths = config.source.dictionary

@@ -83,7 +83,7 @@ class Needs:
         return [self.piece(part) for part in (piece.tried[:middle], piece.tried[middle:])]
 
     def made_by(self, at: int) -> list[int]:
-        """Return the statements that create the objects that a statement names, without itself."""
+        """Return the other statements, which create the objects that a statement names."""
         makers = [self._makers[name] for name in self._names[at] if name in self._makers]
         return [maker for maker in makers if maker != at]
 

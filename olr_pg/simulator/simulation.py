@@ -101,9 +101,9 @@ class Simulation:
 
     Args:
         seed: determines everything else.
-        directory: gets what is written; has ``logs/``.
+        directory: the destination of the redo; has ``logs/``.
         shape: the database; drawn from the seed if it is None.
-        workload: makes what the sessions of the n-th container do.
+        workload: creates the workload of the n-th container.
         prefilled: the tables have rows before the first redo.
     """
 
@@ -168,7 +168,7 @@ class Simulation:
             container.tables[0].encrypted |= not any(one.encrypted for one in container.tables)
 
     def _fill(self, container: Container) -> None:
-        """Rows of one piece, whose LOBs are NULL."""
+        """Fill a table with rows of one piece, whose LOBs are NULL."""
         for table in container.tables:
             for _ in range(self._rng.choice((0, 5, 40))):
                 cells = [
@@ -233,7 +233,7 @@ class Simulation:
             session.commit()
 
     def end(self) -> None:
-        """Commit what the sessions have open, but for some, and archive everything."""
+        """Commit most open transactions of the sessions, and archive everything."""
         self._finish_parallel()
         for session, _ in self._sessions:
             if self._rng.random() >= LEFT_OPEN:
@@ -352,7 +352,8 @@ def simulate(
         seed: determines everything else that is not given.
         out_dir: created if it does not exist; must hold no logs.
         workload: one of `WORKLOADS`.
-        size: redo to write, in bytes, about; of the modelled workloads what the sessions write.
+        size: redo to write, in bytes, about; for the modelled workloads, the bytes that the
+            sessions write.
         shape: the database; drawn from the seed if it is None.
         truth: write ``truth.jsonl``; the random workload always does.
         prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has

@@ -29,7 +29,7 @@ GROUP_ROWS: Final = 1 << 16
 """Rows of a row group, at least."""
 
 BATCH_ROWS: Final = 1_000
-"""Rows that are put into columns at a time, at least, if they come one by one."""
+"""Minimum rows that are put into columns at a time, if they come one by one."""
 
 SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
 """Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
@@ -67,7 +67,7 @@ class TableFile:
 
     Args:
         folder: created if it does not exist.
-        metadata: of the schema; without it, `close` must be told the SCN.
+        metadata: of the schema; without it, `close` needs the SCN.
 
     Attributes:
         rows: how many it has.

@@ -1,10 +1,10 @@
-"""The truth: what decoding the logs must print, and what the tables hold at the end.
+"""The truth: the output that decoding the logs must have, and the final rows of the tables.
 
-The old values of a changed row are those that its redo tells: the columns that the undo gives and
-the supplemental ones. Where an update makes a row longer, its undo need not name the columns behind
-the old end of the row; unless they are logged supplementally, they are then absent from ``before``,
-though SQL would have found NULL in them. Real records say the same: the WHERE that LogMiner shows
-for such an update lists no such column. Old LOB values are never told
+The old values of a changed row are those that its redo contains: the columns that the undo gives
+and the supplemental ones. Where an update makes a row longer, its undo need not name the columns
+after the old end of the row; unless they are logged supplementally, they are then absent from
+``before``, though SQL would have found NULL in them. Real records say the same: the WHERE that
+LogMiner shows for such an update lists no such column. Old LOB values are never included
 (`transactions.delivered_changes`).
 """
 
@@ -111,7 +111,7 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
 
 
 def unlogged_lines(ranges: Iterable[UnloggedRange]) -> Iterator[str]:
-    """Yield the JSON lines of blocks without redo; `stop_scn` is null where nothing was lost."""
+    """Yield the JSON lines of blocks without redo; `stop_scn` is null if nothing was lost."""
     for one in ranges:
         yield json.dumps(
             {
@@ -139,8 +139,8 @@ def tables_at(
     """Every table's rows as of an SCN, as a query with ``AS OF SCN`` finds them.
 
     Args:
-        tables: whose rows are wanted; of those that had one name at first, the first is the one of
-            the beginning.
+        tables: whose rows are wanted; if several had the same name, the first is the one at the
+            beginning.
         transactions: all that have committed, in commit order.
         scn: commits at it count.
     """

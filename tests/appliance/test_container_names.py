@@ -69,7 +69,7 @@ def test_a_container_that_was_renamed_is_refused(source: Source) -> None:
     names(source.config(PDB1=["HR"], PDB2=["SHOP"]), keep=True)
     renamed = source.config(PDB1=["HR"], SALES2=["SHOP"])
     for keep in (True, False):
-        with pytest.raises(OlrPgError, match="PDB2 is called SALES2 now") as refused:
+        with pytest.raises(OlrPgError, match="PDB2 was renamed to SALES2") as refused:
             names(renamed, keep=keep)
         assert refused.value.code == Code.CONTAINER_RENAMED
     assert names(source.config(PDB1=["HR"], SALES3=["SHOP"]), keep=False) == [

@@ -92,7 +92,7 @@ def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
             assert connection.execute(f"SELECT * FROM olr_pg.{table}".encode()).fetchall() == []
     assert "OLR-08015" in run(config, "remove", "S.U", code=9)
     run(config, "remove", "S.T", "S.MORE")
-    assert "no table would be left" in run(config, "remove", 'S."Odd t"', code=9)
+    assert "no table would remain" in run(config, "remove", 'S."Odd t"', code=9)
     changes = json.loads((config.parent / "data" / "tables.json").read_text())
     assert changes == {
         "version": 1,

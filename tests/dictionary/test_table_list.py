@@ -260,7 +260,7 @@ def test_an_abandoned_query_is_stopped(shop: Snapshot) -> None:
             seconds_max=600,
         )
 
-    assert (caught.value.code, caught.value.detail) == (3015, "nobody waits for it any more")
+    assert (caught.value.code, caught.value.detail) == (3015, "the client has disconnected")
 
 
 @given(st.text())

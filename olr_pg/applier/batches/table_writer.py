@@ -348,7 +348,7 @@ class TableWriter:
             raise RefusedError(
                 0,
                 OlrPgError(
-                    Code.CHANGE_CONFLICTS, "the row is not there: another one has its key by now"
+                    Code.CHANGE_CONFLICTS, "the row is missing: another row has its key now"
                 ),
                 is_conflict=True,
             )

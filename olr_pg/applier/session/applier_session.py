@@ -442,7 +442,9 @@ class Applier:
             self._check_stopped(connection)
             for name in sorted(self._pauses.tables):
                 # A stream would skip the held changes of this table.
-                raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is: resume it first", table=name)
+                raise OlrPgError(
+                    Code.TABLE_NOT_PAUSABLE, "it is paused: resume it first", table=name
+                )
         found = read_handover(connection, subscription, self._tables)
         if found.scn:
             _log.info("continuing from the initial load", scn=found.scn, start_scn=found.start_scn)

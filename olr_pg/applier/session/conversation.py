@@ -550,7 +550,8 @@ class NotedPositions:
             return start
         error = OlrPgError(
             Code.SAVED_SCN_AHEAD,
-            f"it has saved SCN {saved_scn}, the target needs all from SCN {own} on: started there",
+            f"it has saved SCN {saved_scn}, but the target needs all changes from SCN {own} on: the"
+            " applier starts there",
             subscription=self._subscription,
         )
         _log.warning(

@@ -204,7 +204,10 @@ def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> 
     held = 0 if row is None else int(row[0])
     if held + size > limit:
         raise OlrPgError(
-            Code.HOLD_FULL, f"{size} bytes more than the {held} held", table=key[1], limit=limit
+            Code.HOLD_FULL,
+            f"{size} bytes in addition to {held} held bytes",
+            table=key[1],
+            limit=limit,
         )
 
 

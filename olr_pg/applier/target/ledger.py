@@ -237,7 +237,7 @@ def ledger_version(connection: Connection[Any]) -> int:
     if found > VERSION:
         raise OlrPgError(
             Code.LEDGER_OF_LATER_RELEASE,
-            f"they are of version {found}, this release knows {VERSION}",
+            f"they are of version {found}, this release supports {VERSION}",
         )
     return found
 

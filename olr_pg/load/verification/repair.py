@@ -291,8 +291,8 @@ class _Table:
             )
             raise OlrPgError(
                 Code.ROW_NOT_REPAIRABLE,
-                f"{column.as_string()} is GENERATED ALWAYS AS IDENTITY: PostgreSQL lets nobody"
-                f" update it; make it {mend.as_string()}, and repair again",
+                f"{column.as_string()} is GENERATED ALWAYS AS IDENTITY: PostgreSQL allows no"
+                f" update of it. Run {mend.as_string()}, and repair again",
                 table=self._source,
             )
 

@@ -232,7 +232,7 @@ class PageImage:
     known: bytearray
 
     def copy(self) -> PageImage:
-        """Another one like it."""
+        """Return a copy of it."""
         return PageImage(bytearray(self.content), bytearray(self.known))
 
     def put(self, offset: int, data: bytes) -> None:

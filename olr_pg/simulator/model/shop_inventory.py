@@ -57,7 +57,7 @@ def write_dictionary(snapshot: Snapshot, directory: Path, *, of_container: bool 
 
 
 def _completed(found: Inventory) -> Inventory:
-    """Add what the file has to the inventory of the tables."""
+    """Add the contents of the file to the inventory of the tables."""
     document = tomllib.loads(_FILE.read_text("utf-8"))
     known = document.pop("known")
     for parts in document.values():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def spooled(redo: Iterable[Redo], path: Path) -> Iterator[Redo]:
-    """Yield redo once all of it is made; it is in a file, which has no name any more then."""
+    """Yield redo once all of it is generated; until then it is in an unlinked file."""
     items: list[tuple[Redo, int]] = []
     with path.open("w+b") as file:
         for item in redo:

@@ -49,7 +49,7 @@ class Lwn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogStart:
-    """A thread begins a log; of `header` only what is known by then counts."""
+    """A thread begins a log; only the fields of `header` that are known at that time count."""
 
     header: HeaderBlock
 
@@ -175,7 +175,7 @@ def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None)
 def _thread_redo(
     logs: Iterable[WrittenLog], sizes: Iterator[int]
 ) -> Iterator[tuple[tuple[int, int], Redo]]:
-    """Yield a thread's redo, each with its incarnation and its SCN."""
+    """Yield the parts of a thread's redo, each with its incarnation and its SCN."""
     for log in logs:
         redo, header = read_format(log.data), read_header(log.data)
         incarnation, size = header.resetlogs_scn, redo.block_size

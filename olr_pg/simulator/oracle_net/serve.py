@@ -243,7 +243,7 @@ class _Rows:
 
 
 def own_tables(snapshot: Snapshot) -> list[Table]:
-    """Return the tables that are not Oracle's."""
+    """Return the tables of users, without Oracle's own."""
     return [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
 
 

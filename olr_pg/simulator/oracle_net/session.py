@@ -229,7 +229,7 @@ class ClientSession:
             raise MalformedMessageError(f"piggyback {function}")
 
     def _break_off(self, marker: int) -> None:
-        """Drop what is under way, by the exchange that both sides make."""
+        """Cancel the operation in progress, by the exchange of both sides."""
         self._stream.send_marker(Marker.BREAK)
         while marker != Marker.RESET:
             packet = self._stream.receive()
@@ -409,7 +409,7 @@ class ClientSession:
             self._sql = SqlClient(self._server.sql_beside[container])
 
     def _state(self) -> OracleState:
-        """Return what the container knows that the session is in.
+        """Return the state of the container that the session is in.
 
         Raises:
             OraError: ORA-01109, it was closed meanwhile.

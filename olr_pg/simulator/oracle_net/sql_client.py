@@ -51,7 +51,7 @@ class SqlClient:
         """Carry a statement out, for each row of binds.
 
         Returns:
-            Of each row what RETURNING gives; otherwise of all rows together.
+            The values of RETURNING of each row; otherwise of all rows together.
         """
         decoded = [[decode_value(*one) for one in zip(types, row, strict=True)] for row in rows]
         if returned_places(sql):
@@ -76,7 +76,7 @@ class SqlClient:
         types: Sequence[BindType],
         places: Sequence[int],
     ) -> None:
-        """Write what RETURNING gives, of all rows that each execution has changed."""
+        """Write the values of RETURNING for all rows that each execution has changed."""
         msg.write_bind_directions(out, len(types), places)
         for outcome in outcomes:
             out.byte(msg.Message.ROW_DATA)

@@ -100,7 +100,7 @@ class SqlServer:
         self.close()
 
     def close(self) -> None:
-        """Archive what is left, and close the port; once is enough."""
+        """Archive the rest, and close the port; once is enough."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -130,7 +130,7 @@ class SqlServer:
         write_config(snapshots, self._directory, self.server)
 
     def told(self, lines: Sequence[str]) -> None:
-        """Write what has committed; the containers have one SCN."""
+        """Write the committed transactions; the containers have one SCN."""
         self._truth.writelines(line + "\n" for line in lines)
         self._truth.flush()
         scn = self.database.current_scn()
@@ -180,7 +180,7 @@ class _Served:
         self._server.defined()
 
     def _follow(self) -> None:
-        """Let flashback queries show what has committed."""
+        """Make committed changes visible to flashback queries."""
         with self.state.catalogue.alone():
             if self._rows.knows(one.sim.full_name for one in self.database.tables.values()):
                 self.state.advance(self.database.drawn_sequences())

@@ -129,7 +129,9 @@ class OracleState:
         insert_tables(self.catalogue, snapshot)
 
     def _former_rows(self, scn: int) -> Callable[[], None] | None:
-        """Return what puts the rows of SYS tables in as of an SCN, where they were others then."""
+        """Return a function that inserts the rows of SYS tables as of an SCN, if they were
+        different then.
+        """
         former = next((snapshot for until, snapshot in self._former if scn < until), None)
         return None if former is None else partial(self._define, former)
 
@@ -294,7 +296,7 @@ class OracleState:
         self.scn = scn
 
     def command(self, sql: str) -> None:
-        """Do what a statement other than a query says.
+        """Execute a statement other than a query.
 
         Raises:
             OraError: ORA-00900, the command is not one of the supported ones.

@@ -102,7 +102,7 @@ class ExecuteRequest:
         rows: that may come with the answer.
         defines: how the columns are wanted; None for as they are.
         binds: the bytes of each row of binds, by position; None is NULL.
-        returned: the places of the binds that get what RETURNING gives.
+        returned: the places of the binds that receive the values of RETURNING.
     """
 
     options: int
@@ -302,7 +302,7 @@ def write_end(
 
 
 def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
-    """Write what the rows look like."""
+    """Write the description of the rows."""
     out.byte(Message.DESCRIBE).bytes_(None).integer(0, len(columns))
     if columns:
         out.byte(0)

@@ -1,7 +1,7 @@
 """DDL of a session: rows of SYS tables in a transaction of its own, with the statement's marker.
 
-A DDL commits what the session has open, does not wait (it fails if a transaction has changed the
-table), and commits. Facts: dictionary §10, redo-format §8.1.
+A DDL commits the session's open transaction, does not wait (it fails if a transaction has changed
+the table), and commits. Facts: dictionary §10, redo-format §8.1.
 """
 
 from __future__ import annotations

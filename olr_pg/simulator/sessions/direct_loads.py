@@ -117,7 +117,7 @@ class DirectLoads:
     def _load(
         self, table: SimTable, rows: Sequence[Sequence[Cell | None]], *, logged: bool
     ) -> list[UnloggedRange]:
-        """Load in the open transaction; return what is not in redo."""
+        """Load in the open transaction; return the changes that are not in redo."""
         transaction = self._tx.current
         made = [Row(table, NOWHERE, 0, list(cells)) for cells in rows]
 

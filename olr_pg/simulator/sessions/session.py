@@ -34,7 +34,7 @@ class SimSession:
 
     Args:
         instance, container, thread: the instance it is connected to.
-        attributes: who it is.
+        attributes: the attributes by which the session identifies itself.
         dictionary: the SYS tables; None where their changes are not modelled, and no DDL is
             carried out.
         writer: of its transactions, if they are of another kind.

@@ -432,7 +432,7 @@ class SysDictionary:
 
 
 def _database_level(tables: Sequence[SimTable]) -> dict[str, int]:
-    """Return what the database logs of every table; none if tables differ."""
+    """Return the supplemental logging of the database for every table; none if tables differ."""
     levels = {table.logging for table in tables}
     if len(levels) != 1:
         return {}

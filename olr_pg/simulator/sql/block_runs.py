@@ -1,7 +1,7 @@
 """PL/SQL blocks that are carried out: by a session, or for each row of a trigger.
 
-Variables are binds of the statements that a block has: a name that is a variable's is none of a
-column's (Oracle has it the other way round, so a block must not use one name for both).
+Variables are binds of the statements that a block has: a variable's name never means a column
+(Oracle has it the other way round, so a block must not use one name for both).
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class BlockRun:
         return "".join(out), binds
 
     def _variable(self, piece: Piece, at: int) -> tuple[Any, int] | None:
-        """Return the value of the variable that stands at a place, and of how many words it is."""
+        """Return the value of the variable at a place, and its number of words."""
         token, name = piece[at], word(piece[at])
         follows = [word(one) for one in piece[at + 1 : at + 4]]
         if token.kind is TokenType.COLON and self._row and follows[0] in ("NEW", "OLD"):
@@ -341,6 +341,6 @@ class BlockRun:
 
 
 class _Literal(str):
-    """Text that stands for itself in a statement."""
+    """Text that is used unchanged in a statement."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""PL/SQL blocks: what they say, read word by word into statements that can be carried out.
+"""PL/SQL blocks: their text, parsed word by word into statements that can be executed.
 
 Known are variables, assignments, SELECT … INTO, DML also with RETURNING … INTO, transaction
 control, IF, loops over numbers and queries, calls of DBMS_LOB and of procedures of the block,
@@ -45,7 +45,7 @@ class SqlStatement:
     """A query or DML.
 
     Attributes:
-        rest: of a query, what stands behind INTO.
+        rest: of a query, the text after INTO.
         into: variables.
         returns: INTO is that of RETURNING.
     """

@@ -1,7 +1,7 @@
-"""CREATE TABLE and what ALTER TABLE adds, read word by word.
+"""Parses CREATE TABLE and the additions of ALTER TABLE, word by word.
 
-sqlglot leaves most of Oracle's DDL unread; what is read here is what the stand-in carries out, and
-every other word is an error that names it.
+sqlglot leaves most of Oracle's DDL unread; the stand-in carries out everything that is parsed here,
+and any other word is an error that names it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Words:
         return self.at >= len(self.tokens)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return a word without reading it; empty behind the end."""
+        """Return a word without reading it; empty after the end."""
         at = self.at + ahead
         return "" if at >= len(self.tokens) else word(self.tokens[at])
 
@@ -142,7 +142,7 @@ class Words:
         return sign * int(text)
 
     def bracket(self) -> str:
-        """Read what stands in brackets, as text."""
+        """Read the contents of brackets, as text."""
         self.expect("(")
         start, depth = self.at, 1
         while depth:
@@ -166,7 +166,7 @@ class Words:
 
 
 def read_table(words: Words) -> TableDefinition:
-    """Read CREATE TABLE, behind the table's name.
+    """Parse CREATE TABLE, after the table's name.
 
     Raises:
         OraError: it has a word that is unknown.
@@ -249,7 +249,7 @@ def read_column(words: Words, found: TableDefinition) -> None:
 
 
 def read_identity(words: Words) -> tuple[str, int | None]:
-    """Read what comes behind GENERATED: how an identity column gets its values, and from where.
+    """Parse the text after GENERATED: how an identity column gets its values, and from where.
 
     Raises:
         OraError: it has a word that is unknown.

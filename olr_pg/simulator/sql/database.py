@@ -1,7 +1,7 @@
 """A database that SQL is run in: its instance, its tables, its locks, and the time.
 
 One lock guards everything: a statement has the database to itself until it waits for another
-session's transaction. Waiting gives the lock up; behind it the statement begins anew, as Oracle
+session's transaction. Waiting gives the lock up; after it the statement starts again, as Oracle
 restarts a statement whose row has changed meanwhile.
 """
 
@@ -43,7 +43,7 @@ OWNER: Final = "APP"
 
 
 class StatementRestart(Exception):  # noqa: N818 - no error: the statement begins anew
-    """A statement has waited for a lock, and begins anew."""
+    """A statement has waited for a lock, and must start again."""
 
 
 class SqlDatabase:
@@ -56,7 +56,7 @@ class SqlDatabase:
         first: the container beside which this one is: both are of one instance. None for one alone.
 
     Attributes:
-        lock: whoever has it may look and change; waited with for others.
+        lock: its holder may read and change the database; waited with for others.
         definitions: how often tables have changed: plans hold until then.
         undo_scn: the oldest SCN that tables can be read as of.
         start: the dictionary when recording began; None before.
@@ -110,7 +110,7 @@ class SqlDatabase:
         return self._checks[table, check]
 
     def definitions_changed(self) -> None:
-        """Let plans be made anew; tell whoever wants to know."""
+        """Discard all plans; notify the listeners."""
         self.definitions += 1
         self._checks.clear()
         self.changed()
@@ -152,7 +152,7 @@ class SqlDatabase:
     # --- time ---
 
     def current_scn(self) -> int:
-        """Return the current SCN: what commits from now on has a higher one."""
+        """Return the current SCN: later commits have a higher one."""
         with self.lock:
             scn = self.instance.scn
             self.instance.advance_scn()
@@ -229,7 +229,7 @@ class SqlDatabase:
         )  # fmt: skip
 
     def begin_recording(self) -> Snapshot:
-        """Begin what is recorded: the rows and tables of now are there at the start.
+        """Begin recording: the current rows and tables are those of the start.
 
         Returns:
             The dictionary.
@@ -247,7 +247,9 @@ class SqlDatabase:
             return self.start
 
     def take_committed(self) -> list[Transaction]:
-        """Return what has committed in the container since the last call, in commit order."""
+        """Return the transactions that committed in the container since the last call, in commit
+        order.
+        """
         with self.lock:
             committed, own = self.instance.committed, self.container.con_id
             self.instance.committed = [one for one in committed if one.con_id != own]
@@ -266,7 +268,7 @@ class SqlDatabase:
 
         Args:
             is_held: whether it does.
-            seconds: for which is waited; None for ever.
+            seconds: for which is waited; None for no limit.
 
         Raises:
             StatementRestart: it does not.

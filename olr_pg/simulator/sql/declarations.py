@@ -46,7 +46,7 @@ def declared_of(node: Any) -> Declared:
 
 
 def read_type(tokens: Sequence[Token], at: int) -> tuple[Declared, int]:
-    """Read the type of a column's definition; return it, and where what follows begins.
+    """Read the type of a column's definition; return it, and the place after it.
 
     Raises:
         OraError: ORA-00902 and others, it is unknown here.
@@ -74,7 +74,7 @@ def read_type(tokens: Sequence[Token], at: int) -> tuple[Declared, int]:
 
 
 def _numbers(tokens: Sequence[Token], at: int) -> tuple[list[int], bool, int]:
-    """Read (10, 2) or (10 CHAR), if it is there."""
+    """Parse (10, 2) or (10 CHAR), if present."""
     if at >= len(tokens) or tokens[at].text != "(":
         return [], False, at
     numbers, in_characters, sign = list[int](), False, 1

@@ -1,4 +1,5 @@
-"""DDL and what is like it: it commits what the session has open, changes definitions, and commits.
+"""DDL and similar statements: it commits the session's open transaction, changes definitions, and
+commits.
 
 Its rows of SYS tables are written as redo by the session's transaction, as those of the generator's
 DDL are (`sessions.ddl_statements`).

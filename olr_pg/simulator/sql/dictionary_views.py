@@ -1,4 +1,4 @@
-"""The views of the data dictionary that SQL can ask, for those that the way back asks."""
+"""The views of the data dictionary that SQL can query; the way back needs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_DEFAULT_ON_NULL: Final = "BY DEFAULT ON NULL"
 
 
 class Definitions(NamedTuple):
-    """What the views show."""
+    """The contents of the views."""
 
     owner: str
     tables: Collection[SqlTable]

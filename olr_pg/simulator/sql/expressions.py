@@ -1,7 +1,7 @@
 """Expressions and conditions as functions of rows.
 
-A condition is True, False or None, unknown; where a value is NULL so is nearly all that is computed
-of it (SQL Language Reference, Nulls).
+A condition is True, False or None, unknown; almost every expression with a NULL is NULL (SQL
+Language Reference, Nulls).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sql.name_scopes import Compiled, Env, Scope, Source
 
     Subquery = Callable[[Any, Scope], Any]
-    """What plans a query within a scope: a function from an `Env` to its rows, and their width."""
+    """The planner of a query within a scope: a function from an `Env` to its rows, and their width.
+    """
 
 _COMPARISONS: Final[dict[type[Any], Callable[[int], bool]]] = {
     exp.EQ: lambda sign: sign == 0,
@@ -56,9 +57,9 @@ class Compiler:
     """Makes functions of expressions.
 
     Args:
-        scope: what names mean.
+        scope: the meaning of names.
         subquery: plans a query in an expression.
-        sequences: the names of those that there are.
+        sequences: the names of the existing ones.
 
     Attributes:
         aggregates: where a list, calls of aggregate functions are put there, and their results are
@@ -232,7 +233,7 @@ class Compiler:
         return check
 
     def _candidates(self, node: Any) -> Compiled:
-        """Return the function of what stands behind IN or ANY: rows."""
+        """Return the function for the operand of IN or ANY: rows."""
         node = bare_node(node)
         if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
             return self._subquery(node, self.scope)[0]
@@ -414,7 +415,7 @@ class Compiler:
         return lambda env: null_if_empty(function(env[0], *(one(env) for one in compiled)))
 
     def aggregate(self, name: str, arguments: Sequence[Any], order: Any = None) -> Compiled:
-        """Note a call of an aggregate function; its value is there when the rows are grouped."""
+        """Note a call of an aggregate function; its value exists once the rows are grouped."""
         if self.aggregates is None:
             raise OraError(934, "group function is not allowed here")
         calls, self.aggregates = self.aggregates, None

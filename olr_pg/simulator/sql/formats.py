@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DATE_FORMAT: Final = "DD-MON-RR"
 TIMESTAMP_FORMAT: Final = "DD-MON-RR HH.MI.SSXFF AM"
 ZONED_FORMAT: Final = TIMESTAMP_FORMAT + " TZR"
-"""What NLS_DATE_FORMAT and its like are for AMERICA."""
+"""NLS_DATE_FORMAT and the other formats for AMERICA."""
 
 _MONTHS: Final = [
     "JANUARY",

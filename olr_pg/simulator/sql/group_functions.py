@@ -65,7 +65,7 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[tuple[Value, ...]]], Value]]] = {
 
 
 def distinct_rows(rows: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
-    """Return rows without those that are the same as another."""
+    """Return rows without duplicates."""
     found: dict[Any, tuple[Value, ...]] = {}
     for row in rows:
         found.setdefault(tuple(map(key_of, row)), row)

@@ -1,4 +1,4 @@
-"""The calls of DBMS_LOB that change a LOB: what becomes of its value, and of which part.
+"""The calls of DBMS_LOB that change a LOB: the new value, and the changed part.
 
 Offsets and amounts are characters of a CLOB (UTF-16 units: Oracle counts a character beyond them
 twice) and bytes of a BLOB, from 1.
@@ -77,7 +77,7 @@ def _count(value: Value, least: int = 0) -> int:
 
 
 def _buffer(lob: Value, value: Value, amount: int) -> bytes:
-    """Return what is to be written: `amount` of a text or RAW."""
+    """Return the data to write: `amount` of a text or RAW."""
     if isinstance(lob, bytes) and isinstance(value, str):
         value = bytes.fromhex(value)
     assert isinstance(value, str | bytes)
@@ -89,7 +89,7 @@ def _buffer(lob: Value, value: Value, amount: int) -> bytes:
 
 
 def _written(lob: Clob | Blob, offset: int, data: bytes) -> LobChange:
-    """Write bytes at an offset; behind the end there is what fills up to it."""
+    """Write bytes at an offset; beyond the end, the gap is filled."""
     content = content_of(lob)
     if offset > len(content):
         gap = offset - len(content)

@@ -1,4 +1,4 @@
-"""What names mean in a query: its sources, their columns, and those of the queries around it."""
+"""Resolves names in a query: its sources, their columns, and those of the queries around it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sql.typed_values import Timestamp, Value
 
 Env = list[Any]
-"""The rows that an expression is computed of: a `Context`, then the row of each source. A row is
-a tuple of its values; that of a table has its `StoredRow` behind them."""
+"""The rows that an expression is computed of: a `Context`, then the row of each source. A row is a
+tuple of its values; a table's row has its `StoredRow` after them.
+"""
 
 Compiled = Any
 """An expression as a function from an `Env` to its value."""
@@ -23,7 +24,7 @@ Compiled = Any
 
 @dataclass(slots=True)
 class Context:
-    """What a statement's expressions need beside rows.
+    """The values that a statement's expressions need in addition to rows.
 
     Attributes:
         reader: the session's transaction.
@@ -31,7 +32,7 @@ class Context:
         now: the time of the statement.
         user: whose schema it is.
         next_value: takes the next value of a sequence; `current_value` gives the session's last.
-        rownum: of the row that is being looked at; `level` of a hierarchy.
+        rownum: of the current row; `level` of a hierarchy.
         drawn: the values of sequences for this row.
     """
 
@@ -54,7 +55,7 @@ class Source:
     Attributes:
         alias: by which its columns are called.
         slot: of its row in an `Env`.
-        has_rowid: its rows have their `StoredRow` behind their values.
+        has_rowid: its rows have their `StoredRow` after their values.
     """
 
     alias: str

@@ -1,8 +1,8 @@
 """Statements from their text: sqlglot reads queries and expressions, in Oracle's dialect.
 
-What sqlglot does not read, or reads with another meaning, is cut off before: RETURNING … INTO, the
-parts of a MERGE, FOR UPDATE with its options. Binds get names by their place, so that a bind that
-is named twice has two places, as the driver sends it.
+Text that sqlglot cannot parse, or parses with another meaning, is removed first: RETURNING … INTO,
+the parts of a MERGE, FOR UPDATE with its options. Binds get names by their place, so that a bind
+that is named twice has two places, as the driver sends it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 class _Parser(OracleParser):
-    """Every function keeps its name and arguments, but those that have a syntax of their own."""
+    """Every function keeps its name and arguments, except those with their own syntax."""
 
     FUNCTIONS = {}  # noqa: RUF012 - as in the base class
     FUNCTION_PARSERS = {  # noqa: RUF012
@@ -65,7 +65,7 @@ class Statement:
     """A statement that is no DDL.
 
     Attributes:
-        returning: the expressions behind RETURNING, and the places of the binds behind INTO.
+        returning: the expressions after RETURNING, and the places of the binds after INTO.
         binds: how many it has.
     """
 
@@ -77,7 +77,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Locking:
-    """What stands behind FOR UPDATE.
+    """The options of FOR UPDATE.
 
     Attributes:
         seconds: for which a lock is waited for; None for ever.
@@ -113,7 +113,7 @@ class Branch:
 
     Attributes:
         condition: of its WHEN; None for none.
-        is_else: it is behind ELSE.
+        is_else: it follows ELSE.
     """
 
     table: Any
@@ -368,7 +368,7 @@ def _target(node: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def bare_node(node: Any) -> Any:
-    """Return what is in brackets."""
+    """Return the contents of brackets."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node

@@ -34,7 +34,7 @@ class RangeBounds:
 
     @property
     def is_sorted(self) -> bool:
-        """Tell whether each bound is above the one before it."""
+        """Tell whether the bounds are ascending."""
         values = [bound[0] or b"" for bound in self.cells if bound]
         return values == sorted(set(values))
 

@@ -1,4 +1,4 @@
-"""What planned queries share: their rows, order, limits and groups."""
+"""The common parts of planned queries: their rows, order, limits and groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Names(Protocol):
-    """What the tables and sequences of a schema are called."""
+    """The names of a schema's tables and sequences."""
 
     def table(self, name: str) -> SqlTable:
         """Return a table; ORA-00942 if there is none."""
@@ -92,7 +92,7 @@ def order_key(compiler: Compiler, node: Any, columns: Sequence[str], slot: int) 
 
 
 def sorted_envs(envs: list[Env], keys: Sequence[Any]) -> list[Env]:
-    """Order envs by `order_key`s; what is equal keeps its order."""
+    """Order envs by `order_key`s; equal rows keep their order."""
     if not keys:
         return envs
     rows = [([value(env) for value, _, _ in keys], env) for env in envs]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def next_value(env: Env, name: str) -> Value:
-    """Take a value of a sequence; a statement takes one for each row."""
+    """Take a value of a sequence; a statement uses one for each row."""
     drawn = env[0].drawn
     if name not in drawn:
         drawn[name] = env[0].next_value(name)

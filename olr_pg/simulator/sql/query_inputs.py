@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Input:
-    """A source with what gives its rows, and how it is joined to those before."""
+    """A source, with the function that returns its rows and its join with the previous sources."""
 
     source: Source
     rows: Callable[[Env], Iterable[Any]]

@@ -1,4 +1,4 @@
-"""Queries: what they read, in which order, and the rows that they give.
+"""Queries: the sources they read, their order, and the resulting rows.
 
 A query is planned once, as a function from an `Env` to rows. Tables are read row by row; where
 the conditions name all columns of a key, only the rows of that key.

@@ -1,4 +1,4 @@
-"""What is written beside the logs of a database that takes SQL, as `simulate` writes it."""
+"""The files next to the logs of a database that executes SQL, as `simulate` writes them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 def simulate_script(
     seed: int, out_dir: Path, shape: DatabaseShape, steps: Sequence[Step], recorded_from: int
 ) -> Summary:
-    """Carry a script out; write the logs of all of it, and the truth of what is recorded.
+    """Carry a script out; write the logs of everything, and the truth of the recorded part.
 
     Args:
-        recorded_from: the number of the step before which recording begins: the tables that are
-            there then are those of the dictionary.
+        recorded_from: the number of the step before which recording begins: the dictionary contains
+            the tables that exist then.
 
     Raises:
-        OlrPgError: 8052 a statement does what it should not, 8002 the directory cannot be used.
+        OlrPgError: 8052 a statement has another result than expected, 8002 the directory cannot be
+            used.
     """
     directory = prepare_directory(out_dir)
     logs: list[Path] = []

@@ -1,6 +1,6 @@
-"""Changes of rows: in the model, which writes their redo, and in what sessions see of them.
+"""Changes of rows: in the model, which writes their redo, and in the rows that sessions see.
 
-What a statement has changed is checked at its end against keys and foreign keys, as Oracle does, so
+The changes of a statement are checked at its end against keys and foreign keys, as in Oracle, so
 that a statement may swap keys. A row that another transaction holds is waited for.
 """
 
@@ -115,7 +115,7 @@ class Changes:
         )  # fmt: skip
 
     def append(self, table: SqlTable, rows: Sequence[Values]) -> list[StoredRow]:
-        """Load rows by direct path. Their keys are looked at first: blocks are not taken back."""
+        """Load rows by direct path. Their keys are checked first: blocks cannot be undone."""
         for values in rows:
             self._check_row(table, values)
         for key in table.keys:
@@ -135,7 +135,7 @@ class Changes:
             raise OraError(12838, "cannot read/modify an object after modifying it in parallel")
 
     def insert_gathered(self) -> int:
-        """Insert what was gathered; return how many rows."""
+        """Insert the gathered rows; return how many rows."""
         gathered, self.gathered = self.gathered or {}, None
         return sum(len(self.insert(table, rows)) for table, rows in gathered.items())
 
@@ -280,7 +280,7 @@ class Changes:
                 raise OraError(2290, f"check constraint ({table.sim.owner}.{check.name}) violated")
 
     def finish(self) -> None:
-        """Check what the statement has changed against keys.
+        """Check the changes of the statement against keys.
 
         Raises:
             OraError: ORA-00001, ORA-02291, ORA-02292.
@@ -363,7 +363,7 @@ class Changes:
     def _release_children(
         self, child: SqlTable, foreign: ForeignKey, old: tuple[Any, ...], *, is_deleted: bool
     ) -> None:
-        """Delete or change the rows that refer to a key that is gone, or refuse."""
+        """Delete or change the rows that refer to a removed key, or raise an error."""
 
         def refers(row: Values | None) -> bool:
             return row is not None and _referenced(foreign, row) == old

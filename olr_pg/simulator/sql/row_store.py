@@ -1,8 +1,8 @@
-"""The rows of a table as sessions see them: what has committed, at every SCN, and what has not.
+"""The rows of a table as sessions see them: committed versions, at every SCN, and uncommitted ones.
 
-A row knows its values now, who has changed them without a commit, and what they were since which
-SCN. So a session reads what others have committed and what it has changed itself, and a flashback
-query reads any moment. A transaction knows what it has changed, so that it can be taken back.
+A row has its current values, the transaction that changed them without a commit, and its earlier
+values with their SCNs. So a session reads committed rows and its own changes, and a flashback query
+reads any moment. A transaction has the list of its changes, so that it can be rolled back.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Trigger:
 
     Attributes:
         text: of its statement, which the block's words are in.
-        events: INSERTING, UPDATING and DELETING, as far as it is carried out for them.
+        events: those of INSERTING, UPDATING and DELETING for which it fires.
         columns: whose UPDATE it is carried out for, from 0; empty for all.
     """
 
@@ -243,7 +243,7 @@ class SqlTable:
 
 
 class Entry(NamedTuple):
-    """A change or a lock of a row, with what there was before."""
+    """A change or a lock of a row, with the previous state."""
 
     stored: StoredRow
     row: Row
@@ -266,7 +266,7 @@ class SqlTransaction:
     Attributes:
         savepoints: by name, in the order in which they were set.
         waits_for: the transaction whose end it waits for.
-        waits_since: counts waits, to tell which came first.
+        waits_since: counts waits, so that their order is known.
         is_victim: a deadlock is broken by the failure of its statement.
         is_active: it has not ended.
         loaded: tables that it has loaded by direct path.
@@ -281,13 +281,13 @@ class SqlTransaction:
     loaded: set[SqlTable] = field(default_factory=set)
 
     def note(self, stored: StoredRow) -> None:
-        """Note what a row is before it is changed or locked, and take its lock."""
+        """Record the state of a row before it is changed or locked, and lock it."""
         own = stored.row, stored.values, stored.writer, stored.locker
         self.entries.append(Entry(stored, *own))
         stored.locker = self
 
     def take_back(self, entries: int) -> None:
-        """Give rows back what they were, down to so many entries."""
+        """Restore earlier states of rows until only a given number of entries remains."""
         while len(self.entries) > entries:
             entry = self.entries.pop()
             stored = entry.stored
@@ -296,7 +296,7 @@ class SqlTransaction:
             stored.table.settle(stored)
 
     def end(self, commit_scn: int | None) -> None:
-        """End it: what it has changed holds from an SCN on, or is taken back for None."""
+        """End it: its changes are valid from an SCN on, or are rolled back for None."""
         if commit_scn is None:
             self.take_back(0)
         for stored in {entry.stored: None for entry in self.entries}:

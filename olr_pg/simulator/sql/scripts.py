@@ -1,6 +1,6 @@
 """A script of several sessions, carried out in the order in which it stands.
 
-A statement may wait for another session's lock: then the script goes on, and the statement ends
+A statement may wait for another session's lock: then the script continues, and the statement ends
 when it gets the lock. A session that waits takes its next statement only after that.
 """
 
@@ -27,7 +27,7 @@ class Step(Protocol):
     Attributes:
         session: its name.
         errors: the numbers of the ORA errors of which one must come; empty for none.
-        line: where it stands in the script, from 1.
+        line: its line in the script, from 1.
         binds: rows of binds; empty for none, several for an array.
     """
 
@@ -55,7 +55,7 @@ class _Worker:
     """A session with a thread of its own.
 
     Attributes:
-        crash: an error that is none of the statement's.
+        crash: an error that does not belong to the statement.
     """
 
     def __init__(self, database: SqlDatabase, failed: Callable[[Step, str], None]) -> None:
@@ -90,7 +90,7 @@ class _Worker:
             raise self.crash
 
     def close(self) -> None:
-        """Roll back what is open, and end the thread."""
+        """Roll back the open transaction, and end the thread."""
         lock = self._database.lock
         with lock:
             lock.wait_for(lambda: self.is_idle)

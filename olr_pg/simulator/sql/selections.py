@@ -34,7 +34,7 @@ LEVELS_MAX: Final = 100_000
 
 
 class QueryPlanner(Protocol):
-    """What plans the queries within a query."""
+    """The planner of the queries within a query."""
 
     def compiler(self, scope: Scope) -> Compiler:
         """Return what compiles expressions within a scope."""
@@ -362,7 +362,7 @@ class Selection:
         return keys
 
     def _check_groups(self, group: Any) -> None:
-        """Check that what is selected is grouped.
+        """Check that all selected expressions are grouped.
 
         Raises:
             OraError: ORA-00937, ORA-00979.

@@ -1,4 +1,4 @@
-"""Columns of SQL's tables: their declarations, what may be stored in them, its bytes in redo."""
+"""Columns of SQL's tables: their declarations, allowed values, and the values' bytes in redo."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Declared:
     """A declaration of a type.
 
     Attributes:
-        numbers: what stands in its brackets, in order; None for none.
+        numbers: the contents of its brackets, in order; None for none.
         in_characters: the size is in characters.
     """
 
@@ -96,7 +96,7 @@ class SqlColumn:
         return SimColumn(self.name, _type(self), nullable=not self.not_null)
 
     def converted(self, value: Value, table: str) -> Value:
-        """Convert a value to what the column holds.
+        """Convert a value to the column's type.
 
         Raises:
             OraError: ORA-01438, ORA-12899, ORA-00932 and others: it may not be stored.

@@ -51,12 +51,12 @@ class SqlSession:
         """Carry out a statement.
 
         Raises:
-            OraError: what Oracle would say; nothing of the statement is left.
+            OraError: the error that Oracle would report; nothing of the statement is left.
         """
         return self.execute_many(text, [binds])
 
     def execute_many(self, text: str, rows: Sequence[Sequence[Value]]) -> Outcome:
-        """Carry out a statement for each row of binds; those before one that fails stay."""
+        """Carry out a statement for each row of binds; rows before a failing one stay."""
         tokens = tokens_of(text)
         first = word(tokens[0]) if tokens else ""
         with self.database.lock:
@@ -146,7 +146,7 @@ class SqlSession:
     # --- PL/SQL ---
 
     def _run_block(self, text: str) -> None:
-        """Carry out a block; if it fails, what it has changed since its last COMMIT is undone."""
+        """Carry out a block; if it fails, its changes since its last COMMIT are undone."""
         block = _block_of(text)
         began, mark, ended = self.transaction is None, self._mark(), self._ended
         try:

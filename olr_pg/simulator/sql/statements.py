@@ -46,7 +46,7 @@ PLANS_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class Outcome:
-    """What a statement gave.
+    """The result of a statement.
 
     Attributes:
         count: rows that were changed, or are in the result.
@@ -199,7 +199,7 @@ def _make_locking(database: SqlDatabase, statement: Query, locking: Locking) -> 
 
 
 class _Returning:
-    """The expressions behind RETURNING."""
+    """The expressions after RETURNING."""
 
     def __init__(
         self, database: SqlDatabase, table: SqlTable, alias: str, statement: Statement

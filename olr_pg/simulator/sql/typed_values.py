@@ -144,7 +144,7 @@ def in_year_range(nanoseconds: int) -> int:
     """Check the result of an operation on a moment.
 
     Raises:
-        OraError: ORA-01841, its year is beyond those that there are.
+        OraError: ORA-01841, its year is out of range.
     """
     moment_year = date_of(nanoseconds // DAY)[0]
     if not -4712 <= moment_year <= 9999:
@@ -186,7 +186,7 @@ def to_number(value: Value) -> Decimal | float | None:
 
 
 def bounded(value: Decimal) -> Decimal:
-    """Round a number to what a NUMBER holds.
+    """Round a number to the precision of NUMBER.
 
     Raises:
         OraError: ORA-01426, it is too large.
@@ -401,7 +401,7 @@ def _as_raw(value: Value) -> bytes:
 
 
 def key_of(value: Value) -> Any:
-    """Return what is equal, and has the same hash, for values that are the same to GROUP BY."""
+    """Return keys that are equal, with equal hashes, for values that GROUP BY treats as equal."""
     if isinstance(value, Fixed):
         return value.rstrip(" ")
     if isinstance(value, float):

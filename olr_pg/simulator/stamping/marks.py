@@ -1,7 +1,7 @@
-"""Finds, in redo that was written once, what each of its copies has of its own.
+"""Finds, in redo that was written once, the values that differ between its copies.
 
 SCNs, times, the sequences of transaction ids, the incarnations of undo blocks, the addresses of
-table and index blocks, keys: where they lie follows from the tables of `olr_pg.redo.format`.
+table and index blocks, keys: the tables of `olr_pg.redo.format` determine their places.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ WRITTEN_HIGH: Final = 12
 """Bytes of an entry of 23.1, and where the halves of its SCN are (redo-format §12)."""
 
 NOTE: Final = 0x111C
-"""17.28, which may stand beside a commit."""
+"""17.28, which may be in the record of a commit."""
 
 LONG_END: Final = 24
 LONG_END_TIME: Final = 8
-"""Bytes of the longer field of 5.4, and where it has the time."""
+"""Bytes of the longer field of 5.4, and the offset of its time."""
 
 KTB_PREVIOUS: Final = 4
 KTB_PREVIOUS_SCN: Final = 18
@@ -95,7 +95,7 @@ class SplitScn(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What a copy takes over from the one before: the state of an undo header.
+    """The values that a copy takes over from the previous copy: the state of an undo header.
 
     Attributes:
         what: ``header``: SCN and sequence of the block, ``slot``: the transaction before in a slot,
@@ -144,7 +144,8 @@ class _Vector(NamedTuple):
 
 
 def find_marks(redo: RedoFormat, stream: bytes, steps: Steps) -> Marks:
-    """Find what each copy has of its own in whole LWNs, without the headers of their blocks.
+    """Find the values that differ between copies in whole LWNs, without the headers of their
+    blocks.
 
     Raises:
         ValueError: there is redo that is not known to be free of such values.
@@ -239,7 +240,7 @@ class _Finder:
             begin = self._vector(begin)
 
     def _vector(self, at: int) -> int:
-        """Note what a vector has; return where the next one begins."""
+        """Record the values of a vector; return where the next one begins."""
         redo, data = self._redo, self._data
         listed_at = at + redo.vector_header_size
         (listed,) = redo.unpack("H", data, listed_at)

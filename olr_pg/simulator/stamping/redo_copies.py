@@ -55,7 +55,7 @@ class RedoCopies:
 
     Args:
         part: the first copy.
-        marks: what each copy has of its own.
+        marks: the values that differ between copies.
     """
 
     def __init__(self, template: Template, part: TemplatePart, marks: Marks) -> None:
@@ -117,7 +117,7 @@ class RedoCopies:
         put(stream, high, wrap, 2, big=self._redo.big_endian)
 
     def _carry(self, stream: Bytes, one: Carried, copy: int) -> None:
-        """Put what the copy before, `copy`, has left behind."""
+        """Write the values that the previous copy, `copy`, left."""
         redo, segment = self._redo, self._template.undo[one.usn]
 
         def write(at: int, data: bytes) -> None:

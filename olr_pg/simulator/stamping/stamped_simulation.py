@@ -1,4 +1,4 @@
-"""A named workload of any size: what the model has written once, and its copies."""
+"""A named workload of any size: redo that the model wrote once, and its copies."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _write_tables(
 
 
 def _end(template: Template, copies: int) -> Snapshot:
-    """Return the dictionary behind the last copy."""
+    """Return the dictionary after the last copy."""
     end, more = template.end, copies - 1
     structure = end.structure
     assert structure is not None

@@ -1,4 +1,4 @@
-"""What the model writes once, to be copied: redo, its marks, its truth, its rows."""
+"""The redo that the model writes once, to be copied: redo, its marks, its truth, its rows."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
     Rows = list[tuple[str, list[Cell | None]]]
-    """Rows of a table behind their ROWIDs."""
+    """Rows of a table by their ROWIDs."""
 
 TEMPLATE_BYTES: Final = 4_000_000
 """Redo that the model writes, to be copied."""
 
 PART_BYTES: Final = 500_000
-"""Redo between two places where a log may end: sessions describe themselves anew there."""
+"""Redo between two places where a log may end: sessions describe themselves again there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TemplatePart:
 
     @classmethod
     def of(cls, log: OpenLog, next_scn: int, time: int) -> TemplatePart:
-        """Return what a log holds that ends."""
+        """Return the contents of a log that ends."""
         stream = np.frombuffer(b"".join(log.payloads), np.uint8)
         offsets = np.concatenate([np.zeros(0, np.uint16), *log.first_offsets])
         return cls(
@@ -71,13 +71,13 @@ class TemplatePart:
 
 @dataclass(slots=True)
 class Contents:
-    """What was written once or is to be copied.
+    """Redo that was written once or will be copied.
 
     Attributes:
         parts: of the redo, by thread from 0.
         truth: its lines.
         transactions, changes: how many it delivers.
-        first, last: the rows of the tables before and behind it, by the tables' names.
+        first, last: the rows of the tables before and after it, by the tables' names.
     """
 
     parts: list[list[TemplatePart]]
@@ -90,16 +90,16 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What there is to copy.
+    """The material for copies.
 
     Attributes:
-        once: what no copy has; it comes before the first.
+        once: the part that is in no copy; it comes before the first.
         copied: the first copy.
-        marks: what each copy has of its own, of each part by thread.
-        undo: the undo segments as they are behind the first copy, by number.
+        marks: the values that differ between copies, for each part by thread.
+        undo: the undo segments after the first copy, by number.
         sequences: of the threads' first logs.
         zone: of the host.
-        start, end: the dictionary before the first redo and behind the first copy.
+        start, end: the dictionary before the first redo and after the first copy.
     """
 
     seed: int
@@ -125,7 +125,7 @@ def make_template(
     prefilled: bool,
     size: int = TEMPLATE_BYTES,
 ) -> Template:
-    """Let the model write what is going to be copied.
+    """Let the model write the redo that will be copied.
 
     Args:
         shape: of the database, with the size of the logs that are asked for.
@@ -167,7 +167,7 @@ def make_template(
 
 
 def _take(simulation: NamedSimulation, collected: list[tuple[OpenLog, int, int]]) -> Contents:
-    """Take what was written since the last call."""
+    """Take the redo that was written since the last call."""
     parts: list[list[TemplatePart]] = [[] for _ in simulation.threads]
     for log, next_scn, time in collected:
         parts[log.identity.thread - 1].append(TemplatePart.of(log, next_scn, time))

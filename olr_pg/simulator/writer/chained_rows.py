@@ -1,7 +1,7 @@
 """Rows of one piece and of several: written, deleted, chained, migrated, moved back and on.
 
-The groups are those of redo-format §7.5. Without supplemental logging only changes that redo tells
-whole are made: those that `transactions.chains` names.
+The groups are those of redo-format §7.5. Without supplemental logging, it makes only changes that
+redo contains completely: those that `transactions.chains` names.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class ChainWriter:
     """Writes rows, in several pieces if they do not fit into one.
 
     Attributes:
-        rewrites: a row of several pieces is written anew if no other form can change it. No real
-            redo of that was seen, so only SQL asks for it, whose statements cannot be left out.
+        rewrites: a row of several pieces is written again if no other form can change it. No real
+            redo of this was seen, so only SQL uses it, because its statements cannot be skipped.
     """
 
     def __init__(self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter) -> None:
@@ -165,8 +165,8 @@ class ChainWriter:
     ) -> bool:
         """Write the steps of an update; the last of them changes the row of the model.
 
-        `images` are what is delivered of the row before and after; `rewritten` tells that all
-        pieces of the chain but the head are new.
+        `images` are the delivered images of the row before and after; `rewritten` is True if all
+        pieces of the chain except the head are new.
         """
         old, owner, pieces, chain_owner = list(row.cells), row.owner, row.chain, row.chain_owner
         undo_last, apply_last = steps[-1].revert, steps[-1].apply
@@ -194,12 +194,12 @@ class ChainWriter:
 
     @staticmethod
     def _beyond(row: Row) -> list[int]:
-        """Return the columns behind the old end of a row, if they are logged supplementally."""
+        """Return the columns after the old end of a row, if they are logged supplementally."""
         end = len(stored_columns(row.cells))
         return [number for number in row.table.logged if number >= end]
 
     def _whole(self, row: Row, cells: list[Cell | None]) -> tuple[Image, Image]:
-        """Return what is delivered of an update whose redo has both whole rows.
+        """Return the delivered images of an update whose redo contains both whole rows.
 
         LogMiner shows all of it, the columns that stay equal too (real records that move a row).
         """
@@ -313,7 +313,7 @@ class ChainWriter:
     def _replace_tail(
         self, row: Row, cells: list[Cell | None], new: Mapping[int, Cell | None]
     ) -> bool:
-        """Write the pieces behind the head anew: 11.5 or 11.16, 11.2, 11.3, 11.8."""
+        """Write the pieces after the head again: 11.5 or 11.16, 11.2, 11.3, 11.8."""
         table, (head, *others) = row.table, row.chain
         start = others[0].first
         old, values = stored_columns(row.cells), stored_columns(cells)

@@ -67,7 +67,7 @@ class UnloggedRange:
     def stop_scn(self) -> int | None:
         """The SCN at which a copy of the table must stop; None if nothing of it was lost.
 
-        What names no transaction may be of one that commits: it counts from its record on.
+        A vector without a transaction may belong to one that commits: it counts from its record on.
         """
         if not self.is_named:
             return self.scn
@@ -167,7 +167,7 @@ class Pace:
     Attributes:
         lwn_bytes: pending redo that is flushed without a commit.
         log_blocks: blocks of a log after which the thread switches.
-        flush_at_commit: probability that a commit is flushed at once.
+        flush_at_commit: probability that a commit is flushed immediately.
         new_scn: probability that a record takes a new SCN.
         commit_new_scn: the same for a commit record.
         strands: public redo strands, whose records a flush writes one strand after the other.
@@ -214,7 +214,7 @@ class RedoThread:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits as one LWN."""
+        """Write the waiting records as one LWN."""
         if not self._pending:
             return
         instance = self._instance
@@ -230,7 +230,7 @@ class RedoThread:
             self.switch()
 
     def switch(self) -> None:
-        """Close the log, hand it to the archiver, go on with the next sequence."""
+        """Close the log, hand it to the archiver, continue with the next sequence."""
         self.flush()
         self.close()
         self.sequence += 1
@@ -244,7 +244,7 @@ class RedoThread:
         instance.archive(self.log, next_scn, instance.redo_time)
 
     def begin_incarnation(self, identity: LogIdentity) -> None:
-        """Open the first log of an incarnation; the one before is archived."""
+        """Open the first log of an incarnation; the previous log is archived."""
         self._identity, self.sequence = identity, 1
         self.log = self._open(self._instance.scn)
 
@@ -335,7 +335,7 @@ class Instance:
 
     Attributes:
         clock: the time, UTC.
-        mode_rng: decides what only `modes` ask for.
+        mode_rng: determines the choices of `modes`.
         undecoded: vectors that cannot be decoded.
     """
 
@@ -402,11 +402,11 @@ class Instance:
             thread.begin_incarnation(replace(self.identity, thread=thread.number))
 
     def forget_last_thread(self) -> None:
-        """Let the next record take a new SCN, whichever thread it is of."""
+        """Give the next record of any thread a new SCN."""
         self._last_thread = 0
 
     def describe(self, container: Container) -> Database:
-        """Return the database as the dictionary of a container tells of it."""
+        """Return the database as a container's dictionary describes it."""
         own = self.identity
         return Database(
             own.name,

@@ -124,7 +124,7 @@ class LeafWriter:
         return True
 
     def _update_whole(self, row: Row, cells: list[Cell | None]) -> None:
-        """Write 10.30: all columns behind the key."""
+        """Write 10.30: all columns after the key."""
         table, keys = row.table, len(row.table.key)
         key, old = self.leaf_row(table, row.cells)
         _, new = self.leaf_row(table, cells)
@@ -214,7 +214,7 @@ class LeafWriter:
         record.emit()
 
     def leaf_row(self, table: SimTable, cells: Sequence[Cell | None]) -> tuple[bytes, bytes]:
-        """Encode the key, and the row behind it: flags, lock, count, columns."""
+        """Encode the key, and the row after it: flags, lock, count, columns."""
         keys, stored = len(table.key), stored_columns(cells)
         key = b"".join(self._prefixed(value) for value in stored[:keys])
         others = stored[keys:]

@@ -1,8 +1,8 @@
 """LOB values in redo: pages, lists, index rows, and the operations of DBMS_LOB.
 
 Facts: values-and-lobs §16–§20, §23, §26. Pages that a session loads directly (26.6) or that are
-BASICFILE (19.1) have no undo; what is changed in place (26.2) has. docs/simulator.md says which
-form stands on whose word; those of `Instance.unproven` are written half the time where it is set.
+BASICFILE (19.1) have no undo; changes in place (26.2) have undo. docs/simulator.md says which form
+stands on whose word; those of `Instance.unproven` are written half the time where it is set.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ VERSION_MAX: Final = 255
 """A locator of the model has one byte for the version."""
 
 EXTENTS_MAX: Final = 6
-"""Extents that a locator of the model lists; with more they are behind a header block."""
+"""Extents that a locator of the model lists; more extents need a header block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class LobWriter:
         return self.rewrite(LobPlace(table, at + 1), state, content)
 
     def rewrite(self, place: LobPlace, state: StoredLob, content: bytes) -> LobCell:
-        """Write a value anew: in the row, or in new pages."""
+        """Write a value again: in the row, or in new pages."""
         storage = state.storage
         if is_inline(storage, len(content)):
             return lob_cell(replace(state, form=LobForm.INLINE, content=content, runs=(), header=0))
@@ -168,7 +168,7 @@ class LobWriter:
             self._lob_redo.pages[dba] = image
 
     def _is_unproven(self) -> bool:
-        """Tell whether what is written next takes a form that Oracle is not known to write."""
+        """Tell whether the next write uses a form that real redo has not shown."""
         return self._tx.instance.unproven and self._rng.random() < 0.5
 
     def _load_in_place(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
@@ -202,7 +202,7 @@ class LobWriter:
         record.emit()
 
     def _load_long_field(self, state: StoredLob, number: int, dba: int, payload: bytes) -> None:
-        """Write 19.1: a page is always full, behind the value with what was there before."""
+        """Write 19.1: a page is always full; after the value it contains its previous bytes."""
         record, segment = self._tx.record(), state.segment
         padded = payload.ljust(state.storage.page, b"\xee")
         fields = [long_field(self._redo, segment.dataobj, state.number, number, padded), LOB_BLOCK]
@@ -234,7 +234,7 @@ class LobWriter:
         self._lob_redo.pages[dba] = image
 
     def _page_revert(self, dba: int) -> Callable[[], None]:
-        """Return what gives a page back what the transaction's redo told of it before."""
+        """Return a function that restores a page's earlier contents in the transaction's redo."""
         pages = self._lob_redo.pages
         before = pages.get(dba)
         return lambda: restore_key(pages, dba, before)
@@ -250,7 +250,7 @@ class LobWriter:
         *,
         kind: int = TYPE_DATA,
     ) -> None:
-        """Write 26.2 behind its undo (26.1)."""
+        """Write 26.2 after its undo (26.1)."""
         redo, segment, page = self._redo, state.segment, state.storage.page
 
         def fields(_: int) -> FieldPair:
@@ -287,7 +287,7 @@ class LobWriter:
     ) -> None:
         """Write 10.2, or 10.18 if the LOB has had a row of that page number.
 
-        `length`: what the row of page 0 tells of the value's bytes.
+        `length`: the number of the value's bytes in the row of page 0.
         """
         redo, segment = self._redo, state.segment
         dbas = tuple(state.pages[number : number + index_row_pages(number)])

@@ -1,9 +1,9 @@
 """Redo that no table's rows are in: a decoder must step over it.
 
-What there is, alone in its record or beside vectors of transactions, follows the real 23ai logs
-(redo-format §10.2, §10.3): block cleanouts, lists of written blocks in void records that begin
-LWNs, files and segments that grow, recursive transactions of SYS. Each database has a mix of its
-own, from one that does nothing else to one that hardly does any.
+The mix of vectors, alone in their records or with vectors of transactions, follows the real 23ai
+logs (redo-format §10.2, §10.3): block cleanouts, lists of written blocks in void records that begin
+LWNs, files and segments that grow, recursive transactions of SYS. Each database has its own mix,
+from almost only this work to almost none.
 """
 
 from __future__ import annotations
@@ -49,15 +49,18 @@ ACTS: Final = {
     "work_recursively": 4.0,
     "mark_session": 0.3,
 }
-"""What there is, and how often in the real logs, about; a database multiplies it with factors."""
+"""The vectors and their approximate frequency in the real logs; a database multiplies it with
+factors.
+"""
 
 OWN_FACTORS: Final = (0.0, 0.5, 1.0, 1.0, 4.0)
 SHARES: Final = (0.02, 0.06, 0.06, 0.06, 0.3, 0.9)
-"""How much a database does of this beside each thing that a session does."""
+"""How much of this work a database does for each action of a session."""
 
 MAPS_IN_A_ROW: Final = (1, 4, 24)
 MAPS_BYTES: Final = 12_288
-"""Bitmap blocks that a file gets at a time (128 in real logs), and what their LWNs may take."""
+"""Bitmap blocks that a file gets at a time (128 in real logs), and the maximum size of their LWNs.
+"""
 
 BLOCKS_OF_A_LIST: Final = (1, 1, 2, 37, 306)
 """Entries of a 23.1: one mostly in real logs, 306 in the largest one there."""
@@ -77,16 +80,14 @@ class SpaceWriter(TransactionWriter):
     """The recursive transactions of SYS in one thread of a container."""
 
     def work(self, change: Callable[[SpaceWriter], None] | None) -> None:
-        """Do a transaction: begun by itself, or by what `change` writes; committed."""
+        """Do a transaction: begun by itself, or by the first vector of `change`; committed."""
         if self.begin_empty():
             if change is not None:
                 change(self)
             self.commit()
 
     def change_key_data(self, block: TransactionalBlock) -> None:
-        """Write 5.1 10.18: other data behind a key of an index of SYS, here the transaction's
-        begin.
-        """
+        """Write 5.1 10.18: other data after a key of a SYS index, here the transaction's begin."""
         if not self.ready():
             return
 
@@ -158,11 +159,11 @@ def put(
 
 
 class Noise:
-    """The work that goes on in a container beside that of its users.
+    """The background work in a container.
 
     Args:
         container: with its tables.
-        rng: draws the container's mix, and then what is done.
+        rng: draws the container's mix, and then the work.
     """
 
     def __init__(self, instance: Instance, container: Container, rng: Random) -> None:
@@ -268,7 +269,7 @@ class Noise:
         self._record(thread, (space.FILE_MAP_USED, entry, NO_OBJECT))
 
     def _segment(self) -> tuple[int, int]:
-        """Choose data object and first block of a segment: of a modelled table, or of nobody's."""
+        """Choose data object and first block of a segment: of a modelled table, or of no table."""
         if self._segments and self._rng.random() < 0.5:
             number = self._rng.randrange(self._segments)
             return FIRST_SEGMENT_OBJECT + number, 128 + number * SEGMENT_STRIDE

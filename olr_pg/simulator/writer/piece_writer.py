@@ -153,7 +153,7 @@ class PieceWriter:
             kind: `SUPPLEMENTAL_INSERT` and so on.
             steps: in the order of their records; of a row of one piece mostly one.
             deliver: from the SCN of the first record to the change, or none.
-            head: what the supplemental headers name as the row's address.
+            head: the row's address in the supplemental headers.
             extra: further bits of the supplemental flags.
         """
         table, held = row.table, row.owner is self._tx.transaction
@@ -254,7 +254,7 @@ class PieceWriter:
     def overwrite_step(
         self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece
     ) -> ChangeRecord:
-        """Make 11.6: a head piece is replaced where it stands."""
+        """Make 11.6: a head piece is replaced in place."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_ORP | UNDO_SIDE, old, slot, lock)
@@ -273,7 +273,7 @@ class PieceWriter:
     def _undo_columns(self, piece: RowPiece) -> list[bytes]:
         """Encode the columns of a piece in the undo, or the piece itself if it has none.
 
-        What it looks like in a table with row dependencies is not known.
+        Its form in a table with row dependencies is unknown.
         """
         is_stub = piece.fb == FB_HEAD and not piece.row_scn
         if is_stub and self._tx.instance.chooses(SourceMode.STUB_IMAGES, STUB_IMAGES):

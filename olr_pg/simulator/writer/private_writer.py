@@ -26,7 +26,7 @@ COMMIT_FIRST: Final[Mapping[tuple[int, int], int]] = {(5, 2): 0, **_END}
 """Places of vectors in the record: headers of undo, the end, the rest in its order."""
 
 PRIVATE: Final[Mapping[tuple[int, int], int]] = {(5, 2): 0, **_END, (5, 1): 2}
-"""The same of private redo: what is not told is of rows, and comes first."""
+"""The same of private redo: all others belong to rows, and come first."""
 
 SESSIONS: Final = frozenset({(5, 19), (5, 20)})
 
@@ -71,7 +71,7 @@ class PrivateWriter(TransactionWriter):
     _private: PrivateRecord | None = None
 
     def record(self) -> RecordWriter:
-        """Begin a new record, or go on with that of the commit."""
+        """Begin a new record, or continue that of the commit."""
         return self._private or super().record()
 
     def hold(self) -> None:
@@ -80,7 +80,7 @@ class PrivateWriter(TransactionWriter):
         self._private = PrivateRecord(self.instance, self.thread, self.container)
 
     def commit_held(self, *, private: bool) -> None:
-        """COMMIT, in the record of what has been written since `hold`."""
+        """COMMIT, in the record of the vectors written since `hold`."""
         record, self._private = self._private, None
         transaction = self._written()
         if record is None or transaction is None:

@@ -1,7 +1,8 @@
-"""Fields of space-management vectors (layers 13, 14 and 22) and of the markers beside them.
+"""Fields of space-management vectors (layers 13, 14 and 22) and of the markers that accompany them.
 
-Sizes, block classes and types are those of the real 23ai logs; what the numbers in the fields mean
-is mostly unknown (redo-format §12 says "ignore"), so they are made up, or zero as the real ones.
+Sizes, block classes and types are those of the real 23ai logs; the meaning of the numbers in the
+fields is mostly unknown (redo-format §12 says "ignore"), so they are invented, or zero as in real
+redo.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ EXTENTS_FREED: Final = SpaceKind((14, 1), CLASS_SEGMENT_HEADER, ())
 OPC_UNDO_EXTENT: Final = (22, 14)
 OPC_FREE_LIST: Final = (13, 9)
 OPC_EXTENT: Final = (22, 3)
-"""What interprets the undo of 22.13, of 13.6 with 13.7, and of 22.2."""
+"""Codes for the undo of 22.13, of 13.6 with 13.7, and of 22.2."""
 
 COMMIT_NOTE: Final = (17, 28)
 SESSION_MARKER: Final = (24, 10)

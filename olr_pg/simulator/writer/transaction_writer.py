@@ -80,7 +80,7 @@ class BlockChange:
 
     Attributes:
         fields: from the ITL entry to the fields after the KTB redo, undo side and redo side.
-        undone_by: opcode of the vector that takes it back, None if there is none.
+        undone_by: opcode of the vector that undoes it, None if there is none.
         revert: takes it back in the model.
         delivers: the change that it completes.
     """
@@ -133,7 +133,7 @@ class TransactionWriter:
         return True
 
     def begin_in_redo(self) -> None:
-        """Let the open transaction begin in redo, before it writes what has no undo."""
+        """Write the begin of the open transaction, before it writes changes without undo."""
         if not self.current.begin_scn:
             record = self.record()
             self.write_begin_only(record)
@@ -177,7 +177,7 @@ class TransactionWriter:
         self._close(transaction, record.scn, committed=False)
 
     def _written(self) -> Transaction | None:
-        """Return the open transaction; one that has written nothing is given up."""
+        """Return the open transaction; one that has written nothing is discarded."""
         transaction = self.transaction
         if transaction is None or transaction.begin_scn:
             return transaction
@@ -260,10 +260,10 @@ class TransactionWriter:
         self, change: BlockChange, payload: Sequence[bytes]
     ) -> tuple[list[bytes], int]:
         """Write all but the first part of an undo that takes several records, in records of their
-        own; what is left for the HEAD, and the flags of its ktub (redo-format §4.2).
+        own; the fields that remain for the HEAD, and the flags of its ktub (redo-format §4.2).
 
         Only what does not fit an empty undo block is cut; unproven, also what does, anywhere. The
-        key of a LOB index row (10.18) is never cut off: nothing else tells whose row it is.
+        key of a LOB index row (10.18) is never cut off: nothing else identifies the row's table.
         """
         transaction = self.current
         rest, flags = list(payload), 0
@@ -394,7 +394,7 @@ class TransactionWriter:
         record.vector((5, 19 if full else 20), fields)
 
     def write(self, record: RecordWriter, change: BlockChange) -> None:
-        """Write the pair of a change, and what its transaction's begin asks for."""
+        """Write the pair of a change, and the vectors that its transaction's begin requires."""
         transaction = self.current
         transaction.objects.add(change.obj)
         claim = change.block.claim(transaction)
@@ -461,7 +461,7 @@ def mark_deleted(tx: TransactionWriter, row: Row, space: int) -> Callable[[], No
     """Delete a row in the model; its slot and its `space` are free once the transaction commits.
 
     Returns:
-        What takes it back.
+        The function that undoes it.
     """
     owner, transaction = row.owner, tx.current
 

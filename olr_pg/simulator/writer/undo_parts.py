@@ -1,4 +1,4 @@
-"""Undo that takes several records: where it is cut (redo-format §4.2)."""
+"""Undo that takes several records: the place where it is cut (redo-format §4.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cut_undo(
     The first two, KTB redo and KDO, stay with the head.
 
     `head` is the size of the ktub. Of a field that is cut the part before is a multiple of four
-    bytes long, unless not `aligned`: joined, it goes on without a gap.
+    bytes long, unless not `aligned`: joined, it continues without a gap.
     """
     rest, part = list(fields), list[bytes]()
     while len(rest) > 2:
