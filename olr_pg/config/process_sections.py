@@ -29,7 +29,7 @@ class Spark(Section):
 
 
 class Log(Section):
-    """`log`: what the appliance logs to stderr."""
+    """`log`: the level and format of the log on stderr."""
 
     level: int = Field(
         default=3,

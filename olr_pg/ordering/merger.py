@@ -238,8 +238,8 @@ class Merger:
     def has_unsaved(self) -> bool:
         """True if something is waiting that an `OpenState` does not contain.
 
-        There are three cases: another redo thread may contain the begin of a transaction that was
-        rolled back, and may still contain; its slot is reused before its end was read; or the
+        There are three cases: another redo thread may still contain the begin of a transaction that
+        was rolled back; a slot is reused before the end of its transaction was read; or the
         children of a parallel commit have not committed yet.
         """
         assembler = self._assembler

@@ -359,7 +359,7 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
             place.mkdir(mode=0o700)
         elif not (place / "lock").exists() and any(place.iterdir()):
             raise OlrPgError(
-                Code.EMBEDDED_FOLDER_UNUSABLE, "the folder holds other files", file=str(place)
+                Code.EMBEDDED_FOLDER_UNUSABLE, "the folder contains other files", file=str(place)
             )
         # Do not change the owner of an empty directory behind a symbolic link: it may serve another
         # purpose.
@@ -381,7 +381,7 @@ def _linked_state_directory(directory: Path) -> Path:
         directory.rmdir()
     if directory.exists() and directory.resolve() != place:
         raise OlrPgError(
-            Code.EMBEDDED_FOLDER_UNUSABLE, "the folder holds other files", file=str(directory)
+            Code.EMBEDDED_FOLDER_UNUSABLE, "the folder contains other files", file=str(directory)
         )
     if not directory.is_symlink():
         directory.symlink_to(place, target_is_directory=True)
@@ -567,7 +567,7 @@ def _end_orphans(data: Path) -> None:
     if left:
         raise OlrPgError(
             Code.EMBEDDED_POSTGRES_DOWN,
-            f"the server is gone, and its process {left[0]} does not end",
+            f"the server has stopped, but its process {left[0]} does not end",
             file=str(data),
         )
 

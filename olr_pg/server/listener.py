@@ -222,7 +222,10 @@ class Listener:
             else:
                 connected.close()
                 self.refusals.add(
-                    OlrPgError(Code.ADDRESS_NOT_ALLOWED, "it was not let in", client=host), peer
+                    OlrPgError(
+                        Code.ADDRESS_NOT_ALLOWED, "the connection was rejected", client=host
+                    ),
+                    peer,
                 )
 
     def _admit(self, connected: socket.socket, peer: str) -> None:
@@ -250,7 +253,12 @@ class Listener:
         if not self._stopping.is_set():
             limit = self.limits.clients
             self.refusals.add(
-                refusal or OlrPgError(Code.TOO_MANY_CONNECTIONS, "none gives way", limit=limit),
+                refusal
+                or OlrPgError(
+                    Code.TOO_MANY_CONNECTIONS,
+                    "no idle connection can be closed for it",
+                    limit=limit,
+                ),
                 peer,
             )
 
@@ -273,7 +281,9 @@ class Listener:
         self._leaving.add(idlest)
         idlest.shut()
         error = OlrPgError(
-            Code.TOO_MANY_CONNECTIONS, "the idlest gave way to a new one", limit=limit
+            Code.TOO_MANY_CONNECTIONS,
+            "the connection that was idle longest was closed for a new one",
+            limit=limit,
         )
         self.refusals.add(error, idlest.peer)
         return True

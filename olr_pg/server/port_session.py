@@ -55,14 +55,16 @@ class ReplicationClaim:
             OlrPgError: 4008, another session holds it, or it is reserved.
         """
         if self._is_kept and session.applier is None:
-            raise OlrPgError(Code.PLACE_TAKEN, "the place is kept for it", client=BUNDLED)
+            raise OlrPgError(Code.PLACE_TAKEN, "this port is reserved for it", client=BUNDLED)
         with self._released:
             if self._holder not in (None, session):
                 self._wanted_at = time.monotonic()
             self._released.wait_for(lambda: self._holder in (None, session), self._patience)
             holder = self._holder
             if holder is not None and holder is not session:
-                raise OlrPgError(Code.PLACE_TAKEN, "it subscribed first", client=holder.peer)
+                raise OlrPgError(
+                    Code.PLACE_TAKEN, "this client subscribed first", client=holder.peer
+                )
             self._holder = session
 
     def release(self, session: PortSession) -> None:
@@ -195,7 +197,8 @@ class PortSession:
         if saved.saved is not None and scn > saved.saved:
             self._ahead = OlrPgError(
                 Code.CLIENT_AHEAD,
-                f"it starts at SCN {scn}, what began from SCN {saved.saved} on is not confirmed",
+                f"it starts at SCN {scn}, but transactions that began at SCN {saved.saved} or later"
+                " are not confirmed",
                 client=self.peer,
             )
             _log.warning(

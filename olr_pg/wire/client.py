@@ -192,7 +192,7 @@ class ClientProtocol:
         if not self._asked:
             if self._frames.waiting:
                 raise OlrPgError(
-                    Code.PROTOCOL_BROKEN_BY_SERVER, "it sent an answer that nobody asked for"
+                    Code.PROTOCOL_BROKEN_BY_SERVER, "it sent an answer without a request"
                 )
             return None
         request, _ = self._asked[0]

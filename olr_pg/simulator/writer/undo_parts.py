@@ -17,8 +17,8 @@ def cut_undo(
 
     The first two, KTB redo and KDO, stay with the head.
 
-    `head` is the size of the ktub. Of a field that is cut the part before is a multiple of four
-    bytes long, unless not `aligned`: joined, it continues without a gap.
+    `head` is the size of the ktub. If a field is cut and `aligned`, its first part is a multiple of
+    four bytes long, so that the joined parts have no gap.
     """
     rest, part = list(fields), list[bytes]()
     while len(rest) > 2:
