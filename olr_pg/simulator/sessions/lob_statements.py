@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LobStatements:
-    """Changes of parts of LOBs."""
+    """Statements that change parts of LOBs."""
 
     def __init__(self, tx: TransactionWriter, lobs: LobWriter, rows: RowStatements) -> None:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng

@@ -234,7 +234,9 @@ class LobWriter:
         self._lob_redo.pages[dba] = image
 
     def _page_revert(self, dba: int) -> Callable[[], None]:
-        """Return a function that restores a page's earlier contents in the transaction's redo."""
+        """Return a function that resets a page to the contents that the transaction's redo had
+        before.
+        """
         pages = self._lob_redo.pages
         before = pages.get(dba)
         return lambda: restore_key(pages, dba, before)
