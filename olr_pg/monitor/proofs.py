@@ -67,7 +67,7 @@ def read_proofs(path: Path) -> dict[str, Proof]:
 
 
 class ProofFile:
-    """The results of verifications in a file, which is read again when it has changed; thread-safe."""
+    """The results of verifications in a file; read again when it has changed; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
