@@ -47,7 +47,7 @@ def write_page(path: Path, results: Sequence[Result], command: str) -> None:
     """Write the page.
 
     Args:
-        command: the benchmarks that were run.
+        command: the command that was run.
     """
     lines = [_INTRODUCTION, f"    {command}\n", *_machine(), "", *_table(results), ""]
     with written_whole(path) as file:

@@ -45,7 +45,7 @@ class Gap:
         return OlrPgError(
             Code.LOG_MISSING,
             f"sequence {first}" + (" is" if one else f" to {last} are") + " not among the logs",
-            action=f"restore what is missing, in RMAN: RESTORE ARCHIVELOG {which} THREAD"
+            action=f"restore the missing logs, in RMAN: RESTORE ARCHIVELOG {which} THREAD"
             f" {self.thread}; and put it beside the others",
             thread=self.thread,
             sequence=self.first_sequence,

@@ -192,7 +192,7 @@ def retry(
                 raise OlrPgError(
                     Code.TABLE_PAUSED,
                     "no error has stopped it",
-                    action=f"let it go on with `olr-pg tables resume {name}`",
+                    action=f"resume it with `olr-pg tables resume {name}`",
                     table=name,
                 )
             if name not in stopped:

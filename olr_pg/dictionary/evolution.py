@@ -400,8 +400,8 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
         return OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, which is not replicated{words}",
-            action=f"load it anew: `olr-pg initial-load --anew --table {table}`, while no appliance"
-            f" runs. Or bring the rows of {step.table} as of that SCN into the target, exchange"
+            action=f"load it again: `olr-pg initial-load --anew --table {table}`, while no"
+            f" appliance runs. Or bring the rows of {step.table} as of that SCN into the target, exchange"
             " them there, and `olr-pg errors skip`",
             table=table,
         )
@@ -409,14 +409,14 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
         return OlrPgError(
             Code.TABLE_GONE,
             f"{step}, which is not replicated{words}",
-            action=f"take {table} out of `apply.tables`; to replicate it on, `olr-pg tables add"
-            f" {step.table}`, which loads it under its new name",
+            action=f"take {table} out of `apply.tables`; to continue replicating it, run"
+            f" `olr-pg tables add {step.table}`, which loads it under its new name",
             table=table,
         )
     return OlrPgError(
         Code.TABLE_GONE,
         f"{step}, whose rows are not replicated{words}",
-        action=f"load it anew: `olr-pg initial-load --anew --table {table}`, while no appliance"
+        action=f"load it again: `olr-pg initial-load --anew --table {table}`, while no appliance"
         " runs",
         table=table,
     )

@@ -69,7 +69,7 @@ def _opened(
         raise OlrPgError(
             Code.NOT_SUPPORTED,
             "a live source is read itself: --tables is for an offline one",
-            action="leave --tables out",
+            action="omit --tables",
         )
     from olr_pg.load.live_rows import LiveTables
 

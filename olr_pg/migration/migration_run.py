@@ -190,7 +190,7 @@ class _Migration:
             raise OlrPgError(
                 Code.MIGRATION_STEP_FAILED,
                 f"doctor: {'; '.join(f'{one.check}: {one.what}' for one in errors)}",
-                action="`olr-pg doctor --load` prints what mends it",
+                action="`olr-pg doctor --load` prints the corrections",
                 step="doctor",
             )
         return {"warnings": [f"{one.check}: {one.what}" for one in findings]}

@@ -70,7 +70,8 @@ def carry_out_half(
 
     Raises:
         OlrPgError: 3071, 3073 the other table is behind, or the target has no such partition; 5005
-            a target table is missing; 5147 a new name is taken. psycopg.Error: PostgreSQL refuses.
+            a target table is missing; 5147 a new name is taken.
+        psycopg.Error: PostgreSQL refuses.
     """
     match step.kind:
         case DdlKind.RENAME_TABLE:
@@ -99,7 +100,7 @@ def _see_first_half(
     raise OlrPgError(
         Code.TABLE_GONE if is_rename else Code.ROWS_CHANGED_BY_DDL,
         f"{step}, and {other} is stopped or paused before that",
-        action=f"let {other} go on first {_RETRY}",
+        action=f"resume {other} first {_RETRY}",
         table=event.table,
     )
 
@@ -123,7 +124,7 @@ def _exchange(
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, and {target.full_name} has no partition of its own for it",
-            action="stop the appliance and load both anew: `olr-pg initial-load --anew --table"
+            action="stop the appliance and load both again: `olr-pg initial-load --anew --table"
             f" {event.table} --table {step.table}`",
             table=event.table,
         )
@@ -161,7 +162,7 @@ def _check_ready(
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, which is stopped or paused before that",
-            action=f"let {step.table} go on up to there first {_RETRY}",
+            action=f"resume {step.table} first, and wait until it is applied up to there {_RETRY}",
             table=event.table,
         )
     names = [event.table, step.table]

@@ -179,9 +179,9 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
         raise OlrPgError(
             Code.SOURCE_AND_TARGET_DIFFER,
             f"{len(differing)} of {len(found.tables)} tables: {', '.join(differing)}",
-            action="look at the differences with `olr-pg fallback verify`. Values that a policy"
-            " of `fallback.policies` has changed differ, too: leave the comparison out with"
-            " --unverified where there is nothing else. Correct other rows on the side that is"
+            action="list the differences with `olr-pg fallback verify`. Values that a policy"
+            " of `fallback.policies` has changed differ, too: if there is nothing else, omit the"
+            " comparison with --unverified. Correct other rows on the side that is"
             " wrong, and start the command again",
         )
     return {"tables": len(found.tables), "rows": sum(one.target_rows for one in found.tables)}

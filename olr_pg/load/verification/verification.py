@@ -393,7 +393,7 @@ def _position(
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
             "the table is paused, its changes are held",
-            action=f"let it go on with `olr-pg tables resume {table}`, then compare again",
+            action=f"resume it with `olr-pg tables resume {table}`, then compare again",
             table=table,
         )
     if stopped:

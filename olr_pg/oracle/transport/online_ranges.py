@@ -226,8 +226,8 @@ class OnlineRanges:
         return OlrPgError(
             Code.LOG_NOT_BROUGHT,
             f"a range of an online log, {self._place}: {reason}",
-            action="see that `source.transport` gets there by hand; the online logs are read on as"
-            " soon as it does",
+            action="test the connection of `source.transport` by hand; olr_pg continues to read the"
+            " online logs as soon as it works",
             name=name,
         )
 

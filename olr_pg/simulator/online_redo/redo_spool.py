@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def spooled(redo: Iterable[Redo], path: Path) -> Iterator[Redo]:
-    """Yield redo once all of it is generated; until then it is in an unlinked file."""
+    """Yield redo once all of it is generated; its data are in a file that is unlinked by then."""
     items: list[tuple[Redo, int]] = []
     with path.open("w+b") as file:
         for item in redo:
