@@ -401,8 +401,8 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, which is not replicated{words}",
             action=f"load it again: `olr-pg initial-load --anew --table {table}`, while no"
-            f" appliance runs. Or bring the rows of {step.table} as of that SCN into the target, exchange"
-            " them there, and `olr-pg errors skip`",
+            f" appliance runs. Or bring the rows of {step.table} as of that SCN into the target,"
+            " exchange them there, and `olr-pg errors skip`",
             table=table,
         )
     if step.kind is DdlKind.RENAME_TABLE:
