@@ -14,7 +14,7 @@ CAUGHT: Final = {
     "half-lwn": 2,
     "kept-column": 44,
     "ledger": 6,
-    "own-start": 19,
+    "own-start": 21,
     "place": 0,
     "skipped-log": 21,
     "tie-order": 41,
