@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 _ENSURE: Final = "INSERT INTO olr_pg.way_back (subscription) VALUES (%s) ON CONFLICT DO NOTHING"
 _LOCK: Final = """
-SELECT w.accounts, w.lives, coalesce(s.complete_scn, 0),
-    EXISTS (SELECT FROM olr_pg.ledger AS l WHERE l.subscription = w.subscription)
+SELECT w.accounts, w.lives, coalesce(s.complete_scn, 0), s.subscription IS NOT NULL
 FROM olr_pg.way_back AS w LEFT JOIN olr_pg.subscription AS s USING (subscription)
 WHERE w.subscription = %s FOR UPDATE OF w
 """
@@ -80,7 +79,7 @@ class _Row(NamedTuple):
     Attributes:
         accounts: None if no session has registered.
         complete_scn: what commits up to it was applied.
-        has_run: something was loaded or replicated.
+        has_run: something was replicated; a load alone writes no row in `olr_pg.subscription`.
     """
 
     accounts: list[str] | None

@@ -296,6 +296,8 @@ def test_a_run_of_an_older_release_has_registered_nothing(
         (name,),
     )
     life = Life("", account_text("WAY_BACK", 7))
+    begin_life(target, name, life, exists=False)  # after a load there is no run that is older
+    note_complete(target, name, 9)
     with pytest.raises(OlrPgError) as unknown:
         begin_life(target, name, life, exists=False)
     assert unknown.value.code == Code.WAY_BACK_ACCOUNT_UNKNOWN
