@@ -39,6 +39,8 @@ ALLOWED: Final = {
     ("appliance/compiling_ahead.py", "wait", "kernels_ahead"): "the process was killed",
     ("appliance/demo_source.py", "wait", "abandon"): "the process was killed",
     ("appliance/demo_source.py", "communicate", "_failure"): "the process has ended",
+    ("appliance/verifying.py", "wait", "_follow"): "stop() ends or kills the process",
+    ("appliance/verifying.py", "join", "stop"): "the process was ended, or killed",
     ("applier/batches/unapplied_bound.py", "wait_for", "wait"): WATCH,
     ("applier/batches/worker.py", "join", "close"): WATCH,
     ("applier/batches/worker.py", "wait_for", "reset"): WATCH,
