@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
 
 _ENSURE: Final = "INSERT INTO olr_pg.way_back (subscription) VALUES (%s) ON CONFLICT DO NOTHING"
-_LOCK: Final = """
+_READ: Final = """
 SELECT w.accounts, w.lives, coalesce(s.complete_scn, 0), s.subscription IS NOT NULL
 FROM olr_pg.way_back AS w LEFT JOIN olr_pg.subscription AS s USING (subscription)
-WHERE w.subscription = %s FOR UPDATE OF w
+WHERE w.subscription = %s
 """
 _STORE: Final = "UPDATE olr_pg.way_back SET accounts = %s, lives = %s WHERE subscription = %s"
 
@@ -124,20 +124,36 @@ def register(connection: Connection[Any], subscription: str, known: Sequence[Kno
     Raises:
         OlrPgError: 7318, it would not recognise the transactions of the way back.
     """
+    accounts = sorted(account for one in known for account in one.accounts)
+    row = _read(connection, subscription)
+    # A server that is read-only for a while takes no lock. If a ledger is added behind this look,
+    # its account is one of those that are stored.
+    if row is not None and (row.accounts, row.lives) == (accounts, _left(row)):
+        _check_recognised(subscription, row.lives, known)
+        return
     with connection.transaction():
         row = _locked(connection, subscription)
-        lives = [one for one in row.lives if one.end is None or one.end > row.complete_scn]
-        for one in lives:
-            if not one.is_recognised(known):
-                since = "" if one.begin is None else f", which began at SCN {one.begin}"
-                raise OlrPgError(
-                    Code.WAY_BACK_NOT_RECOGNISED,
-                    f"the ledger belongs to {one.account}{since}; the dictionary"
-                    f" {_words(known, one.container)}",
-                    subscription=subscription,
-                )
-        accounts = sorted(account for one in known for account in one.accounts)
-        _store(connection, subscription, accounts, lives)
+        _check_recognised(subscription, _left(row), known)
+        _store(connection, subscription, accounts, _left(row))
+
+
+def _left(row: _Row) -> list[Life]:
+    """Return the lives that the replication from Oracle has not passed."""
+    return [one for one in row.lives if one.end is None or one.end > row.complete_scn]
+
+
+def _check_recognised(
+    subscription: str, lives: Sequence[Life], known: Sequence[KnownLedger]
+) -> None:
+    for one in lives:
+        if not one.is_recognised(known):
+            since = "" if one.begin is None else f", which began at SCN {one.begin}"
+            raise OlrPgError(
+                Code.WAY_BACK_NOT_RECOGNISED,
+                f"the ledger belongs to {one.account}{since}; the dictionary"
+                f" {_words(known, one.container)}",
+                subscription=subscription,
+            )
 
 
 def begin_life(connection: Connection[Any], subscription: str, life: Life, *, exists: bool) -> None:
@@ -199,9 +215,16 @@ def end_lives(connection: Connection[Any], subscription: str, container: str, sc
 
 def _locked(connection: Connection[Any], subscription: str) -> _Row:
     connection.execute(_ENSURE, (subscription,))
-    row = connection.execute(_LOCK, (subscription,)).fetchone()
+    row = _read(connection, subscription, "FOR UPDATE OF w")
     assert row is not None
-    accounts, lives, complete_scn, has_run = row
+    return row
+
+
+def _read(connection: Connection[Any], subscription: str, lock: str = "") -> _Row | None:
+    found = connection.execute(f"{_READ} {lock}".encode(), (subscription,)).fetchone()
+    if found is None:
+        return None
+    accounts, lives, complete_scn, has_run = found
     return _Row(accounts, [Life(**one) for one in lives], complete_scn, has_run)
 
 
