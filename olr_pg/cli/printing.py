@@ -38,11 +38,11 @@ def print_line(text: str, *, at_once: bool = False) -> None:
         flush()
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON value on one line to stdout; errors as for `print_line`."""
+def print_json(value: Any, *, at_once: bool = False) -> None:
+    """Print one JSON value on one line to stdout; `at_once` and errors as for `print_line`."""
     import orjson
 
-    print_line(orjson.dumps(value).decode())
+    print_line(orjson.dumps(value).decode(), at_once=at_once)
 
 
 def write_bytes(data: Buffer) -> None:

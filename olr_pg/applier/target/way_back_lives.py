@@ -29,7 +29,7 @@ from olr_pg.dictionary.followed_dictionary import followed_tables
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from psycopg import Connection
 
@@ -184,33 +184,38 @@ def begin_life(connection: Connection[Any], subscription: str, life: Life, *, ex
 
 def note_begin(connection: Connection[Any], subscription: str, account: str, scn: int) -> None:
     """Store that a ledger was created shortly before an SCN."""
-    with connection.transaction():
-        row = _locked(connection, subscription)
-        lives = [
-            one._replace(begin=scn) if one.account == account and one.begin is None else one
-            for one in row.lives
-        ]
-        _store(connection, subscription, row.accounts, lives)
+
+    def begun(one: Life) -> Life:
+        return one._replace(begin=scn) if one.account == account and one.begin is None else one
+
+    _change_lives(connection, subscription, begun)
 
 
 def is_open(connection: Connection[Any], subscription: str, container: str) -> bool:
     """Tell whether a ledger's life in this container has not ended."""
     if connection.execute("SELECT to_regclass('olr_pg.way_back')").fetchone() == (None,):
         return False
-    with connection.transaction():
-        lives = _locked(connection, subscription).lives
-    return any(one.container == container and one.end is None for one in lives)
+    row = _read(connection, subscription)
+    return row is not None and any(
+        one.container == container and one.end is None for one in row.lives
+    )
 
 
 def end_lives(connection: Connection[Any], subscription: str, container: str, scn: int) -> None:
     """Store that a container's ledgers did not change after an SCN."""
+
+    def ended(one: Life) -> Life:
+        return one._replace(end=scn) if one.container == container and one.end is None else one
+
+    _change_lives(connection, subscription, ended)
+
+
+def _change_lives(
+    connection: Connection[Any], subscription: str, changed: Callable[[Life], Life]
+) -> None:
     with connection.transaction():
         row = _locked(connection, subscription)
-        lives = [
-            one._replace(end=scn) if one.container == container and one.end is None else one
-            for one in row.lives
-        ]
-        _store(connection, subscription, row.accounts, lives)
+        _store(connection, subscription, row.accounts, [changed(one) for one in row.lives])
 
 
 def _locked(connection: Connection[Any], subscription: str) -> _Row:

@@ -262,8 +262,6 @@ def _verify_for_a_while(
     as_json: bool,
 ) -> None:
     """Compare until the definitions that were read are old, or may be wrong."""
-    import orjson
-
     from olr_pg.appliance.target import target_directory
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.continuous import Budget, ContinuousVerification
@@ -283,8 +281,7 @@ def _verify_for_a_while(
             is_news = proof.differences and proof.at == proof.tried_at
             if proof.failure or is_news or not verification.is_walking(proof.table):
                 if as_json:
-                    line = orjson.dumps({**proof._asdict(), "equal": proof.is_equal})
-                    print_line(line.decode(), at_once=True)
+                    print_json({**proof._asdict(), "equal": proof.is_equal}, at_once=True)
                 else:
                     print_line(_proven(proof), at_once=True)
             age = time.monotonic() - began
