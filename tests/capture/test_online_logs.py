@@ -284,7 +284,7 @@ def _replacements(logs: list[MutableMapping[str, object]]) -> list[tuple[object,
     return [
         (Path(str(line["member"])).name, line["reason"])
         for line in logs
-        if "replaced" in str(line["event"])
+        if line["event"] == "switching to another member of a group of online logs"
     ]
 
 
