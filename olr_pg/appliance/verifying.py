@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
+from olr_pg.errors import plain_reason
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -75,7 +77,7 @@ class _Verifier:
             try:
                 code: int | str = self._follow()
             except OSError as error:
-                code = str(error)
+                code = plain_reason(error)
             if self._ended.is_set():
                 return
             _log.warning(
