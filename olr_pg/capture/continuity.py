@@ -32,7 +32,7 @@ class Gap:
     scn: int | None
 
     def lies_in(self, other: Gap) -> bool:
-        """Tell whether another gap contains all of its logs."""
+        """Return whether another gap contains all of its logs."""
         return (self.resetlogs_id, self.thread) == (other.resetlogs_id, other.thread) and (
             other.first_sequence <= self.first_sequence <= self.last_sequence <= other.last_sequence
         )

@@ -36,7 +36,7 @@ class DecodedLogs:
         return len(self._runs)
 
     def has_all(self, log: ArchivedLog) -> bool:
-        """Tell whether everything that is known of a log has been decoded."""
+        """Return whether everything that is known of a log has been decoded."""
         if log.position in self:
             return True
         return log.grows and self.next_block(log.position) >= log.blocks

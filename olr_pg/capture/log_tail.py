@@ -154,20 +154,21 @@ class LogTail:
         return self._grew
 
     def is_of(self, header: LogHeader) -> bool:
-        """Tell whether a header belongs to this log."""
+        """Return whether a header belongs to this log."""
         return self.position == LogPosition(
             header.resetlogs_id, header.thread, header.sequence, header.dbid
         )
 
     def is_before(self, header: LogHeader) -> bool:
-        """Tell whether a header belongs to a later log of the same database."""
+        """Return whether a header belongs to a later log of the same database."""
         return self.header.dbid == header.dbid and (
             (self.header.resetlogs_id, self.header.first_scn)
             < (header.resetlogs_id, header.first_scn)
         )
 
     def has_more(self, file: OnlineMember) -> bool:
-        """Tell whether another member contains a whole LWN group after the position that was read.
+        """Return whether another member contains a whole LWN group after the position that was
+        read.
 
         Raises:
             OlrPgError: 2002, the file cannot be read.

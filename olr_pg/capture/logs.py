@@ -266,7 +266,7 @@ class LogPlaces:
         found: Mapping[LogPosition, ArchivedLog],
         known: set[tuple[str, str]],
     ) -> bool:
-        """Tell whether a file with a part of a log can be ignored, because the whole log is
+        """Return whether a file with a part of a log can be ignored, because the whole log is
         elsewhere.
 
         Args:

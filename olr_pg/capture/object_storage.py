@@ -69,7 +69,7 @@ class StoredFile(NamedTuple):
 
 
 def is_url(place: str) -> bool:
-    """Tell whether a place is a URL, not a path."""
+    """Return whether a place is a URL, not a path."""
     return _URL.match(place) is not None
 
 
@@ -131,7 +131,7 @@ def _stored(info: Any, url: str) -> StoredFile:
 
 
 def _is_wanted(rest: str, pattern: re.Pattern[str] | None) -> bool:
-    """Tell whether a file below a folder matches a glob, or is in a folder that does."""
+    """Return whether a file below a folder matches a glob, or is in a folder that does."""
     names = rest.split("/")
     is_hidden = names[-1].startswith(".")
     if pattern is None:

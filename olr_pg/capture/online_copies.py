@@ -39,7 +39,7 @@ def open_current(path: str) -> ArchivedLog:
 
 
 def is_overwritten(log: ArchivedLog) -> bool:
-    """Tell whether the file of a closed log was being reused when it was copied.
+    """Return whether the file of a closed log was being reused when it was copied.
 
     Only a file that is longer than its log can be the copy of an online log.
     """
@@ -59,7 +59,7 @@ def is_overwritten(log: ArchivedLog) -> bool:
 
 
 def is_unused(path: str) -> bool:
-    """Tell whether a file was created for online logs and never used: block 1 is empty."""
+    """Return whether a file was created for online logs and never used: block 1 is empty."""
     start = map_log(path)
     block_size, _ = probe_geometry(start[:PROBE_BYTES].tobytes(), path=path)
     return not start[block_size : FIRST_DATA_BLOCK * block_size].any()

@@ -53,8 +53,8 @@ class OnlineMember(ABC):
     @property
     @abstractmethod
     def is_replaced(self) -> bool:
-        """Tell whether the path may lead to another file now, or to none, so that it must be opened
-        again.
+        """Return whether the path may lead to another file now, or to none, so that it must be
+        opened again.
         """
 
     @abstractmethod

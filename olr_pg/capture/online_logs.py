@@ -321,7 +321,7 @@ class OnlineLogs:
         return bool(grown)
 
     def _all_threads_write(self) -> bool:
-        """Tell whether each thread has a current log, so that none is to be looked for."""
+        """Return whether each thread has a current log, so that none is to be looked for."""
         of_groups = [(one.header.thread, one.is_current) for one in self._groups if one.header]
         return {thread for thread, _ in of_groups} == {thread for thread, now in of_groups if now}
 

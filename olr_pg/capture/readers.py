@@ -60,7 +60,7 @@ def _coded(path: str) -> Iterator[None]:
 
 
 def is_by_ranges(path: str) -> bool:
-    """Tell whether a log must be read in ranges, because it cannot be mapped."""
+    """Return whether a log must be read in ranges, because it cannot be mapped."""
     return is_url(path) or is_sealed(path)
 
 
@@ -164,7 +164,7 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
 
 
 def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
-    """Tell whether two logs have the same bytes in every used block.
+    """Return whether two logs have the same bytes in every used block.
 
     Raises:
         OlrPgError: 2002, one of the files was deleted or cannot be read.

@@ -90,7 +90,7 @@ class SourceDatabase(Protocol):
         """Whether logs are read while they are written, so that `has_news` must be called."""
 
     def has_news(self) -> bool:
-        """Tell whether an online log has grown since the last `scan`.
+        """Return whether an online log has grown since the last `scan`.
 
         Raises:
             OlrPgError: the redo that was read cannot be stored.

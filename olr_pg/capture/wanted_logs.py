@@ -52,8 +52,8 @@ def check_beginning(
 
 
 def _is_first_of_new_thread(log: ArchivedLog) -> bool:
-    """Tell whether a redo thread was enabled after its incarnation began, so that no redo precedes
-    the log.
+    """Return whether a redo thread was enabled after its incarnation began, so that no redo
+    precedes the log.
 
     The first logs of an incarnation begin at the incarnation's SCN.
     """
@@ -127,7 +127,7 @@ def _unfinished(
 def _is_passed(
     gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
 ) -> bool:
-    """Tell whether reading began after a gap or has passed it; older logs can still exist."""
+    """Return whether reading began after a gap or has passed it; older logs can still exist."""
     last = read.get(gap.thread)
     if last is not None:
         return (gap.resetlogs_id, gap.first_sequence) <= (last.resetlogs_id, last.sequence)

@@ -55,7 +55,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
-    """Tell whether a peer at a numeric address may use a port with this allow-list.
+    """Return whether a peer at a numeric address may use a port with this allow-list.
 
     Loopback is always allowed; without a list, everyone is. An IPv4 address that an IPv6 socket
     reports (``::ffff:10.0.0.1``) counts as the IPv4 address.

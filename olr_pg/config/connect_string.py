@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _is_connection(text: str) -> bool:
-    """Tell whether libpq can parse a connect string and knows its parameters."""
+    """Return whether libpq can parse a connect string and knows its parameters."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 
@@ -26,8 +26,8 @@ def _is_connection(text: str) -> bool:
 
 
 def _is_cut_short(parameters: Mapping[str, object]) -> bool:
-    """Tell whether part of a password was parsed as something else, which error messages would then
-    print.
+    """Return whether part of a password was parsed as something else, which error messages would
+    then print.
 
     libpq ends the password of a URL at its first @, and reads no password if a / comes before it.
     """

@@ -135,7 +135,7 @@ def _settings(value: object) -> object:
 
 
 def is_secret_property(key: object) -> bool:
-    """Tell whether a Spark property of that name contains a secret."""
+    """Return whether a Spark property of that name contains a secret."""
     return bool(_SECRET_PROPERTY.search(str(key))) and not _PLACE_PROPERTY.search(str(key))
 
 

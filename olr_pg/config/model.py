@@ -160,7 +160,7 @@ class Context(Section):
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether files with rows are encrypted."""
+        """Return whether files with rows are encrypted."""
         return self.encryption_key is not None or self.encryption_key_command is not None
 
 

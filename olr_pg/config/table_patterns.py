@@ -157,7 +157,7 @@ def _like(column: str, spellings: Sequence[str]) -> str:
 
 
 def _is_wild(spelling: str) -> bool:
-    """Tell whether a part needs LIKE, because it contains an unescaped % or _."""
+    """Return whether a part needs LIKE, because it contains an unescaped % or _."""
     return bool(re.search(r"[%_]", re.sub(r"\\.", "", spelling)))
 
 

@@ -85,7 +85,7 @@ def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Pro
 
 
 def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Tell whether a list counts as too short only because one of its items is invalid."""
+    """Return whether a list counts as too short only because one of its items is invalid."""
     depth = len(error["loc"])
     return error["type"] == "too_short" and any(
         len(other["loc"]) > depth and other["loc"][:depth] == error["loc"] for other in others
@@ -163,7 +163,7 @@ def _show(value: object, location: Sequence[int | str]) -> str:
 
 
 def may_hide_secret(text: str) -> bool:
-    """Tell whether a text must not be printed; a long one may contain a secret."""
+    """Return whether a text must not be printed; a long one may contain a secret."""
     return bool(_SECRET_TEXTS.search(text)) or len(text) > _SHOWN_LENGTH_MAX
 
 

@@ -63,7 +63,7 @@ class Bounds(NamedTuple):
         )
 
     def overlap(self, other: Bounds) -> bool:
-        """Tell whether a commit can be within both bounds."""
+        """Return whether a commit can be within both bounds."""
         both = self.meet(other)
         return both.first_scn <= both.last_scn and both.first_time <= both.last_time
 

@@ -55,7 +55,7 @@ class Limit(NamedTuple):
     size: int | None = None
 
     def fits(self, files: int, size: int) -> bool:
-        """Tell whether this number of logs and bytes is within the limit."""
+        """Return whether this number of logs and bytes is within the limit."""
         return (self.files is None or files <= self.files) and (
             self.size is None or size <= self.size
         )

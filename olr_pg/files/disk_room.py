@@ -19,7 +19,7 @@ need.
 
 
 def tells_of_full_disk(error: BaseException | None) -> bool:
-    """Tell whether an error, or its cause, is a full disk or an exhausted quota."""
+    """Return whether an error, or its cause, is a full disk or an exhausted quota."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -30,7 +30,7 @@ def tells_of_full_disk(error: BaseException | None) -> bool:
 
 
 def has_room(directory: Path, size: int = PROBE_BYTES) -> bool:
-    """Tell whether a directory has space for a file of this size now.
+    """Return whether a directory has space for a file of this size now.
 
     It writes an unlinked file, because the free bytes of a file system ignore quotas and the
     reserve for root. Other errors (for example, missing permission) do not count as missing space.

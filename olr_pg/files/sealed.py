@@ -255,7 +255,7 @@ def stored_rows(path: Path) -> bytes:
 
 
 def is_sealed(path: str | Path) -> bool:
-    """Tell whether the file at a path is encrypted; False if it cannot be read."""
+    """Return whether the file at a path is encrypted; False if it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -442,7 +442,7 @@ def waiting_rows_sealed(*, are_sealed: bool) -> Iterator[None]:
 
 
 def must_seal() -> bool:
-    """Tell whether this process must not write rows unencrypted to an unlinked file."""
+    """Return whether this process must not write rows unencrypted to an unlinked file."""
     return current_key() is not None or _without_key > 0 or NO_PLAIN_FILES in os.environ
 
 
@@ -459,7 +459,7 @@ class Records:
 
     @property
     def are_sealed(self) -> bool:
-        """Tell whether pieces are encrypted."""
+        """Return whether pieces are encrypted."""
         return self._frames is not None
 
     def seal(self, place: int, data: bytes | memoryview) -> bytes | memoryview:

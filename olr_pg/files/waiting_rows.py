@@ -104,7 +104,7 @@ class WaitingRows:
         return first
 
     def may_grow(self, waiting: int, least: int) -> bool:
-        """Tell whether a shared file takes more, where so many bytes wait in all such files.
+        """Return whether a shared file takes more, where so many bytes wait in all such files.
 
         Args:
             least: bytes up to which it does in any case.

@@ -217,7 +217,9 @@ class _Converter:
         yield made._replace(remark=self._constraint_remark(one, relation))
 
     def _is_not_null(self, one: Constraint) -> bool:
-        """Tell whether the column gets NOT NULL itself; a NOVALIDATE constraint does not set it."""
+        """Return whether the column itself gets NOT NULL; a NOVALIDATE constraint does not set
+        it.
+        """
         table = self._relations.table(one.owner, one.table)
         assert table is not None
         named = [column for column in table.columns if column.name in one.columns]

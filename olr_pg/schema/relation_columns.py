@@ -86,7 +86,7 @@ class RelationColumn(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether Oracle's operators work on the target's value unchanged."""
+        """Return whether Oracle's operators work on the target's value unchanged."""
         fact = self.fact.kind
         return self.made is None or fact is ValueKind.UNKNOWN or self.made.kind in _KEPT[fact]
 

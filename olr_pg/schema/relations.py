@@ -149,11 +149,11 @@ class Relations:
         return target_name(self._settings, owner, name)
 
     def has_schema(self, name: str) -> bool:
-        """Tell whether a schema of the target contains tables, views or sequences."""
+        """Return whether a schema of the target contains tables, views or sequences."""
         return any(schema == name for schema, _ in self._taken)
 
     def is_code(self, owner: str, name: str) -> bool:
-        """Tell whether a name refers to a function or package of the source."""
+        """Return whether a name refers to a function or package of the source."""
         return self._behind(owner, name) in self._code
 
     def _behind(self, owner: str, name: str) -> tuple[str, str]:

@@ -68,7 +68,7 @@ class Statement(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Tell whether the statement can run."""
+        """Return whether the statement can run."""
         return bool(self.sql) and not self.reason
 
     def refused(self, reason: str) -> Statement:

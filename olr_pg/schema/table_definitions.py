@@ -153,7 +153,7 @@ def _columns_text(
 
 
 def has_identity(column: MadeColumn) -> bool:
-    """Tell whether the column becomes an identity column in PostgreSQL, which allows integers
+    """Return whether the column becomes an identity column in PostgreSQL, which allows integers
     only.
     """
     return bool(column.source.identity) and column.kind in _INTEGERS

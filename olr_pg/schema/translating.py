@@ -138,7 +138,7 @@ class Translator:
         return self.fact(node).kind
 
     def is_null(self, node: exp.Expr) -> bool:
-        """Tell whether a node is the literal NULL or an empty text."""
+        """Return whether a node is the literal NULL or an empty text."""
         return self.kind(node) is ValueKind.NOTHING
 
     def text(self, node: exp.Expr) -> str:
@@ -236,15 +236,15 @@ class Translator:
         return f"CAST(DATE_TRUNC('second', {moment}) AS TIMESTAMP(0))"
 
     def is_moment(self, node: exp.Expr) -> bool:
-        """Tell whether the values are dates or timestamps."""
+        """Return whether the values are dates or timestamps."""
         return self.kind(node) in MOMENTS
 
     def is_number(self, node: exp.Expr) -> bool:
-        """Tell whether the values are numbers."""
+        """Return whether the values are numbers."""
         return self.kind(node) in NUMBERS
 
     def is_text(self, node: exp.Expr) -> bool:
-        """Tell whether the values are texts."""
+        """Return whether the values are texts."""
         return self.kind(node) in TEXTS
 
     def nonempty(self, sql: str, *, filled: bool = False) -> Translated:
@@ -326,7 +326,7 @@ _RAISE: Final = ErrorLevel.RAISE
 
 
 def is_numeral(text: str) -> bool:
-    """Tell whether Oracle reads a text as a number regardless of the session's settings."""
+    """Return whether Oracle reads a text as a number regardless of the session's settings."""
     return bool(_NUMERAL.fullmatch(text))
 
 

@@ -213,7 +213,7 @@ def are_present(connection: Connection[Any], statements: Sequence[Statement]) ->
 
 
 def is_present(connection: Connection[Any], one: Statement) -> bool:
-    """Tell whether the target already has the statement's object."""
+    """Return whether the target already has the statement's object."""
     return are_present(connection, [one])[0]
 
 

@@ -59,7 +59,7 @@ class SparkJob:
         self._description = description
 
     def done(self) -> bool:
-        """Tell whether the job has ended, successfully or not.
+        """Return whether the job has ended, successfully or not.
 
         Raises:
             OlrPgError: 6005, Java has ended.

@@ -154,7 +154,7 @@ _NOT_OVER: Final = frozenset(
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Tell whether a node of Oracle's tree is the call of an aggregate function."""
+    """Return whether a node of Oracle's tree is the call of an aggregate function."""
     is_call = isinstance(node, exp.Anonymous) and node.name.upper() in FUNCTIONS
     return is_call or isinstance(node, exp.GroupConcat)
 

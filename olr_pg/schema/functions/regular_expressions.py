@@ -85,7 +85,7 @@ def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
 
 
 def _may_be_empty(t: Translator, node: exp.Expr) -> bool:
-    """Tell whether a pattern can match an empty text: the databases count such matches
+    """Return whether a pattern can match an empty text: the databases count such matches
     differently.
     """
     pattern = t.literal(node)

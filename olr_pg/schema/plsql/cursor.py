@@ -57,7 +57,7 @@ class Cursor:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether all tokens are read."""
+        """Return whether all tokens are read."""
         return self._at >= len(self._tokens)
 
     @property

@@ -125,12 +125,12 @@ class Signatures:
         return self._found[key]
 
     def is_shared(self, package: str) -> bool:
-        """Tell whether several schemas have a package of this name."""
+        """Return whether several schemas have a package of this name."""
         bodies = [key for key in self._sources if key[1:] == (package, "PACKAGE BODY")]
         return len(bodies) > 1
 
     def is_overloaded(self, owner: str, package: str, name: str) -> bool:
-        """Tell whether several routines of a package have this name."""
+        """Return whether several routines of a package have this name."""
         return len(self._routines(owner, package).get(name, ())) > 1
 
     def _routines(self, owner: str, package: str) -> Mapping[str, list[str]]:
@@ -183,7 +183,7 @@ def _name(routine: str) -> str:
 
 
 def has_body(routine: str) -> bool:
-    """Tell whether a text is a routine with its body, not only its declaration."""
+    """Return whether a text is a routine with its body, not only its declaration."""
     cursor = Cursor(routine)
     cursor.until("IS", "AS", ";")
     return cursor.word() != ";"
