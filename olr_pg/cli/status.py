@@ -33,14 +33,17 @@ def status(
         bool,
         typer.Option(
             "--check",
-            help="Ask /healthz only: exit code 0 unless decoding has ended, or none runs.",
+            help="Request only /healthz. Exit code 0 if the appliance runs and decoding has not"
+            " ended.",
         ),
     ] = False,
     certificate: Annotated[
         Path | None,
-        typer.Option(help="A client certificate (PEM), where `status.tls.client-ca` wants one."),
+        typer.Option(help="A client certificate (PEM), if `status.tls.client-ca` requires one."),
     ] = None,
-    key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The private key of --certificate (PEM).")
+    ] = None,
 ) -> None:
     """Show what the running appliance does: positions, lag, queue, tables, problems."""
     from olr_pg.config.reading import load_config, one_target
@@ -98,12 +101,16 @@ def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
         "Source": ", ".join(filter(None, places)),
         "Target": identity["target"],
         "Positions (SCN)": (
-            f"decoded below {_scn(source['decoded_scn'])}, taken below {_scn(port['taken_scn'])},"
-            f"{confirmed} restart from {_scn(port['saved_scn'])}"
+            f"decoded below {_scn(source['decoded_scn'])}, sent to the client below"
+            f" {_scn(port['taken_scn'])},{confirmed} restart from {_scn(port['saved_scn'])}"
         ),
-        "Newest redo": "none was seen yet" if age is None else f"{span(age)} ago",
+        "Newest redo": "none yet" if age is None else f"{span(age)} ago",
         "Open transactions": f"{source['open_transactions']:,}"
-        + (f", the oldest {oldest} for {span(source['oldest_open_seconds'])}" if oldest else ""),
+        + (
+            f", the oldest ({oldest}) open for {span(source['oldest_open_seconds'])}"
+            if oldest
+            else ""
+        ),
     }
 
 
@@ -113,7 +120,7 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
     bound = f" of {port['bytes_max'] / 2**20:.0f}" if port["bytes_max"] else ""
     return {
         "Ready queue": (
-            f"{port['ready']:,} ready, {port['transmitted']:,} to be confirmed,"
+            f"{port['ready']:,} ready, {port['transmitted']:,} not confirmed,"
             f" {port['queued_bytes'] / 2**20:.1f}{bound} MiB"
         ),
         "Client": f"{port['client'] or 'none'}, port {port['address']}",
@@ -137,16 +144,18 @@ def _scn(position: int | None) -> str:
 
 def _thread(thread: dict[str, Any], at: float) -> str:
     return (
-        f"Thread {thread['thread']}: redo to sequence {thread['archived_sequence']}, written"
-        f" {span(at - thread['archived_at'])} ago;"
-        f" decoded to {thread['decoded_sequence'] or 'none yet'}"
-        + (", others wait for it" if thread["holds_back"] else "")
+        f"Thread {thread['thread']}: redo available up to sequence"
+        f" {thread['archived_sequence']}, written {span(at - thread['archived_at'])} ago;"
+        f" decoded up to sequence {thread['decoded_sequence'] or 'none yet'}"
+        + (", other threads wait for it" if thread["holds_back"] else "")
     )
 
 
 def _load(load: dict[str, Any]) -> str:
     parts = f"{load['parts_done']} of {counted(load['parts'], 'part')}"
-    return f"Loading {load['table']}: {parts}, {counted(load['rows'], 'row')} as of {load['scn']}"
+    return (
+        f"Loading {load['table']}: {parts}, {counted(load['rows'], 'row')} as of SCN {load['scn']}"
+    )
 
 
 def _tables(record: dict[str, Any]) -> Table:
@@ -168,10 +177,10 @@ def _tables(record: dict[str, Any]) -> Table:
 def _left_out(source: dict[str, Any]) -> str:
     """Describe what was decoded and is not delivered; empty if nothing."""
     counts = {
-        "rows by the filter": source["rows_filtered"],
-        "whole transactions by the filter": source["transactions_filtered"],
-        "LOB values that the redo does not hold whole": source["lob_unavailable"],
-        "LOBs changed without their rows": source["lob_unclaimed"],
+        "rows excluded by the filter": source["rows_filtered"],
+        "transactions excluded by the filter": source["transactions_filtered"],
+        "incomplete LOB values in the redo": source["lob_unavailable"],
+        "LOB values changed without a row change": source["lob_unclaimed"],
     }
     return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
 

@@ -160,7 +160,7 @@ class Control:
             raise RequestRefusedError("this appliance cannot reload its configuration")
         with self._lock:
             if sum(job.code is None for job in self._jobs.values()) >= RUNNING_MAX:
-                raise RequestRefusedError(f"{RUNNING_MAX} actions are at work already")
+                raise RequestRefusedError(f"{RUNNING_MAX} actions are already in progress")
             job = Job(next(self._numbers), action, who)
             self._jobs[job.number] = job
             self._forget_old()
@@ -169,7 +169,11 @@ class Control:
         if action == RELOAD:
             assert self._reload is not None
             self._reload()
-            job.end(0, "the configuration is read again; the log says what was taken")
+            job.end(
+                0,
+                "the configuration was requested to be reloaded; the log reports the applied"
+                " changes",
+            )
             return job
         config = ["--config", self._config, *(["--target", target] if target else [])]
         # Options come first, because nothing after "--" is an option.
@@ -202,44 +206,46 @@ def _words(action: str, document: Any, who: str) -> tuple[list[str], list[str]]:
     """
     kind = ACTIONS.get(action)
     if kind is None:
-        raise RequestRefusedError(f"the actions are {', '.join((*ACTIONS, RELOAD))}")
+        raise RequestRefusedError(
+            f"unknown action; the actions are {', '.join((*ACTIONS, RELOAD))}"
+        )
     if not isinstance(document, dict):
-        raise RequestRefusedError("the body is a JSON object")
+        raise RequestRefusedError("the body must be a JSON object")
     known = {
         *kind.flags,
         *(["tables"] if kind.tables else []),
         *(["errors"] if kind.numbers else []),
     }
     if not document.keys() <= known:
-        raise RequestRefusedError(f"the keys are {', '.join(sorted(known))}")
+        raise RequestRefusedError(f"unknown key; the keys are {', '.join(sorted(known))}")
     options = [*kind.command, *(["--by", who] if kind.says_who else [])]
     for key, (yes, no) in kind.flags.items():
         value = document.get(key)
         if value is None:
             continue
         if not isinstance(value, bool):
-            raise RequestRefusedError(f"{key} is true or false")
+            raise RequestRefusedError(f"{key} must be true or false")
         options += [option for option in (yes if value else no,) if option]
     arguments = _names(document.get("tables", [])) + _numbers(document.get("errors", []))
     if not arguments and not kind.is_everything:
-        raise RequestRefusedError("tables or errors are to be named")
+        raise RequestRefusedError("the request must name tables or errors")
     return options, arguments
 
 
 def _names(value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _NAMES_MAX:
-        raise RequestRefusedError("tables is a list of OWNER.NAME")
+        raise RequestRefusedError("tables must be a list of OWNER.NAME")
     for name in value:
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LENGTH_MAX or "\0" in name:
-            raise RequestRefusedError("tables is a list of OWNER.NAME")
+            raise RequestRefusedError("tables must be a list of OWNER.NAME")
     return value
 
 
 def _numbers(value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _NAMES_MAX:
-        raise RequestRefusedError("errors is a list of numbers")
+        raise RequestRefusedError("errors must be a list of numbers")
     if any(type(number) is not int or number < 0 for number in value):
-        raise RequestRefusedError("errors is a list of numbers")
+        raise RequestRefusedError("errors must be a list of numbers")
     return [str(number) for number in value]
 
 

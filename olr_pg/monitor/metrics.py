@@ -52,81 +52,147 @@ class _ThreadValue(NamedTuple):
 
 
 _VALUES = (
-    _Gauge("healthy", "1 unless nothing goes on without somebody", lambda s: s.health != "failed"),
-    _Gauge("problems", "Problems that need somebody", lambda s: len(s.problems)),
-    _Gauge("uptime_seconds", "Since the start", lambda s: s.at - s.started_at),
-    _Gauge("archive_seconds", "Since the newest redo was written", lambda s: s.archive_seconds),
-    _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn),
-    _Gauge("taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn),
-    _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn),
-    _Gauge("saved_scn", "What GetSavedSCN answers", lambda s: s.port.saved_scn),
+    _Gauge(
+        "healthy",
+        "0 if replication has failed and needs an operator, else 1",
+        lambda s: s.health != "failed",
+    ),
+    _Gauge("problems", "Number of problems that need an operator", lambda s: len(s.problems)),
+    _Gauge(
+        "uptime_seconds", "Seconds since the start of the appliance", lambda s: s.at - s.started_at
+    ),
+    _Gauge(
+        "archive_seconds", "Seconds since the newest redo was written", lambda s: s.archive_seconds
+    ),
+    _Gauge(
+        "decoded_scn",
+        "SCN up to which commits are decoded, exclusive",
+        lambda s: s.source.decoded_scn,
+    ),
+    _Gauge(
+        "taken_scn",
+        "SCN up to which commits are sent to the client, exclusive",
+        lambda s: s.port.taken_scn,
+    ),
+    _Gauge(
+        "confirmed_scn",
+        "Highest commit SCN that the bundled applier has confirmed",
+        lambda s: s.confirmed_scn,
+    ),
+    _Gauge("saved_scn", "SCN that GetSavedSCN returns", lambda s: s.port.saved_scn),
     _Gauge("logs", "Archived logs decoded", lambda s: s.source.logs, is_counter=True),
     _Gauge("redo_bytes", "Bytes of redo decoded", lambda s: s.source.redo_bytes, is_counter=True),
     _Gauge("transactions", "Decoded", lambda s: s.source.transactions, is_counter=True),
     _Gauge("rows", "Row changes decoded", lambda s: s.source.rows, is_counter=True),
     _Gauge(
         "rows_filtered",
-        "Row changes that the filter leaves out",
+        "Row changes that the filter excludes",
         lambda s: s.source.rows_filtered,
         is_counter=True,
     ),
     _Gauge(
         "transactions_filtered",
-        "Transactions that the filter leaves out whole",
+        "Transactions that the filter excludes completely",
         lambda s: s.source.transactions_filtered,
         is_counter=True,
     ),
     _Gauge(
         "lob_unavailable",
-        "LOB values left out because they are not whole in the redo",
+        "LOB values that are not delivered because the redo does not contain them completely",
         lambda s: s.source.lob_unavailable,
         is_counter=True,
     ),
     _Gauge(
         "lob_unclaimed",
-        "LOBs changed without a change of their row",
+        "LOB values that changed without a row change in the redo",
         lambda s: s.source.lob_unclaimed,
         is_counter=True,
     ),
-    _Gauge("unaccounted", "Vectors and changes lost in decoding", lambda s: s.source.losses),
+    _Gauge(
+        "unaccounted", "Change vectors and row changes lost in decoding", lambda s: s.source.losses
+    ),
     _Gauge("gaps", "Missing archived logs", lambda s: len(s.source.gaps)),
-    _Gauge("open_transactions", "Not finished", lambda s: s.source.open_transactions),
+    _Gauge(
+        "open_transactions", "Number of open transactions", lambda s: s.source.open_transactions
+    ),
     _Gauge(
         "oldest_open_transaction_seconds",
-        "Age of the oldest transaction that is not finished",
+        "Age of the oldest open transaction",
         lambda s: s.source.oldest_open_seconds,
     ),
     _Gauge(
         "waiting_transactions",
-        "Finished, waiting for other redo threads",
+        "Finished transactions that wait for redo of other threads",
         lambda s: s.source.waiting_transactions,
     ),
-    _Gauge("spilled_bytes", "Of transactions on disk", lambda s: s.source.spilled_bytes),
-    _Gauge("data_free_bytes", "Room left where context.data is", lambda s: s.data_free_bytes),
-    _Gauge("data_free_ratio", "The same, as a part of the disk", lambda s: s.data_free_ratio),
+    _Gauge(
+        "spilled_bytes",
+        "Bytes of open transactions that are spilled to disk",
+        lambda s: s.source.spilled_bytes,
+    ),
+    _Gauge(
+        "data_free_bytes",
+        "Free bytes of the file system of context.data",
+        lambda s: s.data_free_bytes,
+    ),
+    _Gauge(
+        "data_free_ratio",
+        "Free share (0 to 1) of the file system of context.data",
+        lambda s: s.data_free_ratio,
+    ),
     _Gauge("connections", "Clients connected to the port", lambda s: s.port.connections),
     _Gauge("replicating", "1 while a client replicates", lambda s: s.port.client is not None),
-    _Gauge("queue_ready", "Transactions to be taken", lambda s: s.port.ready),
-    _Gauge("queue_transmitted", "Transactions to be confirmed", lambda s: s.port.transmitted),
-    _Gauge("queue_bytes", "Bytes of queued transactions", lambda s: s.port.queued_bytes),
-    _Gauge("queue_bytes_max", "Past which decoding waits", lambda s: s.port.bytes_max),
-    _Gauge("queue_spilled_bytes", "Ready transactions on disk", lambda s: s.port.spilled_bytes),
+    _Gauge(
+        "queue_ready",
+        "Ready transactions that are not sent to the client yet",
+        lambda s: s.port.ready,
+    ),
+    _Gauge(
+        "queue_transmitted",
+        "Transactions that were sent and are not confirmed yet",
+        lambda s: s.port.transmitted,
+    ),
+    _Gauge(
+        "queue_bytes",
+        "Bytes of queued transactions (ready or not confirmed)",
+        lambda s: s.port.queued_bytes,
+    ),
+    _Gauge(
+        "queue_bytes_max",
+        "Limit of queue_bytes; decoding waits when it is reached",
+        lambda s: s.port.bytes_max,
+    ),
+    _Gauge(
+        "queue_spilled_bytes",
+        "Bytes of ready transactions on disk, for a slow target",
+        lambda s: s.port.spilled_bytes,
+    ),
     _Gauge("queue_full", "1 while decoding waits for the client", lambda s: s.port.full),
 )
 
 _TABLE_VALUES = (
-    _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
-    _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
-    _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
-    _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
+    _TableValue(
+        "table_applied_scn",
+        "SCN of the last commit that is durable in the table",
+        lambda t: t.applied_scn,
+    ),
+    _TableValue(
+        "table_waiting", "Changes that were received and are not applied yet", lambda t: t.waiting
+    ),
+    _TableValue(
+        "table_stopped",
+        "1 if an error has stopped the table, else 0",
+        lambda t: t.stopped is not None,
+    ),
+    _TableValue("table_paused", "1 if the table is paused, else 0", lambda t: t.paused),
     _TableValue(
         "table_blocked",
-        "1 where somebody in PostgreSQL holds it up",
+        "1 if another session or a standby in PostgreSQL blocks the table, else 0",
         lambda t: t.blocked is not None,
     ),
     _TableValue(
         "table_held_scn",
-        "Commit SCN of the first change that a stopped table lacks, where there is one",
+        "Commit SCN of the first held change of a stopped or paused table",
         lambda t: t.held_scn,
     ),
     _TableValue("table_inserted", "Rows inserted", lambda t: t.inserted, is_counter=True),
@@ -135,48 +201,56 @@ _TABLE_VALUES = (
     _TableValue("table_conflicts", "Conflicts", lambda t: t.conflicts, is_counter=True),
     _TableValue(
         "table_altered_values",
-        "Values that PostgreSQL cannot hold as they are, changed by a policy",
+        "Values that a policy changed because PostgreSQL cannot store them as they are",
         lambda t: t.altered,
         is_counter=True,
     ),
     _TableValue(
         "table_incomplete_values",
-        "LOB values that the table lacks, because redo did not hold them whole",
+        "LOB values that the table lacks because the redo did not contain them completely",
         lambda t: t.incomplete,
     ),
     _TableValue(
         "table_verified_scn",
-        "As of which it was compared with the source's table (olr-pg verify --continuous)",
+        "SCN of the table's last comparison with the source (olr-pg verify --continuous)",
         lambda t: t.verified_scn,
     ),
     _TableValue(
-        "table_verified_time_seconds", "When that was, in Unix time", lambda t: t.verified_at
+        "table_verified_time_seconds",
+        "Unix time of the table's last comparison with the source",
+        lambda t: t.verified_at,
     ),
     _TableValue(
         "table_differences",
-        "Rows that differed then",
+        "Rows that differed in the table's last comparison with the source",
         lambda t: None if t.verified_at is None else t.differences,
     ),
 )
 
 _THREAD_VALUES = (
     _ThreadValue(
-        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn
+        "thread_archived_scn",
+        "SCN at which the thread's last available log ends, exclusive",
+        lambda t, _: t.archived_scn,
     ),
     _ThreadValue(
         "thread_decoded_scn",
-        "Up to which the redo thread was read",
+        "SCN up to which the redo thread was read",
         lambda t, _: t.decoded_scn,
     ),
-    _ThreadValue("thread_archived_sequence", "Of the last log", lambda t, _: t.archived_sequence),
+    _ThreadValue(
+        "thread_archived_sequence",
+        "Sequence number of the thread's last available log",
+        lambda t, _: t.archived_sequence,
+    ),
     _ThreadValue(
         "thread_redo_seconds",
-        "Since the newest redo of the thread was written",
+        "Seconds since the newest redo of the thread was written",
         lambda t, now: max(0.0, now - t.archived_at),
     ),
     _ThreadValue(
         "thread_holds_back",
-        "1 where finished transactions of other threads wait for it",
+        "1 if finished transactions of other threads wait for redo of this thread, else 0",
         lambda t, _: t.holds_back,
     ),
 )
@@ -230,11 +304,13 @@ def _lags(
     """Yield the lag of each table if known, in total and by cause."""
     total = _family(
         "table_lag_seconds",
-        "Age of the oldest change it may lack; none before that is known",
+        "Age of the oldest change that the table may lack; missing while unknown",
         (*labels, "table"),
     )
     causes = _family(
-        "table_lag_cause_seconds", "The lag of a table by its causes", (*labels, "table", "cause")
+        "table_lag_cause_seconds",
+        "Part of a table's lag that each cause contributes",
+        (*labels, "table", "cause"),
     )
     for mark, status in marked:
         for table in status.tables:
@@ -250,12 +326,18 @@ def _lags(
 def _labelled(
     labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
 ) -> Iterator[Metric]:
-    state = _family("state", "1 for what the appliance does", (*labels, "state"))
+    state = _family(
+        "state",
+        "1 for the current state of the appliance, 0 for the other states",
+        (*labels, "state"),
+    )
     refused = _family(
         "refused", "Connections refused or dropped", (*labels, "code"), is_counter=True
     )
     slowing = _family(
-        "target_problems", "What makes the target slow or full, by its code", (*labels, "code")
+        "target_problems",
+        "Number of problems that make the target slow or full, by error code",
+        (*labels, "code"),
     )
     for mark, status in marked:
         for name in dict.fromkeys((*STATES, status.state.name)):
@@ -266,7 +348,7 @@ def _labelled(
             slowing.add_metric((*mark, code), count)
     passed = _family(
         "vectors_not_interpreted",
-        "Change vectors that nothing interprets, up to the last whole log",
+        "Change vectors of unknown kinds, counted up to the last completely decoded log",
         (*labels, "opcode"),
         is_counter=True,
     )

@@ -180,12 +180,12 @@ function tables(s) {
   if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();
   byId("table_count").textContent = s.tables.length === 1 ? "1" : whole(s.tables.length);
   byId("more_tables").hidden = fitting.length <= SHOWN_MAX;
-  byId("more_tables").textContent = whole(fitting.length - SHOWN_MAX) + " more: find them by name.";
+  byId("more_tables").textContent = whole(fitting.length - SHOWN_MAX) + " more tables: use the search field to find one.";
 }
 function details(s) {
   pairs("positions", [
     ["decoded below", scn(s.source.decoded_scn)],
-    ["taken by the client below", scn(s.port.taken_scn)],
+    ["sent to the client below", scn(s.port.taken_scn)],
     ...s.identity.target ? [["confirmed", scn(s.confirmed_scn)]] : [],
     ["restart from", scn(s.port.saved_scn)],
   ]);
@@ -193,13 +193,13 @@ function details(s) {
     ["since the last archived log", s.archive_seconds === null ? "none yet" : span(s.archive_seconds)],
     ["for other redo threads", whole(s.source.waiting_transactions)],
     ["open transactions", whole(s.source.open_transactions)],
-    ["oldest, age", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "none"],
-    ["oldest, XID", s.source.oldest_open_xid || "none"],
+    ["age of the oldest one", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "none"],
+    ["XID of the oldest one", s.source.oldest_open_xid || "none"],
     ["spilled to disk", bytes(s.source.spilled_bytes)],
   ]);
   pairs("queue", [
     ["ready", whole(s.port.ready)],
-    ["to be confirmed", whole(s.port.transmitted)],
+    ["not confirmed", whole(s.port.transmitted)],
     ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "none"],
     ["decoding waits", s.port.full ? "yes" : "no", s.port.full ? "warning" : ""],
   ]);
@@ -214,15 +214,15 @@ function details(s) {
     ["threads, descriptors", s.process.threads + ", " + s.process.descriptors],
     ["port", s.port.address],
     ["client", s.port.client || "none"],
-    ...(s.port.client ? [["it last asked", span(s.port.silent_seconds) + " ago"]] : []),
+    ...(s.port.client ? [["its last request", span(s.port.silent_seconds) + " ago"]] : []),
     ["connections", whole(s.port.connections)],
     ["refused", refused || "none", refused ? "warning" : ""],
   ]);
   const left = [
-    ["rows by the filter", s.source.rows_filtered],
-    ["whole transactions by the filter", s.source.transactions_filtered],
-    ["LOB values not whole in the redo", s.source.lob_unavailable, "warning"],
-    ["LOBs changed without their rows", s.source.lob_unclaimed, "warning"],
+    ["rows excluded by the filter", s.source.rows_filtered],
+    ["transactions excluded by the filter", s.source.transactions_filtered],
+    ["incomplete LOB values in the redo", s.source.lob_unavailable, "warning"],
+    ["LOB values changed without a row change", s.source.lob_unclaimed, "warning"],
   ].filter(([, count]) => count);
   byId("left_out").hidden = !left.length;
   pairs("left", left.map(([name, count, kind]) => [name, whole(count), kind]));
@@ -235,10 +235,10 @@ function wayBack(s) {
   }
   if (!back) return;
   pairs("way_position", [
-    ["Oracle has the commits up to", ledger ? ledger.lsn : "unknown"],
-    ["WAL that Oracle does not have yet", back.lag_bytes === null ? "unknown" : bytes(back.lag_bytes)],
+    ["commits up to this LSN are in Oracle", ledger ? ledger.lsn : "unknown"],
+    ["WAL that is not applied to Oracle yet", back.lag_bytes === null ? "unknown" : bytes(back.lag_bytes)],
     ["transactions applied", ledger ? whole(ledger.transactions) : "unknown"],
-    ["both sides answered", span(s.at - back.answered_at) + " ago"],
+    ["last answer of both databases", span(s.at - back.answered_at) + " ago"],
   ]);
   const used = slot && slot.wal_bytes !== null ? slot.wal_bytes / back.max_wal_bytes : 0;
   pairs("way_slot", slot ? [
@@ -316,7 +316,7 @@ const CHARTS = [
   {name: "Lag", words: short, steps: "seconds", least: 1, stacked: true,
     series: [["reading", "reading", "reading"], ["decoding", "decoding", "decoding"], ["queue", "queue", "queue"], ["apply", "apply", "apply"]]},
   {name: "Ready queue", of: "all", words: bytes, steps: "bytes", least: 1024,
-    series: [["queued_bytes", "bytes that wait", "queue"]]},
+    series: [["queued_bytes", "waiting bytes", "queue"]]},
   {name: "Waiting in the applier", of: "table", words: few, least: 10,
     series: [["waiting", "changes", "queue"]]},
 ];

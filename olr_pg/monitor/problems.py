@@ -79,7 +79,7 @@ def _problems(
     command = _Commands(status)
     found: list[Problem] = []
     if failure is not None:
-        text = f"the bundled applier has ended and is started again: {failure}"
+        text = f"the bundled applier has ended, and olr_pg restarts it: {failure}"
         found.append(Problem(text, (command("doctor"),)))
     if status.state.name in TROUBLED:
         reason = status.state.reason or "no reason is known"
@@ -91,7 +91,7 @@ def _problems(
     found += _blocked(status.tables)
     found += [
         Problem(
-            f"table {table.name} lacks {table.incomplete} LOB values that redo did not hold",
+            f"table {table.name} lacks {table.incomplete} LOB values that the redo did not contain",
             (command("errors list"), command("fetch-lobs", "--table", table.name)),
         )
         for table in status.tables
@@ -99,18 +99,18 @@ def _problems(
     ]
     found += [
         Problem(
-            f"table {table.name} differs from the source's in {counted(table.differences, 'row')},"
-            f" as of SCN {table.verified_scn}",
+            f"table {table.name} differs from its source table in"
+            f" {counted(table.differences, 'row')}, as of SCN {table.verified_scn}",
             (command("verify", "--table", table.name, "--differences", "FILE"),),
         )
         for table in status.tables
         if table.differences
     ]
     if status.source.losses:
-        text = f"{status.source.losses} changes or vectors are unaccounted for"
+        text = f"decoding has lost {status.source.losses} row changes or change vectors"
         found.append(Problem(text, (command("verify"),)))
     if status.port.held_back:
-        count = f"{status.port.transmitted} transactions were sent to it"
+        count = f"it has not confirmed {status.port.transmitted} transactions that it received"
         held = OlrPgError(Code.CONFIRMATIONS_HELD_BACK, count, client=status.port.client)
         found.append(Problem(f"{held}; {held.action}"))
     found += [
@@ -169,4 +169,8 @@ def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Prob
 
 
 def _behind(table: TableStatus) -> str:
-    return f" and lacks what commits from SCN {table.held_scn} on" if table.held_scn else ""
+    return (
+        f" and lacks the transactions committed from SCN {table.held_scn} on"
+        if table.held_scn
+        else ""
+    )

@@ -61,7 +61,8 @@ def read_proofs(path: Path) -> dict[str, Proof]:
         return {}
     except (OSError, ValueError, TypeError, KeyError):
         _log.warning(
-            "could not read the results of earlier verifications: starting over", file=str(path)
+            "could not read the results of earlier verifications; verification starts over",
+            file=str(path),
         )
         return {}
 

@@ -254,12 +254,15 @@ class StatusService:
         what = asked.get("what", ",".join(SERIES)).split(",")
         if level is None or not set(what) <= SERIES.keys():
             ranges = ", ".join(one.name for one in LEVELS)
-            reason = f"range is one of {ranges}, what some of {', '.join(SERIES)}"
+            reason = (
+                f"range must be one of {ranges}; what must contain only names from"
+                f" {', '.join(SERIES)}"
+            )
             return _json({"error": reason}, 400)
         target, table = asked.get("target", next(iter(self._targets))), asked.get("table", "")
         status = self._status_of(target)
         if status is None or self._kept is None:
-            return _json({"error": "there is no history of that"}, 404)
+            return _json({"error": "no history is kept for this target"}, 404)
         series = self._kept.read(status.at, target, table, level)
         told = {"range": LEVELS[level].name, "target": target, "table": table}
         return _json({**told, **series_document(series, what)})
@@ -280,7 +283,7 @@ class StatusService:
             document = json.loads(body) if body.strip() else {}
             job = control.start(action, document, who, address, target)
         except ValueError:
-            return _json({"error": "the body is a JSON object"}, 400)
+            return _json({"error": "the body must be a JSON object"}, 400)
         except RequestRefusedError as error:
             return _json({"error": str(error)}, 400)
         is_over = await run_in_threadpool(job.wait, ANSWER_SECONDS)
@@ -306,7 +309,13 @@ class StatusService:
             self._refused_at = now
             host = request.client.host if request.client is not None else "unknown"
             _log.warning("rejected a command over HTTP without a valid token", address=host)
-        answer = _json({"error": "Authorization: Bearer TOKEN, of status.control.tokens"}, 401)
+        answer = _json(
+            {
+                "error": "the request needs the header `Authorization: Bearer TOKEN` with a token"
+                " of status.control.tokens"
+            },
+            401,
+        )
         answer.headers["WWW-Authenticate"] = "Bearer"
         return answer
 
@@ -317,7 +326,7 @@ class StatusService:
         assert self._server is not None
         open_now = self._server.server_state.connections
         if sum(isinstance(one, _Asked) and one.is_streaming for one in open_now) > STREAMS_MAX:
-            return _json({"error": f"{STREAMS_MAX} pages are open already"}, 503)
+            return _json({"error": f"{STREAMS_MAX} status pages are already open"}, 503)
         return StreamingResponse(
             self._stream(name), media_type="text/event-stream", headers=_HEADERS
         )

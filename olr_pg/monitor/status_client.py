@@ -46,7 +46,7 @@ def ask_status(
         url, instance = announced["url"], announced.get("instance")
     except FileNotFoundError as error:
         raise OlrPgError(
-            Code.NO_APPLIANCE, "the appliance has stored no address", file=str(file)
+            Code.NO_APPLIANCE, "no appliance has recorded its address in this file", file=str(file)
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file)) from error
@@ -65,7 +65,7 @@ def ask_status(
             _check_instance(error.headers, instance, url)
             said = error.read().decode("utf-8", "replace")
         raise OlrPgError(
-            Code.APPLIANCE_SILENT, f"it answers {error.code}: {said}", address=url
+            Code.APPLIANCE_SILENT, f"the answer is HTTP status {error.code}: {said}", address=url
         ) from error
     except urllib.error.URLError as error:
         # An appliance that was killed leaves this file behind.
@@ -93,7 +93,9 @@ def announced_process(config: Config) -> int:
         return int(json.loads(file.read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OlrPgError(
-            Code.NO_APPLIANCE, "the appliance has stored no process id", file=str(file)
+            Code.NO_APPLIANCE,
+            "no appliance has recorded its process id in this file",
+            file=str(file),
         ) from error
 
 
@@ -101,7 +103,7 @@ def _check_instance(headers: Message, instance: str | None, url: str) -> None:
     """Check that the answer comes from the appliance that recorded the address."""
     found = headers[INSTANCE_HEADER]
     if found is not None and found != instance:
-        detail = "another one answers at the address that it has left: it was killed"
+        detail = "the appliance was killed, and another appliance now uses its address"
         raise OlrPgError(Code.NO_APPLIANCE, detail, address=url)
 
 

@@ -24,7 +24,7 @@ NOTHING = {
 
 def test_only_what_is_left_out_is_named() -> None:
     assert _left_out(NOTHING) == ""
-    assert _left_out({**NOTHING, "rows_filtered": 1_200}) == "1,200 rows by the filter"
+    assert _left_out({**NOTHING, "rows_filtered": 1_200}) == "1,200 rows excluded by the filter"
 
 
 def test_a_table_says_why_it_is_not_complete() -> None:
@@ -53,8 +53,8 @@ def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> s
 def test_what_is_not_known_yet_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("starting", capsys)
     assert "OK: Starting (STARTING) for 0.0 s\n" in text
-    assert "decoded below none yet, taken below none yet, confirmed none yet" in text
-    assert "Newest redo:       none was seen yet\n" in text
+    assert "decoded below none yet, sent to the client below none yet, confirmed none yet" in text
+    assert "Newest redo:       none yet\n" in text
     table = text.partition(" Table ")[2]
     assert "0.0 s" not in table
     assert table.count("unknown") == 9
@@ -86,4 +86,4 @@ def test_only_the_bundled_applier_is_said_to_have_confirmed(
 def test_loads_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     load = {"table": "SHOP.T", "scn": 7, "parts": 1, "parts_done": 0, "rows": 1_200}
     text = printed("loading", capsys, loads=[load])
-    assert "Loading SHOP.T: 0 of 1 part, 1,200 rows as of 7\n" in text
+    assert "Loading SHOP.T: 0 of 1 part, 1,200 rows as of SCN 7\n" in text

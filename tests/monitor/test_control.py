@@ -195,7 +195,7 @@ def test_what_takes_long_is_a_job(
     for _ in range(RUNNING_MAX - 1):
         assert ask(service, "/control/retry")[0] == 202
     code, answer, _ = ask(service, "/control/retry")
-    assert (code, "at work already" in answer["error"]) == (400, True)
+    assert (code, "already in progress" in answer["error"]) == (400, True)
     go.touch()
     deadline = time.monotonic() + 60
     while True:

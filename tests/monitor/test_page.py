@@ -212,7 +212,7 @@ def test_what_the_page_says(browser: Browser, status: Status, tmp_path: Path) ->
         events = browser.text("events")
         assert "table stopped [table: SHOP.X]" in events
         assert "connection refused: OLR-04033 (2 times)" in events
-        assert browser.text("no_history") == "Nothing is kept yet."
+        assert browser.text("no_history") == "No history is stored yet."
         left = browser.text("left_out")
         assert [word for word in left.split() if word.isdecimal()] == ["17", "5", "3", "1"]
         assert browser.evaluate("document.title") == "olr_pg: degraded, replica-1"

@@ -44,7 +44,8 @@ def test_a_stopped_table_comes_with_its_commands_complete(quiet: Status) -> None
     stopped = TableStatus('SHOP."Or ders"', stopped="OLR-05008: x; y", held_scn=7, error_id=17)
     ((text, commands),) = found(replace(quiet, tables=(stopped,), target="eu")).items()
     assert text == (
-        'table SHOP."Or ders" has stopped and lacks what commits from SCN 7 on: OLR-05008: x; y'
+        'table SHOP."Or ders" has stopped and lacks the transactions committed from SCN 7 on:'
+        " OLR-05008: x; y"
     )
     end = "--config '/etc/my olr/x.json' --target eu"
     assert commands == (
@@ -91,7 +92,7 @@ def test_a_client_that_holds_back_its_confirmations_comes_with_what_to_do(quiet:
     port = replace(quiet.port, held_back=True, client="10.0.0.1:7", transmitted=12)
     ((text, commands),) = found(replace(quiet, port=port)).items()
     assert text.startswith("OLR-04016: ")
-    assert "12 transactions were sent to it" in text
+    assert "it has not confirmed 12 transactions that it received" in text
     assert "10.0.0.1:7" in text
     assert "confirms more often" in text
     assert commands == ()
@@ -100,7 +101,7 @@ def test_a_client_that_holds_back_its_confirmations_comes_with_what_to_do(quiet:
 def test_rows_that_differ_are_a_problem_with_the_command_that_names_them(quiet: Status) -> None:
     table = TableStatus("A.B", verified_scn=7, verified_at=1.0, differences=2)
     told = with_problems(replace(quiet, tables=(table,)), None, ())
-    assert told.problems == ("table A.B differs from the source's in 2 rows, as of SCN 7",)
+    assert told.problems == ("table A.B differs from its source table in 2 rows, as of SCN 7",)
     assert told.commands[0][0].startswith("olr-pg verify --table A.B --differences FILE --config")
 
 

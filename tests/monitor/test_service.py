@@ -76,7 +76,7 @@ def test_what_is_served(service: StatusService, status: Status) -> None:
     assert code == 200
     record = json.loads(body)
     assert record["health"] == "degraded"
-    assert record["state"]["words"] == "Waiting for a log that is missing"
+    assert record["state"]["words"] == "Waiting for a missing log"
     assert record["tables"][0]["lag"] == {
         "reading": 0.0,
         "decoding": 4.0,
@@ -248,8 +248,8 @@ def test_the_command_tells_what_is_left_out(shown: Shown, tmp_path: Path) -> Non
     with StatusService(shown, make_registry(shown), address=ANY, announcement=file):
         (line,) = lines()
         assert line.removeprefix("Left out:").strip() == (
-            "17 rows by the filter, 5 whole transactions by the filter,"
-            " 3 LOB values that the redo does not hold whole, 1 LOBs changed without their rows"
+            "17 rows excluded by the filter, 5 transactions excluded by the filter,"
+            " 3 incomplete LOB values in the redo, 1 LOB values changed without a row change"
         )
         shown.status = replace(shown.status, source=SourceStatus())
         assert lines() == []
@@ -316,7 +316,9 @@ def test_the_address_of_a_killed_one_that_another_appliance_has_by_now(
     file.write_text(left_behind)
     with StatusService(shown, registry, address=Address("127.0.0.1", port or 0)):
         for page in ("status.json", "healthz"):
-            with pytest.raises(OlrPgError, match="another one answers") as caught:
+            with pytest.raises(
+                OlrPgError, match="another appliance now uses its address"
+            ) as caught:
                 ask_status(config_of(tmp_path), page=page)
             assert caught.value.code == 9010
 
