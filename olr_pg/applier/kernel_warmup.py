@@ -111,7 +111,7 @@ _RARE: Final = (
 
 
 def is_compiled() -> bool:
-    """Tell whether the kernels are on disk, by the last kernel that `warm_kernels` compiles."""
+    """Return whether the kernels are on disk, by the last kernel that `warm_kernels` compiles."""
     return is_on_disk(day_second_kernel)
 
 

@@ -20,7 +20,7 @@ def retrying(
     """Retry with pauses that grow to two seconds; after the last attempt raise its error.
 
     Args:
-        passes: tells whether an error is transient.
+        passes: returns whether an error is transient.
         seconds: the time limit after the first attempt, depending on the last error; None for no
             limit.
         stop: ends the pauses and the attempts.

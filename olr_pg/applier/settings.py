@@ -103,7 +103,8 @@ class TargetSql(NamedTuple):
     Attributes:
         name: of what they make.
         statements: each is to be committed by itself; empty if there is a `reason`.
-        present: a query that tells whether the target has it: one boolean; empty where none does.
+        present: a query that returns one boolean: whether the target already has the result of
+            `statements`; empty if there is no such query.
         reason: why it cannot be made; empty if it can.
     """
 
@@ -239,7 +240,7 @@ class ApplierSettings:
 
     @property
     def is_replica(self) -> bool:
-        """Tell whether connections that write set ``session_replication_role = replica``."""
+        """Return whether connections that write set ``session_replication_role = replica``."""
         return self.triggers is TriggerHandling.REPLICA
 
     def incomplete_policy(self, table: str, column: str) -> IncompletePolicy:

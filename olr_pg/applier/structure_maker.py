@@ -1,6 +1,8 @@
 """Creates the indexes, keys and checks that the source's DDL created, in parallel to the applier.
 
-Theory of operation ------------------- The lines of `olr_pg.structure` (`stopped.structure`) are
+Theory of operation
+-------------------
+The lines of `olr_pg.structure` (`stopped.structure`) are
 pending changes. This module makes those that are `due`, one by one, over a separate connection,
 each statement in its own transaction. ``CREATE INDEX CONCURRENTLY`` blocks no reader and no writer;
 DDL of the source that arrives meanwhile cancels it (`stopped.structure.interrupt`). Adding a
@@ -104,7 +106,7 @@ class StructureLine(NamedTuple):
 
 
 def is_made(settings: ApplierSettings) -> bool:
-    """Tell whether the configuration lets the appliance create what the source creates."""
+    """Return whether the configuration lets the appliance create what the source creates."""
     kinds = DdlKind.INDEX, DdlKind.CONSTRAINT
     return any(settings.ddl.get(kind) is DdlPolicy.FOLLOW for kind in kinds)
 

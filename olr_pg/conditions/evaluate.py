@@ -1,7 +1,8 @@
-"""Evaluates a condition over columns of values, with SQL's three truth values.
+"""Evaluates a condition over columns of values, with the three truth values of SQL and a fourth
+one.
 
-There is a fourth state: the result depends on a value that is not in the redo. A condition whose
-result does not depend on the missing value is still TRUE or FALSE.
+The fourth value, UNDECIDED, means that the result depends on a value that is not in the redo. If
+the missing value does not affect the result, the condition is still TRUE or FALSE.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ if TYPE_CHECKING:
 Truths = npt.NDArray[np.uint8]
 
 ABSENT: Final = -2
-"""Length of a value that is not in the redo; −1 and 0 are NULL."""
+"""Length of a value that is not in the redo. The lengths −1 and 0 mean NULL."""
 
 
 class Truth(IntEnum):
-    """The value of a condition for a row."""
+    """The result of a condition for a row."""
 
     FALSE = 0
     UNKNOWN = 1
     TRUE = 2
     UNDECIDED = 3
-    """The result depends on a missing value."""
+    """The result depends on a value that is not in the redo."""
 
 
 _FALSE, _UNKNOWN, _TRUE = int(Truth.FALSE), int(Truth.UNKNOWN), int(Truth.TRUE)
 _UNDECIDED = int(Truth.UNDECIDED)
 
-# By operator: the result for a value that is less, equal, greater.
+# The results of each operator if the value is less than, equal to, or greater than the literal.
 _OUTCOMES: Final = {
     Comparison.EQUAL: (False, True, False),
     Comparison.NOT_EQUAL: (True, False, True),
@@ -65,10 +66,11 @@ _UTF8, _UTF16 = UTF8, UTF16
 
 
 def evaluate(condition: RowCondition, columns: Sequence[ValueColumn]) -> Truths:
-    """Evaluate the condition for each row, as `Truth`; shape (rows).
+    """Return the `Truth` of the condition for each row; shape (rows).
 
     Args:
-        columns: of `condition.ordinals`, in Oracle's internal form; the length can be `ABSENT`.
+        columns: the values of the columns `condition.ordinals`, in Oracle's internal form. The
+            length of a value can be `ABSENT`.
     """
     return _truths(condition.step, columns)
 
@@ -120,7 +122,7 @@ def _without_value(length: int) -> int:
 
 
 class Literal(NamedTuple):
-    """A literal that values are compared with; see `Bytewise`."""
+    """The literal of a comparison; see `Bytewise` for the attributes."""
 
     literal: Any
     pad: Any
@@ -135,7 +137,7 @@ def compare_kernel(
     """Compare values with a literal byte by byte.
 
     Args:
-        outcomes: the results for a value that is less, equal, greater.
+        outcomes: the results if the value is less than, equal to, or greater than the literal.
     """
     literal, pad, size = wanted.literal, wanted.pad, wanted.size
     less, equal, greater = outcomes
@@ -165,7 +167,7 @@ def compare_kernel(
 
 @inlined
 def _character(data: Any, at: int, end: int, character: int) -> int:
-    """Return the end of the character at `at`."""
+    """Return the offset of the end of the character that begins at `at`."""
     after = at + 1
     if character == _UTF16:
         after = at + 2
@@ -179,8 +181,8 @@ def _character(data: Any, at: int, end: int, character: int) -> int:
 def like_kernel(
     data: Any, offset: Any, length: Any, items: Any, character: int, truths: Any
 ) -> None:
-    """Match values with a pattern; see `Pattern`. The number of steps is at most the product of the
-    lengths.
+    """Match values with a LIKE pattern (`Pattern`). The number of steps for a value is at most its
+    length times the length of the pattern.
     """
     for row in range(length.size):
         if length[row] <= 0:

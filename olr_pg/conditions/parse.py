@@ -1,9 +1,9 @@
-"""Parses a condition: the part of Oracle's SQL whose meaning does not depend on where it is
+"""Parses a condition. The supported part of Oracle's SQL has the same meaning wherever it is
 evaluated.
 
 Expressions that depend on a session (TO_DATE, SYSDATE, time zones, implicit conversions) or on
-other rows (subqueries) are not supported. sqlglot parses the SQL; every node that is not listed
-here is refused.
+other rows (subqueries) are not supported. sqlglot parses the SQL. `_Reader` refuses every kind of
+syntax node that it does not know.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def parse_condition(text: str) -> Condition:
     """Parse a condition.
 
     Raises:
-        OlrPgError: 1130 it is not valid SQL, 1131 it uses unsupported syntax.
+        OlrPgError: 1130, the text is not valid SQL; 1131, it uses unsupported syntax.
     """
     if len(text) > CHARACTERS_MAX:
         raise OlrPgError(Code.ROW_CONDITION_UNREADABLE, f"more than {CHARACTERS_MAX} characters")
@@ -76,7 +76,7 @@ def _columns(node: tree.Node) -> Iterator[str]:
 
 
 class _Reader:
-    """Converts sqlglot's nodes to ours."""
+    """Converts the syntax tree of sqlglot to nodes of `tree`."""
 
     def __init__(self) -> None:
         from sqlglot import expressions
@@ -205,7 +205,7 @@ class _Reader:
 
 
 def _is_escaped_wrongly(pattern: str, escape: str) -> bool:
-    """Tell whether an escape character precedes anything other than ``%``, ``_`` or itself."""
+    """Return whether an escape character precedes anything other than ``%``, ``_`` or itself."""
     at = 0
     while escape and at < len(pattern):
         if pattern[at] == escape:

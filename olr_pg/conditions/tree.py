@@ -18,7 +18,9 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal; `text` is its digits, its characters, or the text within its quotes."""
+    """A literal. `text` contains the digits of a number, the characters of a text, or the text
+    between the quotes of a date or timestamp.
+    """
 
     kind: LiteralKind
     text: str
@@ -46,7 +48,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """``column LIKE pattern``; `escape` is empty without ESCAPE."""
+    """``column LIKE pattern``; `escape` is empty if there is no ESCAPE clause."""
 
     column: str
     pattern: str
@@ -89,7 +91,7 @@ class Condition:
     """A condition.
 
     Attributes:
-        text: as written.
+        text: the condition as the user wrote it.
         tree: the parsed condition.
         columns: the names of its columns, in the order of their first use.
     """

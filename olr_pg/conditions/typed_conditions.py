@@ -43,15 +43,17 @@ DEFAULT_CHARSETS: Final[Charsets] = ("AL32UTF8", "AL16UTF16")
 
 WHOLE: Final = 1 << 30
 _UTC_BYTES: Final = 11
-"""Bytes of a TIMESTAMP WITH TIME ZONE with its instant; the zone follows."""
+"""The first bytes of a TIMESTAMP WITH TIME ZONE, which contain its time in UTC. The time zone
+follows them.
+"""
 
 _TIMESTAMP: Final = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
     r"(?: ?([+-])(\d{2}):(\d{2}))?"
 )
 _IN_CODE_ORDER: Final = frozenset({1, 31, 873})
-"""US7ASCII, WE8ISO8859P1, AL32UTF8: their bytes sort like their characters, also in UTF-8, which
-table data uses.
+"""US7ASCII, WE8ISO8859P1, AL32UTF8: the character sets in which bytes sort in the same order as the
+characters do in UTF-8.
 """
 
 _UTF8_NUMBERS: Final = frozenset({871, 873})
@@ -76,14 +78,15 @@ _TEXTUAL: Final = frozenset({OracleType.VARCHAR2, OracleType.CHAR})
 
 @dataclass(frozen=True, slots=True)
 class Bytewise:
-    """Compares a column's bytes with a literal's.
+    """Compares the bytes of a column's values with the bytes of a literal.
 
     Attributes:
         slot: the column's index in `RowCondition.ordinals`.
         operator: the comparison.
         literal: shape (bytes).
-        pad: bytes with which the shorter one is padded; if empty, the shorter one is less.
-        size: number of bytes of a value that are compared.
+        pad: bytes that extend the shorter side before the comparison. If empty, the shorter side is
+            less.
+        size: maximum number of bytes of a value that are compared.
     """
 
     slot: int
@@ -95,12 +98,12 @@ class Bytewise:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Matches a column's bytes with a LIKE pattern.
+    """Matches the bytes of a column's values with a LIKE pattern.
 
     Attributes:
         slot: as in `Bytewise`.
         items: shape (n); bytes, `ANY_TEXT`, `ANY_CHARACTER`.
-        step: `ONE_BYTE`, `UTF8`, `UTF16`: the encoding, which determines a character's length.
+        step: `ONE_BYTE`, `UTF8` or `UTF16`: how long a character is.
     """
 
     slot: int
@@ -140,8 +143,8 @@ class RowCondition:
     Attributes:
         ordinals: indexes of its columns among the table's delivered columns.
         names: names of its columns.
-        step: the evaluation.
-        text: as written.
+        step: the first step of the evaluation, which contains the others.
+        text: the condition as the user wrote it.
     """
 
     ordinals: tuple[int, ...]
@@ -152,7 +155,9 @@ class RowCondition:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A condition for which a later version of its table lacks columns; `why` is the reason."""
+    """A condition that cannot be used any more because its table's definition has changed; `why` is
+    the reason.
+    """
 
     why: str
 
@@ -163,7 +168,7 @@ def compile_condition(
     charsets: Charsets = DEFAULT_CHARSETS,
     described: Mapping[str, Column] | None = None,
 ) -> RowCondition:
-    """Prepare all of the conditions for the rows of a table.
+    """Combine conditions by AND, and prepare the result for the rows of a table.
 
     Args:
         conditions: at least one.
@@ -171,8 +176,8 @@ def compile_condition(
         described: the types of the values, if they differ from the dictionary.
 
     Raises:
-        OlrPgError: 1132 there is no such column, 1133 its type cannot be compared, 1134 it cannot
-            be compared with this literal.
+        OlrPgError: 1132, the table has no such column or it is not delivered; 1133, values of its
+            type cannot be compared; 1134, they cannot be compared with this literal.
     """
     names = tuple(dict.fromkeys(name for one in conditions for name in one.columns))
     delivered = {column.name: (at, column) for at, column in enumerate(table.delivered)}
@@ -205,7 +210,7 @@ class _Compiler:
         self._charsets = charsets
 
     def step(self, node: tree.Node) -> Step:
-        """Return the step that evaluates a node."""
+        """Return the step that evaluates a node of the parsed condition."""
         match node:
             case tree.Every(parts):
                 return Joined(tuple(map(self.step, parts)), every=True)

@@ -4,11 +4,13 @@ Facts: architecture, “Accounting”.
 
 Three laws must hold; otherwise something was lost silently:
 
-- Of all row vectors: total = changes + filtered by object + undoing + without a row + unpaired.
-- Of row vectors whose own header names a subscribed table: each became a change or a fault, undoes
-  a change, carries no row, or is unpaired.
-- Of changes: total = committed + undone + rolled back + dropped + open. Dropped are those of
-  transactions whose begin or end was not read; open are those that wait for their end.
+- The number of row vectors = changes + filtered by object + undoing a change + without a row +
+  unpaired. An unpaired vector has no undo, so its transaction is unknown.
+- Each row vector whose own header names a subscribed table became a change or a fault, undoes a
+  change, contains no row, or is unpaired.
+- The number of changes = committed + undone + rolled back + dropped + open. A change is dropped if
+  the begin or the end of its transaction was not read. It is open while its transaction may still
+  end.
 """
 
 from __future__ import annotations
@@ -34,9 +36,7 @@ if TYPE_CHECKING:
 def changes_by_table(
     tables: Sequence[Table], counts: npt.NDArray[np.int64]
 ) -> dict[str, Counter[DmlKind]]:
-    """Convert the counts of a `Merger` to names: for each table, its inserts, deletes and
-    updates.
-    """
+    """Return the counts of a `Merger` by table name and kind of change."""
     found: dict[str, Counter[DmlKind]] = {}
     for table, row in zip(tables, counts.reshape(-1, 3).tolist(), strict=True):
         if any(row):
@@ -49,8 +49,8 @@ class Accounting(NamedTuple):
     """The account of a run of decoding; it closes if nothing is unaccounted for.
 
     Attributes:
-        tally: of vectors.
-        account: of transactions and changes.
+        tally: counts of vectors.
+        account: counts of transactions and changes.
         open_changes: changes of transactions whose end was not read yet.
         tables: delivered row changes by ``OWNER.NAME``, then by `DmlKind`.
         passed: counts of vectors that are not interpreted, by operation code (``layer << 8 |
@@ -86,7 +86,7 @@ class Accounting(NamedTuple):
 
     @property
     def missing(self) -> tuple[int, int, int]:
-        """For each law, the number that is unaccounted for."""
+        """For each of the three laws, the number of vectors or changes that are unaccounted for."""
         return self.vectors_missing, self.named_missing, self.changes_missing
 
     @property

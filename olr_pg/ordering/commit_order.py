@@ -1,8 +1,8 @@
-"""Keeps decoded transactions until everything that committed before them is known.
+"""Keeps decoded transactions until all transactions that committed before them are known.
 
-Transactions below the watermark (`merger.Watermarks`) are released, those of each view in commit
-order; equal SCNs are ordered by their commit records. Row changes that could not be assembled
-(faults) are released in the same order.
+Transactions that commit below the watermark (`merger.Watermarks`) are released, for each view in
+commit order. Transactions with the same commit SCN are ordered by the positions of their commit
+records. Row changes that could not be assembled (faults) are released in the same order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _commit_position: Final = attrgetter("commit_scn", "position")
 
 
 class SavedOrder(NamedTuple):
-    """The transactions and faults that were waiting at some time."""
+    """The transactions and faults that waited when `CommitOrder.saved` was called."""
 
     runs: tuple[ReadyRun, ...]
     faults: tuple[RowFault, ...]
@@ -34,10 +34,10 @@ class CommitOrder:
     """Finished transactions and faults, ordered by their commits.
 
     Attributes:
-        left_scn: every transaction that commits below it was released or left out.
+        left_scn: every transaction that commits below this SCN was released or left out.
         left_out: the faults that were released last.
-        is_again: the splits fed now were fed before, so their transactions may already be released;
-            any other transaction below `left_scn` comes too late.
+        is_again: the current split is decoded again, so its transactions may already be released.
+            Otherwise a transaction that commits below `left_scn` is an error.
     """
 
     def __init__(self) -> None:
@@ -54,21 +54,26 @@ class CommitOrder:
 
     @property
     def begin_scns(self) -> list[int]:
-        """Return begin SCNs that include the lowest of all waiting transactions."""
+        """Return begin SCNs of waiting transactions. The lowest one is included, others may be
+        missing.
+        """
         runs = [run.lowest_begin_scn for run in self._runs]
         return runs + [fault.begin_scn for fault in self._faults]
 
     @property
     def commit_scns(self) -> list[int]:
-        """Return commit SCNs that include the highest of all waiting transactions."""
+        """Return commit SCNs of waiting transactions. The highest one is included, others may be
+        missing.
+        """
         runs = [run.last_commit_scn for run in self._runs]
         return runs + [fault.commit_scn for fault in self._faults]
 
     def take(self, run: ReadyRun) -> None:
-        """Add transactions of one view, in commit order; skip those that were already released.
+        """Add transactions of one view, which are in commit order. Skip transactions that were
+        already released.
 
         Raises:
-            OlrPgError: 2014, see `check_in_time`.
+            OlrPgError: 2014, it comes too late (`check_in_time`).
         """
         if run:
             self.check_in_time(*run.first_key)
@@ -78,17 +83,17 @@ class CommitOrder:
         """Add a row change that could not be assembled, unless it was already released.
 
         Raises:
-            OlrPgError: 2014, see `check_in_time`.
+            OlrPgError: 2014, it comes too late (`check_in_time`).
         """
         self.check_in_time(fault.commit_scn, fault.position)
         if fault.commit_scn >= self.left_scn:
             self._faults.append(fault)
 
     def check_in_time(self, commit_scn: int, position: CommitPosition) -> None:
-        """Check that a commit is in time: no later commit was released.
+        """Check that no later commit was released.
 
         Raises:
-            OlrPgError: 2014, a later commit was released.
+            OlrPgError: 2014, a later commit was released, and the split is not decoded again.
         """
         if not self.is_again and commit_scn < self.left_scn:
             raise OlrPgError(
@@ -104,8 +109,8 @@ class CommitOrder:
         return min(filter(wanted, self._faults), key=_commit_position, default=None)
 
     def release(self, limit: int) -> list[ReadyRun]:
-        """Remove and return the transactions that commit below `limit`: view by view, each in
-        commit order.
+        """Remove and return the transactions that commit below `limit`, grouped by view, and in
+        commit order within each view.
         """
         self._faults.sort(key=_commit_position)
         self.left_out = [fault for fault in self._faults if fault.commit_scn < limit]
@@ -124,20 +129,22 @@ class CommitOrder:
         self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
         self.left_scn = min(self.left_scn, scn)
         if self._last is not None and self._last[0] >= scn:
-            # The new incarnation continues from `scn`: none of its transactions were delivered yet.
+            # No transaction of the new incarnation, which begins at `scn`, was released yet.
             self._last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def saved(self) -> SavedOrder:
-        """Return a copy of what is waiting, for `go_back`."""
+        """Return the waiting transactions and faults, for `go_back`."""
         return SavedOrder(tuple(self._runs), tuple(self._faults))
 
     def go_back(self, saved: SavedOrder) -> None:
-        """Restore the state from `saved`, without transactions released since."""
+        """Restore a state from `saved`, without the transactions that were released after it was
+        saved.
+        """
         self._runs = self._not_left(saved.runs)
         self._faults = list(saved.faults)
 
     def _not_left(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
-        """Return the parts of some runs that were not released before."""
+        """Return the runs without the transactions that were already released."""
         last = self._last
         if last is not None:
             runs = [run.cut(run.count_up_to_key(last))[1] for run in runs]

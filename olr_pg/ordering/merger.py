@@ -1,11 +1,13 @@
-"""The merger: the driver's part of decoding, which brings the results of splits into commit order.
+"""The merger brings the decoded results of splits into commit order. With Spark, it runs in the
+driver, not in the decoding tasks.
 
 Splits are merged in redo order, thread by thread. A transaction is released when every open redo
 thread has been read past its commit SCN (`Watermarks`, `commit_order`). Changes of the dictionary
-are processed in the same order, before any later transaction is released (see
-`dictionary_follower`). Row changes that could not be assembled are released with the transactions
-too, unless a changed dictionary explains them and they are decoded again. The bundled applier stops
-their tables; without it, delivery ends before the first of them.
+are processed in commit order too: a transaction is released only after all earlier changes of the
+dictionary are processed (`dictionary_follower`). Row changes that could not be assembled (faults)
+are released with the transactions too. If a changed dictionary explains a fault, its split is
+decoded again instead. The bundled applier stops the table of a fault. Other clients cannot be
+informed of a fault, so for them delivery ends before the first one.
 """
 
 from __future__ import annotations
@@ -69,9 +71,9 @@ class Merger:
         threads: the open redo threads, with the SCN from which each will be read.
         follower: follows the dictionary, or None.
         storage: stores the bytes of open and of large transactions.
-        filters: which transactions are left out; None for none.
+        filters: decide which transactions are left out; None for none.
         lob_source: reads LOB values that the redo contains only partly, or None.
-        until: later commits are not released; None for no limit.
+        until: the point after which no commit is released; None for no limit.
 
     Attributes:
         subscription: the subscription for the next splits.
@@ -80,7 +82,7 @@ class Merger:
             are delivered.
         again: splits that must be decoded again with the new `subscription`, and merged before any
             others; the caller empties it.
-        rewinds: number of times that splits were undone to be decoded again.
+        rewinds: how often the merger returned to a saved state to decode splits again.
     """
 
     def __init__(
@@ -123,12 +125,12 @@ class Merger:
         )
 
     def abandon(self, scn: int) -> None:
-        """Drop what began or committed from `scn` on, because a RESETLOGS has orphaned that
-        redo.
+        """Drop all open transactions, and all transactions that committed at `scn` or later,
+        because a RESETLOGS has orphaned the redo from `scn` on.
         """
         self._order.abandon(scn)
         self._watermarks.limit(scn)
-        # The new incarnation has rolled back all transactions that were open.
+        # OPEN RESETLOGS has rolled back all transactions that were open.
         opened = self._assembler.open_transactions
         self.account.events_dropped += sum(transaction.changes for transaction in opened)
         self._assembler = self._new_assembler()
@@ -137,12 +139,12 @@ class Merger:
         self._states = []
 
     def limit(self, scn: int) -> None:
-        """Ignore that threads were read from `scn` on."""
+        """Lower the watermark of each thread to at most `scn`."""
         self._watermarks.limit(scn)
 
     def pass_scn(self, scn: int) -> list[ReadyRun]:
-        """Record that no thread has more redo from before `scn`; return what is released, see
-        `feed`.
+        """Record that all redo before `scn` was read. Return the released transactions, as `feed`
+        does.
 
         If `again` is not empty, call this once more after those splits are merged.
 
@@ -154,18 +156,19 @@ class Merger:
         return [] if self._is_stale() else self._leave()
 
     def close_thread(self, thread: int) -> list[ReadyRun]:
-        """Record that a thread has no more redo; return what waited only for it, see `feed`.
+        """Record that a thread has no more redo. Return the transactions that waited only for this
+        thread, as `feed` does.
 
-        If `failure` is then set, these are the last transactions. If `again` is not empty, the
-        thread is still open: DDL that waited for it requires splits to be decoded again; close the
-        thread after that.
+        If `failure` is set after the call, no other transactions follow. If `again` is not empty,
+        the thread is open again, because DDL that waited for the thread has changed the dictionary.
+        Merge the splits in `again`, then call this again.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
         self._watermarks.close(thread)
         self._forget()
-        # States saved before a split have the thread open; returning to one opens the thread again.
+        # If this returns to a saved state, the thread is open again, as it was in that state.
         return [] if self._is_stale() else self._leave()
 
     @property
@@ -174,7 +177,7 @@ class Merger:
         return self._watermarks.threads
 
     def threads_before(self, scn: int) -> frozenset[int]:
-        """Return those redo threads that were not read up to `scn`."""
+        """Return the redo threads that were not read up to `scn`."""
         return self._watermarks.before(scn)
 
     def watermark_of(self, thread: int) -> int:
@@ -202,7 +205,7 @@ class Merger:
 
     @property
     def left_out(self) -> list[RowFault]:
-        """The faults of the transactions that were released last."""
+        """The faults that were released with the last transactions."""
         return self._order.left_out
 
     @property
@@ -236,22 +239,25 @@ class Merger:
 
     @property
     def has_unsaved(self) -> bool:
-        """True if something is waiting that an `OpenState` does not contain.
-
-        There are three cases: another redo thread may still contain the begin of a transaction that
-        was rolled back; a slot is reused before the end of its transaction was read; or the
-        children of a parallel commit have not committed yet.
+        """True if the merger waits for redo and `open_state` does not contain the reason. There are
+        three reasons: another redo thread may still contain the begin of a transaction that was
+        rolled back; another transaction has taken the slot of a transaction whose end was not read;
+        or the children of a parallel commit have not committed yet.
         """
         assembler = self._assembler
         return bool(assembler.unbegun_rollbacks or assembler.unseen_ends or self._parallel)
 
     def open_scn(self) -> int:
-        """Return the lowest begin SCN of what is not released yet, decoded or not."""
+        """Return the lowest begin SCN of all transactions that are not released yet, decoded or
+        not.
+        """
         waiting = [*self._order.begin_scns, *self._dictionary.begin_scns]
         return min([self.watermark, self.oldest_open_scn(), *waiting])
 
     def oldest_open_scn(self) -> int:
-        """Return the lowest begin SCN of an open transaction to be delivered; else `MAX_SCN`."""
+        """Return the lowest begin SCN of the open transactions that will be delivered; `MAX_SCN` if
+        there is none.
+        """
         opened = [t.begin_scn for t in self._assembler.open_transactions]
         wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
         return min(wanted, default=MAX_SCN)
@@ -272,7 +278,7 @@ class Merger:
     def restore(self, state: OpenState) -> None:
         """Continue from a state; call it before the first `feed`."""
         self._assembler.restore(state.transactions, state.unowned)
-        # The run that read these changes has already counted them.
+        # The run that read these changes has counted them as events, so this account must, too.
         self.account.events += sum(t.changes for t in state.transactions)
         self.sessions.add(state.sessions)
         self._watermarks = Watermarks(state.watermarks)
@@ -284,7 +290,7 @@ class Merger:
         return Accounting(self.tally, copy(self.account), waiting, tables, self.passed.counts)
 
     def add_thread(self, thread: int, scn: int) -> None:
-        """Add a redo thread to wait for, which is read from `scn` on."""
+        """Add a redo thread, which will be read from `scn` on. Transactions wait for it, too."""
         self._watermarks.add(thread, scn)
 
     def feed(
@@ -292,16 +298,17 @@ class Merger:
     ) -> list[ReadyRun]:
         """Merge the next split of a thread; return the transactions that can now be released.
 
-        Those of each view are in commit order. If `failure` is then set, these are the last ones.
-        If `again` is not empty, the split was not merged; it is among those to be decoded again.
+        The transactions of each view are in commit order. If `failure` is set after the call, no
+        other transactions follow. If `again` is not empty, the split was not merged, and `again`
+        contains it.
 
         Args:
             source: the split; None if the dictionary is not followed, so that no split is decoded
                 again.
 
         Raises:
-            OlrPgError: 2014 later commits were released before; 3070, 3005, the dictionary cannot
-                be followed.
+            OlrPgError: 2014, a transaction comes too late, because later commits were released;
+                3070, 3005, the dictionary cannot be followed.
         """
         if source is not None:
             before = self._reached.get(thread)
@@ -313,13 +320,12 @@ class Merger:
                 self._save(source)
             if result.blocks is not None:
                 self._reached[thread] = MergedUpTo(source.split.path, result.blocks[1])
-        # Transactions of a split that is decoded again may already have been delivered; others may
-        # not.
+        # The transactions of a split may already be released only if the split is decoded again.
         self._order.is_again = source is not None and source.again
         self._take(result)
-        # A split in which no LWN group begins does not know how far the thread is. If a split
-        # failed, deliver nothing that commits after the point up to which it was decoded. Ignore
-        # rows and DDL that a RESETLOGS orphaned.
+        # The watermark of a split in which no LWN group begins is 0, so it changes nothing. The
+        # watermark of a split that failed ends at the failure. Redo from `end` on is orphaned by a
+        # RESETLOGS, so its transactions must not be released.
         end = None if source is None else source.end_scn
         reached = result.watermark if end is None else min(result.watermark, end)
         self._parallel.see(result.parallel)
@@ -331,7 +337,7 @@ class Merger:
         return self._leave()
 
     def _take(self, result: SplitResult) -> None:
-        """Add a split's results to those that wait."""
+        """Add the results of a split to the waiting transactions, faults and counts."""
         self.sessions.add(result.sessions)
         self.sessions.add_names(result.names)
         self.tally = self.tally.plus(result.tally)
@@ -372,8 +378,8 @@ class Merger:
         self._assembler.table_rows[:] = 0
 
     def _forget(self) -> None:
-        """Drop what can neither begin nor end any more after the redo that all threads have
-        read.
+        """Give up transactions whose begin or end is missing, if all threads were read past the SCN
+        at which it could have been.
         """
         self._assembler.forget_rollbacks(self.watermark)
         if self._assembler.unseen_ends:
@@ -383,10 +389,12 @@ class Merger:
     # --- the dictionary ---
 
     def _save(self, source: ThreadSplit) -> None:
-        """Save the state before a split, until the dictionary is known past its end."""
+        """Save the state before a split. Discard saved states up to whose end the dictionary is
+        known.
+        """
         settled = self.watermark
-        # Discard states from the front only: returning to a state undoes every later split,
-        # including those of other threads, even if they end earlier in the redo.
+        # Discard states only from the front of the list: to return to a state also undoes all
+        # splits that were merged after it, in every thread, even if they end at a lower SCN.
         self._states = list(dropwhile(lambda saved: saved[1] < settled, self._states))
         state = SavedState(
             source=source,
@@ -404,8 +412,8 @@ class Merger:
         self._states.append((state, 0))
 
     def _is_stale(self) -> bool:
-        """Tell whether the dictionary has changed for splits that were merged; they are then in
-        `again`.
+        """Return whether merged splits must be decoded again because the dictionary has changed. If
+        so, undo them and put them in `again`.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
@@ -420,7 +428,7 @@ class Merger:
         limit = self.watermark if ending is None else min(self.watermark, ending.commit_scn)
         since = self._follower.apply(self._dictionary.before(limit))
         if since is not None:
-            # If no state reaches `since`, return to the newest split: it extends beyond it.
+            # If no saved split is known to end at or after `since`, undo only the newest split.
             last = len(self._states) - 1
             self._go_back(
                 next((i for i, (_, end) in enumerate(self._states) if end >= since), last)
@@ -431,7 +439,7 @@ class Merger:
         return False
 
     def _go_back(self, first: int) -> None:
-        """Undo the splits from a number on."""
+        """Undo the splits from number `first` in `_states` on, and put them in `again`."""
         assert self._follower is not None
         self.rewinds += 1
         undone = [state.source._replace(again=True) for state, _ in self._states[first:]]
@@ -481,8 +489,8 @@ class Merger:
         return ends_delivery(fault, self.subscription.row_plan, self._follower)
 
     def _leave(self) -> list[ReadyRun]:
-        """Release the transactions that can be released, in order; set `failure` if they are the
-        last.
+        """Release the transactions that can be released, in order. If delivery must end after them,
+        set `failure`.
         """
         self._parallel.forget(self._watermarks.lowest)
         limit = self.deliverable_scn
@@ -505,9 +513,12 @@ class Merger:
             self._order.take(run.where(self._delivered(part) & wanted))
 
     def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
-        """Return which transactions of a part are not left out, and count those that are."""
+        """Return which transactions of a part are not left out by filters; count the ones that are
+        left out.
+        """
         delivered = self._filters.delivered(part.transactions, part.view)
-        # With several targets, count all decoded changes, because each target has its own filter.
+        # With several targets, do not subtract anything: each target has its own filter, and the
+        # account counts decoded changes.
         if len(self.subscription.views) == 1:
             count_left_out(self.account, part.transactions, delivered)
         return delivered
@@ -520,7 +531,7 @@ class DictionaryOrder:
     """The dictionary changes of transactions, ordered by their commits.
 
     Attributes:
-        left: those released last, in commit order.
+        left: the transactions that were released last, in commit order.
     """
 
     def __init__(self) -> None:
@@ -539,18 +550,20 @@ class DictionaryOrder:
         return [transaction.commit_scn for transaction in self._waiting]
 
     def take(self, transaction: DictionaryTransaction) -> None:
-        """Add the changes of a transaction."""
+        """Add a transaction that changed the dictionary."""
         self._waiting.append(transaction)
 
     def before(self, limit: int) -> list[DictionaryTransaction]:
-        """Return the transactions that commit below `limit`, in commit order; they keep waiting."""
+        """Return the transactions that commit below `limit`, in commit order, without removing
+        them.
+        """
         known = (t for t in self._waiting if t.commit_scn < limit)
         return sorted(known, key=lambda t: t.order)
 
     def release(self, limit: int) -> None:
-        """Remove and return the changes that commit below `limit`, without those released before.
-
-        A split that is decoded again can contain changes that were already released.
+        """Remove the transactions that commit below `limit`. Set `left` to those that were not
+        released before: a split that is decoded again can contain transactions that were already
+        released.
         """
         known, last = self.before(limit), self._last
         self.left = [t for t in known if last is None or t.order > last]
@@ -565,7 +578,7 @@ class DictionaryOrder:
         self._waiting = [t for t in self._waiting if t.commit_scn < scn]
 
     def saved(self) -> tuple[DictionaryTransaction, ...]:
-        """Return a copy of what is waiting, for `go_back`."""
+        """Return the waiting transactions, for `go_back`."""
         return tuple(self._waiting)
 
     def go_back(self, saved: tuple[DictionaryTransaction, ...]) -> None:
@@ -573,11 +586,12 @@ class DictionaryOrder:
         self._waiting = list(saved)
 
 
-# --- row changes that could not be put together ---
+# --- row changes that could not be assembled ---
 
 
 def without_dropped(fault: RowFault, dropped: npt.NDArray[np.bool_] | None) -> RowFault | None:
-    """Return a fault without the LOB values of changes that all targets leave out.
+    """Return a fault without the missing LOB values of changes that the filters of all targets
+    leave out.
 
     Args:
         dropped: shape (tables, 3); see `decoding.filters.Filters.dropped`.
@@ -593,12 +607,14 @@ def without_dropped(fault: RowFault, dropped: npt.NDArray[np.bool_] | None) -> R
 
 
 def is_delivered(fault: RowFault, plan: RowPlan) -> bool:
-    """Tell whether the table of a fault is delivered to a client."""
+    """Return whether changes of the fault's table are delivered to a client."""
     return not plan.delivered.size or bool(plan.delivered[fault.table])
 
 
 def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
-    """Tell whether a fault hides dictionary changes that the snapshot does not contain."""
+    """Return whether a fault hides changes of a followed SYS table that the dictionary's snapshot
+    does not contain.
+    """
     return (
         follower is not None
         and not fault.lobs
@@ -608,8 +624,8 @@ def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | N
 
 
 def ends_delivery(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
-    """Tell whether delivery must end at a fault, because no client can be informed that changes are
-    missing.
+    """Return whether delivery must end at a fault, because the client cannot be informed of it or
+    the dictionary is unknown after it.
     """
     if fault.lobs:
         return False
@@ -624,7 +640,7 @@ class Watermarks:
     """The SCNs up to which the open redo threads were read.
 
     Args:
-        threads: the open ones, with the SCN from which each will be read.
+        threads: the open redo threads, with the SCN from which each will be read.
     """
 
     def __init__(self, threads: Mapping[int, int]) -> None:
@@ -637,7 +653,9 @@ class Watermarks:
 
     @property
     def lowest(self) -> int:
-        """Every transaction that commits below it has been decoded; 0 without threads."""
+        """The lowest watermark: every transaction that commits below it has been decoded; 0 if
+        there are no threads.
+        """
         return min(self._scns.values(), default=0)
 
     def of(self, thread: int, default: int = 0) -> int:
@@ -653,15 +671,17 @@ class Watermarks:
         self._scns.setdefault(thread, scn)
 
     def advance(self, thread: int, scn: int) -> None:
-        """Record that a thread was read up to `scn`; ignored if it was read further before."""
+        """Record that a thread was read up to `scn`. Do nothing if its watermark is already
+        higher.
+        """
         self._scns[thread] = max(self.of(thread), scn)
 
     def pass_scn(self, scn: int) -> None:
-        """Record that no thread has more redo from before `scn`."""
+        """Record that all redo before `scn` was read, in every thread."""
         self._scns = {thread: max(at, scn) for thread, at in self._scns.items()}
 
     def limit(self, scn: int) -> None:
-        """Ignore that threads were read from `scn` on."""
+        """Lower the watermark of each thread to at most `scn`."""
         self._scns = {thread: min(at, scn) for thread, at in self._scns.items()}
 
     def close(self, thread: int) -> None:

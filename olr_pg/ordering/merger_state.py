@@ -1,4 +1,6 @@
-"""The values that a merger receives, and the states from which it or another merger continues."""
+"""The splits that a merger receives, and saved states from which this merger or a later one
+continues.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ _log = structlog.get_logger(__name__)
 
 
 class ThreadSplit(NamedTuple):
-    """A split to merge, of one redo thread.
+    """A split of one redo thread, to be decoded and merged.
 
     Attributes:
-        end_scn: the SCN from which a RESETLOGS has orphaned its redo, or None.
+        end_scn: a RESETLOGS has orphaned the split's redo from this SCN on; None if it has not.
         again: whether it was merged before and is decoded again with another dictionary.
     """
 
@@ -41,30 +43,32 @@ class ThreadSplit(NamedTuple):
     again: bool = False
 
     def apart(self) -> list[ThreadSplit]:
-        """Return the splits of joined logs separately."""
+        """Return one split for each of the joined logs."""
         return [self._replace(split=split) for split in self.split.apart()]
 
 
 class MergedUpTo(NamedTuple):
-    """The end of the last merged LWN group of a redo thread: block `block` of a log."""
+    """The end of the last LWN group of a redo thread that was merged: before block `block` of the
+    log `path`.
+    """
 
     path: str
     block: int
 
     def missed(self, source: ThreadSplit, result: SplitResult) -> ThreadSplit | None:
-        """Return the next split, starting at the LWN group where it must begin, if its result began
-        elsewhere.
+        """If the result of the next split began at a wrong LWN group, return the split with the
+        right first group; else None.
 
-        A split finds its first group by the block headers' offsets of first records. Only this step
-        depends on these offsets, so a wrong one can hide a group or point to a false one.
+        To find its first group, a split uses the offsets of first records in block headers. Nothing
+        else depends on these offsets, so a wrong offset is not noticed otherwise: it can hide a
+        group, or point to a place where none begins.
         """
         split = source.split
         if self.path != split.path or split.first_group == self.block:
             return None
         begins = None if result.blocks is None else result.blocks[0]
         expected = self.block if self.block < split.end_block else None
-        # A split in which no group begins can fail only because of a false group: then decode it
-        # again.
+        # If no group begins in the split but decoding failed, a false group caused the failure.
         if begins == expected and (begins is not None or result.failure is None):
             return None
         _log.warning(
@@ -98,10 +102,10 @@ class OpenState(NamedTuple):
 
     Attributes:
         transactions: the open transactions.
-        unowned: LOB pages whose transaction is not known yet.
+        unowned: LOB pages whose transactions are not known yet.
         sessions: sessions of the open transactions.
-        watermarks: by redo thread.
-        commit_scn: all earlier commits are at or below this SCN.
+        watermarks: the SCN up to which each redo thread was read.
+        commit_scn: no transaction that is released or waits for release has a higher commit SCN.
     """
 
     transactions: tuple[OpenTransaction, ...]

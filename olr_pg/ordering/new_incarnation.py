@@ -1,8 +1,9 @@
-"""The order of incarnations: decides when the redo of a new incarnation can be read.
+"""Decides when the redo of a new incarnation of the source database can be read.
 
-An ``OPEN RESETLOGS`` at an SCN orphans the redo of the parent from that SCN on. Every redo thread
-must be read up to that SCN before the first log after it. Transactions that are open then are
-dropped, so no thread may still have a commit of one.
+An ``OPEN RESETLOGS`` at an SCN begins a new incarnation, and orphans the parent incarnation's redo
+from that SCN on. Every redo thread must be read up to that SCN before the first log of the new
+incarnation: transactions that are open at that point are dropped, so no thread may still contain
+the commit of one.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ class Incarnations:
         self._behind: frozenset[int] = frozenset()
 
     def restored(self, positions: Iterable[LogPosition]) -> None:
-        """Continue after logs that another run has read."""
+        """Continue after the logs that an earlier run has read, given by their positions."""
         self._current = max(position.resetlogs_id for position in positions)
 
     def limit(self, logs: Iterable[ArchivedLog]) -> None:
-        """Do not release transactions that a RESETLOGS orphaned after they were read.
+        """Lower the merger's watermarks, so that it does not release transactions that a RESETLOGS
+        has orphaned after they were read.
 
         Args:
-            logs: the known logs, with their currently known ends.
+            logs: the known logs; `end_scn` is set if a RESETLOGS has orphaned a log's redo from
+                there on.
         """
         for log in logs:
             if log.end_scn is not None and log.position.resetlogs_id == self._current:
@@ -54,7 +57,8 @@ class Incarnations:
         found = [log for log in logs if log.position.resetlogs_id == first]
         if 0 < self._current < first:
             self._next_scn = scn = found[0].header.resetlogs_scn
-            # A thread with a log of this incarnation has no more redo of the previous one.
+            # A thread that has a log of this incarnation has no more redo of the previous
+            # incarnation.
             threads = frozenset(log.header.thread for log in found)
             self._behind = self._merger.threads_before(scn) - threads
             if self._behind:
@@ -62,8 +66,8 @@ class Incarnations:
         return found
 
     def reasons(self) -> list[OlrPgError]:
-        """Return errors for what is missing of the previous incarnation, so that the next one is
-        not read.
+        """Return one error for each redo thread whose logs of the previous incarnation are missing,
+        so that the next incarnation cannot be read.
         """
         detail = f"its redo up to the RESETLOGS at SCN {self._next_scn} is not among the logs"
         return [
@@ -74,11 +78,11 @@ class Incarnations:
         ]
 
     def begin(self, log: ArchivedLog) -> int | None:
-        """Start reading `log`. Return the SCN from which it replaces redo that was already read, or
-        None.
+        """Record that `log` is read next. If it begins a new incarnation that replaces redo that
+        was already read, return the SCN from which it replaces the redo, else None.
 
-        If transactions from that redo were already released, the merger reports that the log comes
-        too late.
+        The result is also None if transactions from that redo were already released; then the
+        merger reports that the log comes too late.
         """
         position, scn = log.position, log.header.resetlogs_scn
         if position.resetlogs_id <= self._current:

@@ -2,11 +2,12 @@
 
 Theory of operation
 -------------------
-What the encoder wrote together stays together: a `ReadyBatch` contains the messages of n
-transactions, one after the other in memory, and a column for each property. Operations (waiting for
-other redo threads, queueing, delivery, confirmation, undoing) always affect consecutive
-transactions. So they work on a `ReadyRun`: a batch with a first transaction and an end. Cutting a
-run has the same cost for any length, and nothing is done per transaction.
+Transactions that the encoder wrote together stay together in memory: a `ReadyBatch` contains the
+messages of n transactions, one after the other, and one array for each property. Operations
+(waiting for other redo threads, queueing, delivery, confirmation, undoing) always affect
+consecutive transactions. So they work on a `ReadyRun`: a batch, the number of a first transaction,
+and an end. To cut a run takes the same time for any length, because no work is done per
+transaction.
 
 Transactions of a batch are in commit order: by commit SCN, then by `CommitPosition`.
 """
@@ -43,7 +44,7 @@ I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 SMALL_BYTES: Final = 64 << 10
-"""Runs below this size are joined if many would be stored, because each costs about a kilobyte."""
+"""Runs below this size are joined, because each run that is stored costs about a kilobyte."""
 
 
 CommitKey = tuple[int, CommitPosition]
@@ -57,9 +58,9 @@ class ReadyTransaction(NamedTuple):
         xid: packed as `olr_pg.scalars.pack_xid`.
         begin_scn: SCN at which it began.
         commit_scn: SCN of its COMMIT.
-        position: of its commit record.
+        position: the position of its commit record.
         blob: framed Data messages: Begin, row changes, Commit.
-        messages: their number.
+        messages: the number of messages in `blob`.
     """
 
     xid: int
@@ -93,13 +94,14 @@ class ReadyBatch:
 
     Attributes:
         columns: n rows.
-        first: shape (n + 1); the offset in `blob` of each one's messages, and the end.
-        message_first: shape (n + 1); the number of messages before each.
-        blob: the framed Data messages of all, without gaps; for a large transaction on disk, an
-            object that reads them.
+        first: shape (n + 1); the offset in `blob` at which the messages of each transaction begin,
+            and the end of the last.
+        message_first: shape (n + 1); the number of messages before each transaction, and of all.
+        blob: the framed Data messages of all transactions, without gaps; for a large transaction on
+            disk, an object that reads them.
         order: byte order of the blob.
         view: the number of the view, if the targets receive different data.
-        form: of the blob; it can contain other data than messages.
+        form: the format of the blob, which can contain other data than messages.
     """
 
     columns: ReadyColumns
@@ -125,9 +127,8 @@ class ReadyBatch:
 
 @dataclass(slots=True, eq=False)
 class ReadyRun:
-    """Transactions `first` to `end` (exclusive) of a batch; its length is their number.
-
-    Sizes and counts refer to these transactions.
+    """Transactions `first` to `end` (exclusive) of a batch. Its properties describe only these
+    transactions, and its length is their number.
     """
 
     batch: ReadyBatch
@@ -139,45 +140,47 @@ class ReadyRun:
 
     @property
     def start(self) -> int:
-        """The offset of their messages in the batch's."""
+        """The offset in the batch's `blob` at which the messages begin."""
         return int(self.batch.first[self.first])
 
     @property
     def size(self) -> int:
-        """Bytes of their messages."""
+        """The size of the messages in bytes."""
         return int(self.batch.first[self.end] - self.batch.first[self.first])
 
     @property
     def messages(self) -> int:
-        """The number of their messages."""
+        """The number of messages."""
         bounds = self.batch.message_first
         return int(bounds[self.end] - bounds[self.first])
 
     @property
     def cost(self) -> int:
-        """Approximate bytes that storing them takes."""
+        """The approximate bytes of memory that the transactions need."""
         return self.size + TRANSACTION_BYTES * len(self)
 
     @property
     def largest_cost(self) -> int:
-        """The cost of the largest transaction; the run must not be empty."""
+        """The `cost` of the largest transaction; the run must not be empty."""
         sizes = np.diff(self.batch.first[self.first : self.end + 1])
         return int(sizes.max()) + TRANSACTION_BYTES
 
     @property
     def blob(self) -> memoryview:
-        """Their messages, in memory."""
+        """The messages, in memory."""
         return self.batch.part(self.start, self.start + self.size)
 
     @property
     def bounds(self) -> I64:
-        """Shape (length + 1); the offset in `blob` of each one's messages, and the end."""
+        """Shape (length + 1); the offset in `blob` at which the messages of each transaction begin,
+        and the end of the last.
+        """
         bounds: I64 = self.batch.first[self.first : self.end + 1] - self.batch.first[self.first]
         return bounds
 
     @property
     def columns(self) -> ReadyColumns:
-        """Their rows of the batch's columns."""
+        """The rows of the batch's columns that describe these transactions."""
         return take(self.batch.columns, slice(self.first, self.end))
 
     @property
@@ -216,7 +219,7 @@ class ReadyRun:
         return self.batch.key(self.end - 1)
 
     def alike(self, other: ReadyRun) -> bool:
-        """Tell whether two runs can be joined."""
+        """Return whether two runs can be joined."""
         mine, its = self.batch, other.batch
         return (mine.order, mine.view, mine.form) == (its.order, its.view, its.form)
 
@@ -247,14 +250,16 @@ class ReadyRun:
         return count
 
     def count_fitting(self, cost: int) -> int:
-        """Return how many transactions from the first on cost at most this many bytes together."""
+        """Return how many transactions, counted from the first one, together have at most this
+        `cost`.
+        """
         bounds = self.batch.first[self.first : self.end + 1]
         costs = bounds[1:] - bounds[0] + TRANSACTION_BYTES * np.arange(1, len(self) + 1)
         return int(costs.searchsorted(cost, side="right"))
 
     def count_whole(self, messages: int, size: int) -> int:
-        """Return how many transactions from the first on have together at most this many messages
-        and bytes.
+        """Return how many transactions, counted from the first one, together have at most this many
+        messages and bytes.
         """
         batch, first = self.batch, self.first
         ends = batch.first[first + 1 : self.end + 1]
@@ -264,7 +269,7 @@ class ReadyRun:
         return int(min(by_size, message_ends.searchsorted(limit, side="right")))
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> ReadyRun:
-        """Return the wanted transactions; they are copied if some are not wanted.
+        """Return a run of the wanted transactions. The data is copied if they are not consecutive.
 
         Args:
             wanted: shape (length).
@@ -278,7 +283,7 @@ class ReadyRun:
         return joined(kept) if kept else ReadyRun(self.batch, first, first)
 
     def alone(self) -> ReadyBatch:
-        """Return a batch with exactly these transactions; only bounds are copied."""
+        """Return a batch that contains only these transactions; the messages are not copied."""
         batch, bounds = self.batch, slice(self.first, self.end + 1)
         is_whole = len(self) == len(batch.columns.xid)
         return ReadyBatch(
@@ -316,7 +321,7 @@ def ready_run(
     """Return a run of the encoder's output, without copying.
 
     Args:
-        stored: the bytes, if they are on disk.
+        stored: reads the messages, if they are on disk.
     """
     columns = ReadyColumns(
         transactions.xid,
@@ -345,10 +350,10 @@ def whole(batch: ReadyBatch) -> ReadyRun:
 
 
 def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
-    """Join runs, one after the other, into a new run; the data is copied.
+    """Join runs into a new run, in their order. The data is copied if there are several.
 
     Args:
-        runs: `alike` runs; at least one.
+        runs: at least one; all must be `alike`.
     """
     if len(runs) == 1:
         return runs[0]
@@ -380,8 +385,8 @@ def _bounds(parts: Sequence[I64]) -> I64:
 
 
 def appended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
-    """Extend the last run by the next one, if they are consecutive in one batch; return whether
-    that was done.
+    """If `run` directly follows the last of `runs` in the same batch, extend the last one by it.
+    Return whether that was done.
     """
     last = runs[-1] if runs else None
     if last is None or last.batch is not run.batch or last.end != run.first:
@@ -391,8 +396,8 @@ def appended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
 
 
 def prepended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
-    """Extend the first run by the previous one, if they are consecutive in one batch; return
-    whether that was done.
+    """If `run` directly precedes the first of `runs` in the same batch, extend the first one by it.
+    Return whether that was done.
     """
     head = runs[0] if runs else None
     if head is None or head.batch is not run.batch or run.end != head.first:
@@ -410,7 +415,7 @@ def by_view(runs: Iterable[ReadyRun]) -> dict[int, list[ReadyRun]]:
 
 
 def split_runs(runs: Iterable[ReadyRun], scn: int) -> tuple[list[ReadyRun], list[ReadyRun]]:
-    """Split runs into what commits below `scn`, and the rest."""
+    """Split runs into the transactions that commit below `scn`, and the others."""
     before, rest = [], []
     for run in runs:
         first, others = run.cut(run.count_up_to(scn - 1))
@@ -420,7 +425,9 @@ def split_runs(runs: Iterable[ReadyRun], scn: int) -> tuple[list[ReadyRun], list
 
 
 def in_commit_order(runs: Iterable[ReadyRun]) -> list[ReadyRun]:
-    """Cut runs of one view so that each begins where the previous one ends, in commit order."""
+    """Bring the transactions of runs of one view into commit order, in new runs; small runs are
+    joined.
+    """
     ordered = sorted(filter(None, runs), key=_first_key)
     if any(one.last_key > next_one.first_key for one, next_one in pairwise(ordered)):
         ordered = _interleaved(ordered)
@@ -428,7 +435,9 @@ def in_commit_order(runs: Iterable[ReadyRun]) -> list[ReadyRun]:
 
 
 def _small_together(runs: Iterable[ReadyRun]) -> Iterator[list[ReadyRun]]:
-    """Group adjacent runs that are alike, up to `SMALL_BYTES`; larger runs stay alone."""
+    """Group adjacent runs that are alike, up to `SMALL_BYTES` per group. A larger run is a group of
+    its own.
+    """
     together: list[ReadyRun] = []
     size = 0
     for run in runs:
@@ -442,7 +451,7 @@ def _small_together(runs: Iterable[ReadyRun]) -> Iterator[list[ReadyRun]]:
 
 
 def _interleaved(runs: Sequence[ReadyRun]) -> list[ReadyRun]:
-    """Merge the transactions of several runs in commit order, as consecutive stretches."""
+    """Merge the transactions of several runs in commit order; return runs as long as possible."""
     columns = _columns_of(runs)
     order = commit_order(
         columns.commit_scn,
@@ -463,7 +472,7 @@ def _interleaved(runs: Sequence[ReadyRun]) -> list[ReadyRun]:
 
 
 class JoinedMessages:
-    """Joins messages; consecutive ones in memory become one slice."""
+    """Joins messages; messages that are consecutive in memory are taken as one slice."""
 
     def __init__(self) -> None:
         self._parts: list[memoryview] = []
@@ -472,7 +481,7 @@ class JoinedMessages:
         self._end = 0
 
     def add(self, batch: ReadyBatch, first: int, end: int) -> None:
-        """Add bytes `first` to `end` of a batch's messages as the next ones."""
+        """Append bytes `first` to `end` of a batch's messages."""
         if batch is not self._batch or first != self._end:
             self._close()
             self._batch, self._first = batch, first
@@ -483,7 +492,7 @@ class JoinedMessages:
             self._parts.append(self._batch.part(self._first, self._end))
 
     def joined(self) -> Buffer:
-        """Return everything added."""
+        """Return all added messages."""
         self._close()
         self._batch = None
         return self._parts[0] if len(self._parts) == 1 else bytearray().join(self._parts)

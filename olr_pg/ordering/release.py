@@ -1,4 +1,4 @@
-"""Passes transactions from the merger to the ready queues, some at a time."""
+"""Passes transactions from the merger to the queues of ready transactions, some at a time."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
 
 _TOGETHER: Final = 256
-"""Number of transactions of a view that are queued at once; until then the checkpoint does not move
-past them.
+"""Maximum number of transactions of a view that are queued in one step. The checkpoint cannot
+advance past transactions that are not queued yet.
 """
 
 
 class _Next(NamedTuple):
-    """A run of a view, and the lowest begin SCN of it and of later ones."""
+    """A run of a view, and the lowest begin SCN of this run and all later runs of the view."""
 
     run: ReadyRun
     lowest_begin_scn: int
 
 
 class Release:
-    """Transactions that the merger released together; true while some remain.
+    """Transactions that the merger released in one step. The object is true while it contains some.
 
     Args:
-        runs: those of each view in commit order.
+        runs: the released runs, for each view in commit order.
     """
 
     def __init__(self, runs: Iterable[ReadyRun]) -> None:
@@ -40,20 +40,20 @@ class Release:
 
     @property
     def first_commit_scn(self) -> int:
-        """The lowest commit SCN of the next transactions."""
+        """The lowest commit SCN of the remaining transactions."""
         return min(view[0].run.first_commit_scn for view in self._views)
 
     @property
     def lowest_begin_scn(self) -> int:
-        """The lowest begin SCN of everything that remains."""
+        """The lowest begin SCN of the remaining transactions."""
         return min(view[0].lowest_begin_scn for view in self._views)
 
     def take(self, barrier: int | None) -> tuple[list[ReadyRun], int]:
-        """Return the next transactions: everything that commits up to an SCN, and that SCN.
+        """Remove the next transactions. Return all that commit up to an SCN, and that SCN.
 
         Args:
-            barrier: a commit SCN after the first, from which on nothing may be released; None for
-                no limit.
+            barrier: transactions that commit at this SCN or later are not returned; it is higher
+                than `first_commit_scn`. None for no limit.
         """
         heads = [view[0].run for view in self._views]
         last = min(run.cut(min(len(run), _TOGETHER))[0].last_commit_scn for run in heads)

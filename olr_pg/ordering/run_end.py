@@ -1,9 +1,9 @@
 """Ends a run at a given point (``run --until-scn``, ``--until-time``).
 
 Transactions are delivered in the order of their commit SCNs, and a restart continues after the last
-delivered one. So a time is converted to an SCN: the run ends before the first transaction, in that
-order, whose commit record is later. Redo contains the times of the database server's clock, without
-a time zone, in seconds.
+delivered transaction. So a time is converted to an SCN: the run ends before the first transaction,
+in commit order, whose commit record has a later time. The times in redo come from the clock of the
+database server, in seconds and without a time zone.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Until:
-    """The last point that is applied.
+    """The point at which the run ends.
 
     Args:
         scn: the highest commit SCN; None if a time is given.
-        redo_time: the latest commit time, as in the redo; None if an SCN is given.
+        redo_time: the latest commit time, in the redo's format; None if an SCN is given.
 
     Attributes:
         scn: transactions up to this commit SCN are applied; `MAX_SCN` while unknown.
@@ -43,17 +43,21 @@ class Until:
             self._lower(int(later.min()) - 1)
 
     def see_log(self, log: ArchivedLog) -> None:
-        """Process a log that will be read: if it began too late, its commits are too late, too."""
+        """Process a log that will be read: if it began after the given time, all its commits are
+        too late.
+        """
         if self._time is not None and log.header.first_time > self._time:
             self._lower(log.header.first_scn - 1)
 
     def see_end(self, log: ArchivedLog) -> None:
-        """Record that a log was read to its end."""
+        """Process a log that was read to its end: if it ended after the given time, all later
+        commits are too late.
+        """
         if self._time is not None and log.header.next_time > self._time:
             self._lower(log.next_scn - 1)
 
     def is_passed(self, scn: int) -> bool:
-        """Tell whether the end is known, if all redo before `scn` was read."""
+        """Return whether the run can end, if all redo before `scn` was read."""
         return scn > self.scn
 
     def _lower(self, scn: int) -> None:

@@ -24,9 +24,10 @@ class Merged(NamedTuple):
     """The result of merging a split.
 
     Attributes:
-        released: the transactions that can be released now: those of each view in commit order.
-        left_out: faults of these and earlier transactions, which could not be decoded.
-        source: the split, or None; a split that must be decoded again is only reported after that.
+        released: the transactions that can be released now, for each view in commit order.
+        left_out: the faults that are released together with these transactions.
+        source: the merged split, or None for a step without a split. If a split must be decoded
+            again, there is no result until it was merged for the second time.
     """
 
     released: list[ReadyRun]
@@ -39,10 +40,12 @@ def thread_splits(
     goes_on_at: Callable[[ArchivedLog], int] | None = None,
     split_bytes: int = SPLIT_BYTES,
 ) -> list[ThreadSplit]:
-    """Divide logs into splits, in their order; small logs are joined (`decoding.joined_logs`).
+    """Divide logs into splits, in the order of the logs. Small logs are joined
+    (`decoding.joined_logs`).
 
     Args:
-        goes_on_at: returns the block up to which a log was already decoded; None if no log was.
+        goes_on_at: returns the block at which decoding of a log continues; None if each log is
+            decoded from its start.
         split_bytes: approximate size of a split.
     """
     sources: list[ThreadSplit] = []
@@ -66,12 +69,13 @@ def merge_splits(
 ) -> Iterator[Merged]:
     """Decode splits and merge them; decode them again if the dictionary has changed.
 
-    If one of several joined logs is broken, they are decoded again one by one.
+    If the decoding of joined logs fails, they are decoded again one by one.
 
     Args:
-        merger: merges them; its `failure` can be set after each step.
+        merger: merges the splits; check its `failure` after each result.
         sources: the splits, in redo order.
-        decode: decodes splits in their order; closed when the rest is not needed.
+        decode: decodes splits in their order. Its iterator is closed if its remaining results are
+            not needed.
 
     Raises:
         OlrPgError: any error of `decode` or the merger.
@@ -97,11 +101,12 @@ def merge_splits(
 
 
 def move_on(merger: Merger, step: Callable[[], list[ReadyRun]], decode: Decode) -> Iterator[Merged]:
-    """Advance a merger without a new split, after merging the splits that must be decoded again.
+    """Advance a merger without a new split; if this changes the dictionary, decode and merge splits
+    again.
 
     Args:
-        merger: its `failure` can be set after each step.
-        step: one of its methods that return released transactions.
+        merger: the merger; check its `failure` after each result.
+        step: the merger's method that advances it and returns the released transactions.
         decode: as for `merge_splits`.
 
     Raises:

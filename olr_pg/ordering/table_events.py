@@ -1,14 +1,16 @@
-"""Publishes events of tables at their position between transactions.
+"""Publishes the events of tables, which are DDL and faults, at the right position between
+transactions.
 
 Two streams of events meet here, each in commit order: dictionary changes (`dictionary_follower`)
-and changes that could not be decoded (`transactions.row_faults`). An event is published when every
-transaction before its barrier is queued, and none after it.
+and changes that could not be decoded (`transactions.row_faults`). Each event has a barrier, which
+is a commit SCN. The event is published after the transactions that commit below the barrier, and
+before all others.
 
-- DDL follows the transactions with its own commit SCN. DDL before the SCN at which decoding starts
-  is `past`: it only defines the tables.
-- A change that cannot be decoded precedes every transaction of its commit SCN, so that the table
-  stops before any consequence. The same applies to missing LOB values, which belong to a later
-  transaction.
+- DDL comes after the transactions that have the same commit SCN. DDL before the SCN at which
+  decoding starts is `past`: it only defines the tables, and is not applied.
+- A change that cannot be decoded comes before the transactions that have the same commit SCN, so
+  that the table stops before its later changes are applied. Missing LOB values come before these
+  transactions too, because they belong to one of them.
 """
 
 from __future__ import annotations
@@ -33,9 +35,8 @@ _log = structlog.get_logger(__name__)
 
 
 class FaultReporter:
-    """Reports faults: the first of each table in full, with an incident file.
-
-    Of later ones it reports the second, fourth, eighth and so on, with their number.
+    """Logs faults: the first fault of each table in full, with an incident file. Of the later ones
+    it logs only the second, fourth, eighth and so on, with the number of faults so far.
 
     Args:
         explain: adds an explanation to an error.
@@ -65,11 +66,12 @@ class FaultReporter:
 
 
 class EventFeed:
-    """The events of one run of decoding.
+    """The events of one run of decoding that are not published yet.
 
     Args:
-        publish: publishes an event of a table of the subscription; False if it was cancelled.
-        reporter: receives every fault.
+        publish: publishes an event of a table of the subscription; returns False if it was
+            cancelled.
+        reporter: logs every fault.
     """
 
     def __init__(
@@ -115,7 +117,9 @@ class EventFeed:
 
     @property
     def barrier(self) -> int | None:
-        """The lowest commit SCN that must wait for the next event; None if there is no event."""
+        """The commit SCN from which on transactions must wait for the next event; None if there is
+        no event.
+        """
         event = self._next()
         return None if event is None else event.barrier
 
@@ -126,8 +130,8 @@ class EventFeed:
 
     def _next(self) -> SchemaEvent | None:
         heads = [*islice(self._faults, 1), *self._follower.events[self._published :][:1]]
-        # Order by commit SCN, too: a ledger that contains the later commit would skip the earlier
-        # event.
+        # If the barriers are equal, order by commit SCN: the ledger skips an event if it already
+        # contains a later commit.
         return min(heads, key=lambda event: (event.barrier, event.commit_scn), default=None)
 
     def _publish(self, event: SchemaEvent) -> bool:
@@ -139,10 +143,11 @@ class EventFeed:
 
 
 def checked_halves(event: SchemaEvent, is_replicated: Callable[[str], bool]) -> SchemaEvent:
-    """Return an event, which stops its table where the other table of a step is unknown.
+    """Return the event. If a step concerns a second table that is not replicated, return an event
+    that stops the table instead.
 
     Args:
-        is_replicated: whether a table of that name is replicated, and its rows are known.
+        is_replicated: returns whether a table of this name is replicated and its rows are known.
     """
     for step in event.evolution.steps:
         if step.kind in OF_TWO and not is_replicated(step.table):

@@ -1,5 +1,5 @@
-"""Applies the transaction filters (`decoding.filters`), which need the session of every
-transaction.
+"""Applies the filters that leave out whole transactions (`decoding.filters`). They need the session
+of every transaction.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class TransactionFilters:
     """The transaction filters, and the sessions that they need.
 
     Args:
-        filters: which transactions are left out.
-        view_filters: the same, for single views of a subscription.
+        filters: decide which transactions are left out.
+        view_filters: further filters, one for each view of the subscription.
         sessions: receives the sessions found in the redo; None to make a new directory.
 
     Attributes:
@@ -45,7 +45,9 @@ class TransactionFilters:
         self.sessions = SessionDirectory() if sessions is None else sessions
 
     def delivered(self, columns: TransactionColumns, view: int) -> npt.NDArray[np.bool_]:
-        """Return which transactions of a view are not left out; shape (transactions)."""
+        """Return which transactions of a view the filters do not leave out; shape
+        (transactions).
+        """
         filters = self._of_transactions(self._filters, *self._view_filters[view : view + 1])
         if not filters:
             return np.ones(len(columns.xid), np.bool_)
@@ -62,7 +64,7 @@ class TransactionFilters:
         )
 
     def drop(self, fault: RowFault) -> bool:
-        """Tell whether the transaction of a fault is left out."""
+        """Return whether the filters leave out the transaction of a fault."""
         if names_no_transaction(fault.xid):
             return False  # its transaction is unknown
         return self._drop(
@@ -77,7 +79,7 @@ class TransactionFilters:
     def _drop(
         self, filters: Sequence[Filters], xid: int, thread: int, session: int, serial: int
     ) -> bool:
-        """Tell whether filters leave a transaction out, by its own data and its session's."""
+        """Return whether filters leave a transaction out, because of its XID or its session."""
         if not filters:
             return False
         key = SessionKey(thread, session, serial)
@@ -88,7 +90,7 @@ class TransactionFilters:
 def count_left_out(
     account: Account, columns: TransactionColumns, delivered: npt.NDArray[np.bool_]
 ) -> None:
-    """Add what filters have left out to the account."""
+    """Count transactions and row changes as left out by filters, not as delivered."""
     rows = int(np.diff(columns.dml_first)[~delivered].sum())
     transactions = int((~delivered).sum())
     account.rows -= rows

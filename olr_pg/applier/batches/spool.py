@@ -79,7 +79,7 @@ class SpoolFiles:
 
         Args:
             own: bytes that the same transaction has reserved already.
-            has_stopped: tells whether the applier has stopped, so that waiting is pointless.
+            has_stopped: returns whether the applier has stopped, so that waiting is pointless.
 
         Raises:
             OlrPgError: 5020, the transaction alone is larger than the limit.

@@ -176,7 +176,7 @@ class TableQueue:
 
     @property
     def waits_too_long(self) -> bool:
-        """Tell whether the changes should be held, because a lock has blocked them too long.
+        """Return whether the changes should be held, because a lock has blocked them too long.
 
         A transaction that does not fit in memory has waited the whole time in its only attempt.
         """
@@ -202,7 +202,7 @@ class TableQueue:
 
     @property
     def waits_patiently(self) -> bool:
-        """Tell whether the next attempt can wait in the lock's queue, as the first one did.
+        """Return whether the next attempt can wait in the lock's queue, as the first one did.
 
         Most attempts are short, because the worker's other tables wait meanwhile. A long attempt
         from time to time gets its turn among sessions that lock one after the other, and finds out
@@ -249,7 +249,7 @@ class TableQueue:
         return self.since + seconds - time.monotonic()
 
     def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
-        """Tell whether 1/`part` of the maximum batch is waiting."""
+        """Return whether 1/`part` of the maximum batch is waiting."""
         return (
             self.waiting_changes * part >= settings.batch_changes
             or self.waiting_bytes * part >= settings.batch_bytes
@@ -257,7 +257,7 @@ class TableQueue:
 
     @property
     def _is_urgent(self) -> bool:
-        """Tell whether an entry is waiting that is not combined with others."""
+        """Return whether an entry is waiting that is not combined with others."""
         return any(not isinstance(part, QueuedChanges) for part in self.waiting)
 
     def take(self, settings: ApplierSettings) -> TableBatch:

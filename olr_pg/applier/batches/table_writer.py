@@ -467,7 +467,7 @@ def _bounded(selection: Selection, rows_max: int) -> Iterator[slice]:
 def _concerns(
     selection: Selection, transactions: Sequence[slice], skipped: Collection[tuple[int, int, int]]
 ) -> bool:
-    """Tell whether some of the transactions contain changes to skip."""
+    """Return whether some of the transactions contain changes to skip."""
     if not skipped:
         return False
     known = {(scn, xid) for scn, xid, _ in skipped}

@@ -25,15 +25,15 @@ class UnappliedBound:
 
     @property
     def is_short(self) -> bool:
-        """Tell whether the limit is exceeded, so that nothing more is received until changes are
+        """Return whether the limit is exceeded, so that nothing more is received until changes are
         applied.
         """
         return self._used > self._bytes_max
 
     @property
     def is_tight(self) -> bool:
-        """Tell whether half of the limit is used, so that waiting changes should be applied without
-        collecting more.
+        """Return whether half of the limit is used, so that waiting changes should be applied
+        without collecting more.
         """
         return self._used > self._bytes_max // 2
 

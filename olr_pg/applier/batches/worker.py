@@ -238,7 +238,7 @@ class Worker:
         return min(firsts, default=None)
 
     def is_drained(self) -> bool:
-        """Tell whether everything that was delivered is durable."""
+        """Return whether everything that was delivered is durable."""
         with self._changed:
             return not any(queue.pending for queue in self._queues.values())
 
@@ -551,7 +551,7 @@ class Worker:
                 done.queue.pending.popleft()
 
     def _follows(self) -> bool:
-        """Tell whether another batch is ready, so that the commit does not need to wait for the
+        """Return whether another batch is ready, so that the commit does not need to wait for the
         disk.
         """
         return self._ahead is not None and self._may_take()

@@ -100,7 +100,7 @@ class Workers:
         return True
 
     def are_drained(self) -> bool:
-        """Tell whether everything that was delivered is durable."""
+        """Return whether everything that was delivered is durable."""
         return all(worker.is_drained() for worker in self._workers)
 
     def lowest_pending(self) -> int | None:
@@ -122,7 +122,7 @@ class Workers:
                 raise worker.crash
 
     def has_stopped(self) -> bool:
-        """Tell whether nothing more is applied."""
+        """Return whether nothing more is applied."""
         ended = (worker.failure or worker.crash for worker in self._workers)
         return self._stop.is_set() or any(error is not None for error in ended)
 

@@ -178,7 +178,7 @@ def _next_chunked(value: int, end: int, value_length: I64) -> int:
 
 @inlined
 def _same_name(data: U8, chunk: int, name: int, value: int) -> bool:
-    """Tell whether a chunk's name equals the name of a column's value."""
+    """Return whether a chunk's name equals the name of a column's value."""
     if byte_at(data, value - name - _COLUMN) != name:
         return False
     for i in range(name):  # noqa: SIM110 - compiled as a loop
@@ -414,7 +414,7 @@ class MessageReader:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether a row waits for its chunks."""
+        """Return whether a row waits for its chunks."""
         return bool(self._held)
 
     def forget(self) -> None:

@@ -60,7 +60,7 @@ class Known(NamedTuple):
 
 @inlined
 def same_bytes(one: U8, at: int, other: U8, place: int, size: int) -> bool:
-    """Tell whether `size` bytes at `at` of `one` equal those at `place` of `other`."""
+    """Return whether `size` bytes at `at` of `one` equal those at `place` of `other`."""
     while size >= 8:
         if read_u64(one, at, False) != read_u64(other, place, False):
             return False

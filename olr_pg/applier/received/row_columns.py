@@ -96,7 +96,7 @@ def _clear(length: I64, row: int) -> None:
 
 @inlined
 def _sets_key(changes: ChangeColumns, element: int, field: I32, is_key: U8) -> bool:
-    """Tell whether an after image contains a column of the key."""
+    """Return whether an after image contains a column of the key."""
     for value in range(changes.entry_after[element], changes.entry_first[element + 1]):
         place = field[changes.value_column[value]]
         if place >= 0 and is_key[place]:

@@ -263,7 +263,7 @@ class Applier:
 
         Args:
             once: end when the source has no more changes and everything is durable and confirmed.
-            drained: tells whether the server has received everything from the source; without it,
+            drained: returns whether the server has received everything from the source; without it,
                 the first NoMore ends the run.
 
         Raises:
@@ -349,7 +349,7 @@ class Applier:
 
     @property
     def is_ending(self) -> bool:
-        """Tell whether the run should end; thread-safe."""
+        """Return whether the run should end; thread-safe."""
         return self._stop.is_set() or self._drain.is_set()
 
     def _make_workers(self) -> Workers:

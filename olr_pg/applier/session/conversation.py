@@ -76,7 +76,7 @@ class Conversation:
         progress: set by the workers when something became durable or failed.
         applied: the record of what is on disk.
         look_at_target: called periodically.
-        is_paused: tells whether the subscription is paused, as of the last such call.
+        is_paused: returns whether the subscription is paused, as of the last such call.
         is_saved_here: whether the server's saved position was confirmed by this applier.
     """
 

@@ -39,7 +39,7 @@ class Reception:
 
     Args:
         unconfirmed: counts what is received.
-        has_stopped: tells whether nothing more is applied.
+        has_stopped: returns whether nothing more is applied.
 
     Attributes:
         open_scn: the commit SCN of the transaction that was partly received; None if there is none.

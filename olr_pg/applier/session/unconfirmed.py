@@ -37,7 +37,7 @@ class Unconfirmed:
         self._open = 0
 
     def is_too_much(self, pending_scn: int | None) -> bool:
-        """Tell whether the limit is exceeded, so that nothing more should be requested.
+        """Return whether the limit is exceeded, so that nothing more should be requested.
 
         Args:
             pending_scn: the lowest commit SCN that is not durable; None if everything is durable.

@@ -32,7 +32,7 @@ def whole_row(plan: TablePlan, changes: TargetChanges) -> I64:
 
 
 def _overlap(plan: TablePlan, changes: TargetChanges) -> bool:
-    """Tell whether a row gets a key that another row gives up only later."""
+    """Return whether a row gets a key that another row gives up only later."""
     length = changes.after.length[:, plan.key]
     sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
     taken: set[Key | None] = set()

@@ -184,7 +184,7 @@ def _add(fold: Fold, at: int, slot: int, prior: int, row: np.uint64, count: int)
 
 @inlined
 def _is_displaced(fold: Fold, number: int, row: np.uint64) -> bool:
-    """Tell whether a row that this run moved has the key of the target's row being changed.
+    """Return whether a row that this run moved has the key of the target's row being changed.
 
     Oracle checks keys only at the end of a statement (UPDATE … SET k = k + 1).
     """

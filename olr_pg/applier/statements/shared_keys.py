@@ -56,7 +56,7 @@ class PlacedKeys:
             self._row[after] = row
 
     def displaces(self, changes: TargetChanges, number: int) -> bool:
-        """Tell whether a different row is known to be at the key of the row that a change refers
+        """Return whether a different row is known to be at the key of the row that a change refers
         to.
         """
         before, _ = images(changes, number, self._key)
@@ -95,8 +95,8 @@ class SharedKeys:
         return rows & self.left
 
     def is_alone(self, number: int) -> bool:
-        """Tell whether a change shares keys with no other, or the maximum of attempts is
-        reached.
+        """Return whether a change must be applied alone: it shares keys with no other change, or
+        `ATTEMPTS_MAX` is reached.
         """
         return self.attempts >= ATTEMPTS_MAX or self._sizes()[self._found()[number]] < 2
 

@@ -128,7 +128,7 @@ class TablePlan:
 
     @property
     def indexed(self) -> bool:
-        """Tell whether an index finds a row by the key: the key contains the target's primary
+        """Return whether an index finds a row by the key: the key contains the target's primary
         key.
         """
         target = {self.target.column_number(name) for name in self.target.key}

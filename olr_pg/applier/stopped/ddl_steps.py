@@ -367,7 +367,7 @@ class StepWriter:
         return self._settings.choices.column_names(self._table, seen)[column.name]
 
     def _is_there(self, name: str) -> bool:
-        """Tell whether the target has a column now, behind the steps so far."""
+        """Return whether the target has a column now, behind the steps so far."""
         row = self._connection.execute(_HAS_COLUMN, (self._target.oid, name)).fetchone()
         return row == (True,)
 
@@ -436,6 +436,6 @@ class _Names(NamedTuple):
 
 
 def _is_made_as(column: TargetColumn, kind: PgType) -> bool:
-    """Tell whether a target column has the type that the applier would create."""
+    """Return whether a target column has the type that the applier would create."""
     modifier = modifier_of(kind)
     return column.type_oid == int(kind.kind) and modifier in (-1, column.modifier)

@@ -104,7 +104,7 @@ def check_lost(
 
 
 def stops(settings: ApplierSettings, table: str, lob: LostLob) -> bool:
-    """Tell whether this missing value stops the table."""
+    """Return whether this missing value stops the table."""
     return settings.incomplete_policy(table, lob.column) is IncompletePolicy.STOP
 
 

@@ -138,7 +138,7 @@ class StructureNotes:
 
     @staticmethod
     def _is_of_before(step: Step) -> bool:
-        """Tell whether the step removes an object; an altered object is removed, then added."""
+        """Return whether the step removes an object; an altered object is removed, then added."""
         return step.verb in ("dropped", "disabled") or step.is_first
 
     def _make(self, step: Step, kind: str) -> None:
@@ -209,7 +209,7 @@ class StructureNotes:
         )
 
     def _absent(self, kind: str, name: str) -> str:
-        """Return the query that tells whether an object no longer exists."""
+        """Return a query whose result is true if the object no longer exists."""
         if kind == "index":
             whole = sql.Identifier(self._target.schema, name).as_string(self._connection)
             query = sql.SQL("SELECT to_regclass({}) IS NULL").format(sql.Literal(whole))

@@ -84,7 +84,9 @@ class AppliedTables:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether anything is recorded: not before the first change, nor without the file."""
+        """Return whether any position is recorded. None is recorded before the first change, or if
+        the file is missing.
+        """
         with self._lock:
             return bool(self._tables)
 

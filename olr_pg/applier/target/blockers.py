@@ -67,7 +67,7 @@ class Blocked(NamedTuple):
 
 
 def is_blocked(wait_event_type: str | None, wait_event: str | None) -> bool:
-    """Tell whether a session waits for another one, by its columns of pg_stat_activity."""
+    """Return whether a session waits for another one, by its columns of pg_stat_activity."""
     return wait_event_type in _BLOCKING_TYPES or wait_event == _STANDBY
 
 

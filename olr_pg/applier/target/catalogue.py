@@ -121,7 +121,7 @@ class TargetColumn(NamedTuple):
 
     @property
     def comparable(self) -> bool:
-        """Tell whether its type has an equality operator."""
+        """Return whether its type has an equality operator."""
         return self.base_oid not in (PgKind.JSON, PgKind.XML)
 
 
@@ -237,7 +237,9 @@ def missing_table(connection: Connection[Any], schema: str, name: str, source: s
 
 
 def supports_xml(connection: Connection[Any]) -> bool:
-    """Tell whether the server was built with libxml; otherwise it accepts no values of type xml."""
+    """Return whether the server was built with libxml. Otherwise it rejects all values of type
+    xml.
+    """
     try:
         with connection.transaction():
             connection.execute("SELECT '<a/>'::text::xml")
@@ -304,7 +306,7 @@ def find_partition(
 
 
 def has_rows(connection: Connection[Any], table: sql.Identifier) -> bool:
-    """Tell whether a table has a row."""
+    """Return whether a table has a row."""
     query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(table)
     return connection.execute(query).fetchone() == (True,)
 

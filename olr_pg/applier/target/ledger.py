@@ -147,7 +147,7 @@ class TablePosition(NamedTuple):
     xids: tuple[str, ...]
 
     def has(self, commit_scn: int, xid: int) -> bool:
-        """Tell whether that transaction is already applied."""
+        """Return whether that transaction is already applied."""
         if commit_scn != self.commit_scn or not self.xids:
             return commit_scn <= self.commit_scn
         return format_xid(xid) in self.xids

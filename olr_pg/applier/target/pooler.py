@@ -54,7 +54,7 @@ def _pid(connection: Connection[Any]) -> int:
 
 
 async def _gets(connect_string: str, session: int, connection: Connection[Any]) -> bool:
-    """Tell whether another client gets the session, or the first client another session."""
+    """Return whether another client gets the session, or the first client another session."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             return await _is_shared(connect_string, session, connection)

@@ -294,7 +294,7 @@ def put_back(
 
 
 def _is_there(connection: Connection[Any], one: Firing) -> bool:
-    """Tell whether it can be restored: its table exists, and a foreign key's name is free."""
+    """Return whether it can be restored: its table exists, and a foreign key's name is free."""
     quoted = one.identifier.as_string(connection)
     if one.definition is None:
         query = (

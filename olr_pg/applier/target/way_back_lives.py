@@ -59,7 +59,7 @@ class Life(NamedTuple):
     end: int | None = None
 
     def is_recognised(self, known: Collection[KnownLedger]) -> bool:
-        """Tell whether a dictionary leads to this ledger: it is in the dictionary, or was created
+        """Return whether a dictionary leads to this ledger: it is in the dictionary, or was created
         later by an account in the dictionary.
         """
         return any(
@@ -192,7 +192,7 @@ def note_begin(connection: Connection[Any], subscription: str, account: str, scn
 
 
 def is_open(connection: Connection[Any], subscription: str, container: str) -> bool:
-    """Tell whether a ledger's life in this container has not ended."""
+    """Return whether a ledger's life in this container has not ended."""
     if connection.execute("SELECT to_regclass('olr_pg.way_back')").fetchone() == (None,):
         return False
     row = _read(connection, subscription)
