@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 class LogPosition(NamedTuple):
-    """The position of a log in the redo stream; sorts in the order in which the redo of a thread
-    was written.
+    """The position of a log in the redo stream. Positions of one thread sort in the order in which
+    its redo was written.
 
     Resetlogs ids are times, so a later incarnation sorts after an earlier one.
     """
@@ -28,11 +28,12 @@ class ArchivedLog:
     """A complete archived log, or the complete part of a log that is still being written.
 
     Attributes:
-        size: of the file in bytes, at least `used_bytes`.
-        header: validated; its `next_scn` and `nab` are known. If the log grows, they describe its
-            complete LWN groups: later redo has that SCN or a higher one.
+        size: size of the file in bytes; at least `used_bytes`.
+        header: the validated log header; its `next_scn` and `nab` are never None. If the log grows,
+            both describe its complete LWN groups: redo after these has the SCN `next_scn` or a
+            higher one.
         end_scn: the SCN from which a RESETLOGS has orphaned the redo; None if it has not.
-        grows: whether it is still being written.
+        grows: whether Oracle is still writing the log.
     """
 
     path: str
@@ -43,19 +44,19 @@ class ArchivedLog:
 
     @property
     def position(self) -> LogPosition:
-        """The place of the log in the redo stream."""
+        """The position of the log in the redo stream."""
         header = self.header
         return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
 
     @property
     def next_scn(self) -> int:
-        """The end of the log's SCNs, exclusive."""
+        """The SCN at which the log's redo ends, exclusive."""
         assert self.header.next_scn is not None
         return self.header.next_scn
 
     @property
     def blocks(self) -> int:
-        """Number of used blocks, including the header blocks (nab)."""
+        """Number of used blocks, including the header blocks (`nab` in the header)."""
         assert self.header.nab is not None
         return self.header.nab
 
@@ -66,10 +67,10 @@ class ArchivedLog:
 
 
 class AbsentLog(NamedTuple):
-    """A log that the source has archived, but without a copy that can be read here.
+    """A log that the source has archived, but of which this process can read no copy.
 
     Attributes:
-        problem: why the listed copies cannot be read yet; None if no copy is listed.
+        problem: why the copies that the source lists cannot be read yet; None if it lists no copy.
     """
 
     position: LogPosition
@@ -83,8 +84,8 @@ class Reached(NamedTuple):
 
     Attributes:
         log: the last log that was read to its end.
-        scn: later redo has this SCN or a higher one.
-        block: the block up to which the next log was read; 0 if it was not begun.
+        scn: all redo that was not read yet has this SCN or a higher one.
+        block: the block up to which the log after `log` was read; 0 if reading it has not begun.
     """
 
     log: LogPosition

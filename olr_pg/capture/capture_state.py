@@ -39,7 +39,7 @@ class CapturePhase(StrEnum):
     """A log is missing or incomplete, and later logs cannot be decoded before it."""
 
     WAITING_FOR_SOURCE = "WAITING_FOR_SOURCE"
-    """The source database does not answer; it is retried."""
+    """The source database does not answer; capture retries."""
 
     STOPPED = "STOPPED"
     """Decoding has ended with an error; the client's next session restarts it."""
@@ -50,9 +50,10 @@ class CaptureState:
     """The state of capture at a moment.
 
     Attributes:
-        phase: its work, or what it waits for.
+        phase: what capture does, or what it waits for.
         since: Unix time in seconds at which the phase began.
-        reason: what it waits for, or the error that ended it; None if the phase is enough.
+        reason: an error that says what capture waits for, or that ended it; None if the phase says
+            everything.
     """
 
     phase: CapturePhase
@@ -60,7 +61,9 @@ class CaptureState:
     reason: OlrPgError | None = None
 
     def as_record(self) -> dict[str, Any]:
-        """Return ``state``, ``since`` and ``reason``, an error's record or None, for JSON."""
+        """Return the keys ``state``, ``since`` and ``reason`` for JSON; the reason is an error's
+        record or None.
+        """
         reason = None if self.reason is None else failure_record(self.reason)
         return {"state": self.phase.value, "since": self.since, "reason": reason}
 
@@ -92,7 +95,7 @@ class CaptureMonitor:
             before = self._state
             if (before.phase, str(before.reason)) == (phase, str(reason)):
                 return False
-            # Attempts that fail differently belong to the same outage of the source.
+            # Attempts that fail with different errors belong to the same outage of the source.
             lasts = before.phase is phase is CapturePhase.WAITING_FOR_SOURCE
             since = before.since if lasts else self._clock()
             self._state = CaptureState(phase, since, reason)

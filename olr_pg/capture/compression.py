@@ -1,4 +1,6 @@
-"""Recognises compressed copies of logs by their first bytes; Oracle never writes such files."""
+"""Recognises logs that somebody has compressed, by their first bytes; Oracle itself never
+compresses log files.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ class Compression(NamedTuple):
     """A compression format.
 
     Attributes:
-        magic: the first bytes of each such file.
-        command: the command that decompresses such a file.
+        magic: the first bytes of each file in this format.
+        command: the command that decompresses a file in this format.
     """
 
     name: str
@@ -35,6 +37,6 @@ _KNOWN: Final = (
 def compression_of(start: bytes) -> Compression | None:
     """Return the compression format of a file with these first bytes; None if it is not compressed.
 
-    A redo log begins with a zero byte, which no compressed file does.
+    A redo log begins with a zero byte; no compressed file does.
     """
     return next((one for one in _KNOWN if start.startswith(one.magic)), None)

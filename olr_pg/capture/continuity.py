@@ -21,7 +21,7 @@ class Gap:
     """Logs that are missing from one thread of one incarnation.
 
     Attributes:
-        first_sequence, last_sequence: of the missing logs, both inclusive.
+        first_sequence, last_sequence: the first and the last missing log's sequence number.
         scn: the SCN at which the missing redo begins; None if unknown.
     """
 
@@ -32,7 +32,7 @@ class Gap:
     scn: int | None
 
     def lies_in(self, other: Gap) -> bool:
-        """Return whether another gap contains all of its logs."""
+        """Return whether the other gap contains all logs of this gap."""
         return (self.resetlogs_id, self.thread) == (other.resetlogs_id, other.thread) and (
             other.first_sequence <= self.first_sequence <= self.last_sequence <= other.last_sequence
         )
@@ -68,9 +68,10 @@ class LogStream:
 
     @property
     def readable(self) -> tuple[ArchivedLog, ...]:
-        """The logs of each thread before its first gap; later logs must wait for the gap.
+        """The logs of each thread before its first gap; later logs cannot be read until the gap is
+        filled.
 
-        A growing log whose rest is missing is readable as far as it was read.
+        If the rest of a growing log is missing, the part that is present is readable.
         """
         first_missing: dict[int, tuple[int, int]] = {}
         for gap in self.gaps:
@@ -83,7 +84,9 @@ class LogStream:
         )
 
     def with_gaps(self, more: Iterable[Gap]) -> LogStream:
-        """Return the stream with further gaps, except those that its own gaps contain."""
+        """Return the stream with additional gaps, except gaps that lie within one it already
+        has.
+        """
         fresh = [gap for gap in more if not any(gap.lies_in(known) for known in self.gaps)]
         if not fresh:
             return self
@@ -107,11 +110,12 @@ def join_logs(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
 
 
 def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
-    """Find the gaps in every thread's sequences, in stream order.
+    """Find the gaps in every thread's sequence numbers, in stream order.
 
-    An incarnation starts again at sequence 1 (dictionary §4). So if there are also logs of an
-    earlier incarnation, logs missing before its first log are a gap as well. Before the very first
-    log, and after the last, nothing is known to be missing.
+    An incarnation starts again at sequence 1 (dictionary §4). So if `logs` also has logs of an
+    earlier incarnation, and the first log of the later one is not number 1, the logs before it are
+    a gap too. Logs before the thread's very first log, or after its last log, are not reported:
+    nothing shows that they exist.
 
     Args:
         logs: in the order of `discover_logs`.
@@ -164,9 +168,10 @@ def check_chain(logs: Sequence[ArchivedLog]) -> None:
 def check_origin(log: ArchivedLog, database: Database) -> None:
     """Check that a log belongs to the dictionary's database and to one of its incarnations.
 
-    The check compares the resetlogs id, the activation id in the current incarnation, DB_NAME and
-    the byte order. The DBIDs are compared only for a non-CDB: a log header contains the CDB's, a
-    snapshot the PDB's (real log). What the snapshot does not contain is not checked.
+    The check compares the resetlogs id, DB_NAME, the byte order and, for logs of the current
+    incarnation, the activation id. The DBIDs are compared only for a non-CDB: in real logs, the
+    header contains the DBID of the CDB, but the snapshot that of the PDB. A property that the
+    snapshot does not contain is not checked.
 
     Raises:
         OlrPgError: 2009, with the difference.

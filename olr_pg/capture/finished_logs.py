@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 class DecodedLogs:
-    """The positions of decoded logs, as runs of consecutive sequences.
+    """The positions of decoded logs, stored as ranges (runs) of consecutive sequence numbers.
 
-    A thread's logs are decoded in order and without gaps, so it has one run per incarnation. After
-    the run there can be one log that was decoded up to a block while it was being written.
+    A thread's logs are decoded in order and without gaps, so each thread has one run per
+    incarnation. The log after the run can be partly decoded: it was decoded up to a block while
+    Oracle was still writing it.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,9 @@ class DecodedLogs:
         return len(self._runs)
 
     def has_all(self, log: ArchivedLog) -> bool:
-        """Return whether everything that is known of a log has been decoded."""
+        """Return whether the log, or the part of it that is present, has been decoded to its
+        end.
+        """
         if log.position in self:
             return True
         return log.grows and self.next_block(log.position) >= log.blocks
@@ -47,24 +50,24 @@ class DecodedLogs:
         return begun[1] if begun is not None and begun[0] == position else FIRST_DATA_BLOCK
 
     def read_up_to(self, position: LogPosition, block: int) -> None:
-        """Record that a growing log has been decoded up to an LWN group."""
+        """Record that a growing log has been decoded up to a block at which an LWN group begins."""
         self._turn_to(position)
         self._begun[position.thread] = position, block
 
     def _turn_to(self, position: LogPosition) -> None:
-        """Record the begun log as decoded if its thread continues in a new incarnation.
+        """Record a partly decoded log as decoded if its thread continues in a new incarnation.
 
-        The log was read up to the RESETLOGS; otherwise the new incarnation would still wait
-        (`capture.wanted_logs`).
+        It was then decoded up to the RESETLOGS: `capture.wanted_logs` reports a gap until that is
+        so, and nothing of the new incarnation is decoded before.
         """
         begun, _ = self._begun.get(position.thread, (position, 0))
         if begun.resetlogs_id < position.resetlogs_id:
             self.add(begun)
 
     def expect(self, logs: Iterable[ArchivedLog]) -> None:
-        """Record with which log decoding of each thread begins, if it is not known yet.
+        """Record which log of each thread is decoded first, unless that is already known.
 
-        If the log's file is reused before anything of it is decoded, the log then counts as
+        If Oracle reuses that log's file before any of its redo is decoded, the log counts as
         missing.
         """
         for position in sorted(log.position for log in logs):
@@ -72,11 +75,11 @@ class DecodedLogs:
                 self._begun[position.thread] = position, FIRST_DATA_BLOCK
 
     def goes_on_at(self, log: ArchivedLog) -> int:
-        """Return the block of a log at which decoding continues: the first of an LWN group, or the
-        log's end.
+        """Return the block of a log at which decoding continues: the first block of an LWN group,
+        or the log's end.
 
         Raises:
-            OlrPgError: 2251, more of it was read online than it contains now.
+            OlrPgError: 2251, more blocks were read while the log was written than it contains now.
         """
         block = self.next_block(log.position)
         if block > log.blocks:
@@ -90,7 +93,7 @@ class DecodedLogs:
         return block
 
     def begin_at(self, marks: Iterable[Reached]) -> None:
-        """Start from the position that another run has reached in the logs that it had begun."""
+        """Continue partly read logs at the blocks that an earlier run reached."""
         for mark in marks:
             if mark.block:
                 behind = mark.log._replace(sequence=mark.log.sequence + 1)
@@ -112,7 +115,7 @@ class DecodedLogs:
     def newest(self, thread: int) -> LogPosition | None:
         """Return the last decoded log of a redo thread; None if none was decoded.
 
-        If a log was begun first of all, it returns the log before it.
+        If the thread's first log is only partly decoded, return the position before that log.
         """
         ends = [last for _, last in self._runs if last.thread == thread]
         if thread in self._begun:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 FILE_NAME: Final = "incarnation.json"
-"""Its name in `context.data`."""
+"""Name of the file in `context.data`."""
 
 VERSION: Final = 1
-"""The version that is written; a file without a version counts as version 1."""
+"""The version of the file's format that we write; a file without a version has version 1."""
 
 _Number = Annotated[int, Field(ge=0)]
 
@@ -42,10 +42,11 @@ class Lineage:
     """The incarnation from which redo was delivered, and the earlier ones.
 
     Args:
-        path: of its file, in an existing directory.
+        path: path of the file, in an existing directory.
 
     Raises:
-        OlrPgError: 1092, the file exists but cannot be read; 4035, it is of a newer version.
+        OlrPgError: 1092, the file exists but cannot be read; 4035, a newer version of olr_pg wrote
+            it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,8 +72,7 @@ class Lineage:
             )
 
     def delivered(self, scn: int) -> None:
-        """Record that transactions that commit below `scn` may have been delivered; durable on
-        return.
+        """Record durably that transactions with a commit SCN below `scn` may have been delivered.
 
         Raises:
             OlrPgError: 1092, the file cannot be written.
@@ -84,7 +84,8 @@ class Lineage:
         """Adopt the incarnations of the source, the current one first.
 
         Raises:
-            OlrPgError: 7020, transactions were delivered that they do not contain.
+            OlrPgError: 7020, transactions were delivered that the current incarnation does not
+                contain.
         """
         if not incarnations:
             raise OlrPgError(Code.ORACLE_ERROR, "V$DATABASE_INCARNATION has no current incarnation")
@@ -100,12 +101,14 @@ class Lineage:
             self._go_on(self._known, current, self._ends.get(self._known.resetlogs))
 
     def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
-        """Adopt the incarnations of logs: resetlogs id and SCN of each.
+        """Adopt the incarnations that log headers name: the resetlogs id and the RESETLOGS SCN of
+        each.
 
-        How parents are found without further information: see `capture.orphans`.
+        `capture.orphans` explains which incarnation is taken for the parent of which.
 
         Raises:
-            OlrPgError: 7020, transactions were delivered that they do not contain.
+            OlrPgError: 7020, transactions were delivered that the newest incarnation does not
+                contain.
         """
         self._ends = ends_of(incarnations)
         current = max(one for one, _ in incarnations)
@@ -118,7 +121,7 @@ class Lineage:
             self._go_on(self._known, current, min(begins))
 
     def _go_on(self, known: _File, current: int, end: int | None) -> None:
-        """Continue from the known incarnation, which ends at an SCN, to the current one."""
+        """Replace the recorded incarnation, whose valid redo ends at `end`, by the current one."""
         if known.delivered_scn and (end is None or end < known.delivered_scn):
             where = "before it" if end is None else f"at SCN {end}"
             raise OlrPgError(
@@ -141,7 +144,7 @@ class Lineage:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
             ) from error
-        # Set it only after the file is written, so that a retry writes the file again.
+        # Set the attribute only after the file is written, so that a retry writes the file again.
         self._known = known
 
 
@@ -149,8 +152,9 @@ class Incarnation(NamedTuple):
     """An incarnation of the database.
 
     Attributes:
-        resetlogs_id: as in log headers.
-        resetlogs_scn: the SCN at which it began; its parent's redo from there on is orphaned.
+        resetlogs_id: the number that identifies the incarnation in log headers.
+        resetlogs_scn: the SCN at which the incarnation began; its parent's redo from there on is
+            orphaned.
     """
 
     resetlogs_id: int

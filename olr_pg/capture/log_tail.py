@@ -1,8 +1,8 @@
-"""Reads an online log while it grows: whole LWN groups are copied as soon as they are complete.
+"""Reads an online log while it grows: each LWN group is copied as soon as it is complete.
 
-The redo that was read is stored in a file of our own (the spool), at the same offsets as in the
-log, because Oracle reuses its file and decoding may read the redo twice. The copy has the format of
-a log.
+The redo that was read is stored in a copy of the log, at the same offsets. The copy is needed
+because Oracle reuses the log's file, and decoding may read the redo twice. It has the format of a
+log.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 FIRST_BYTES: Final = 64 << 10
-"""Bytes per read if little is expected to be new."""
+"""Bytes per read while little new redo is expected."""
 
 MOST_BYTES: Final = 32 << 20
 """Maximum bytes per read, to limit memory if the reader is far behind."""
 
 TAIL_SUFFIX: Final = ".log"
-"""Suffix of a copy's name."""
+"""Suffix of the name of a log's copy."""
 
 
 class _Unverified(NamedTuple):
-    """Blocks that were read once, and that will be read again after a certain time."""
+    """Blocks that were read once, and that are read again at the time `due` for comparison."""
 
     data: npt.NDArray[np.uint8]
     end: LogEnd
@@ -48,16 +48,16 @@ class LogTail:
     """The part of an online log that has been read.
 
     Args:
-        header: of the log, as first read.
-        folder: of the spool.
+        header: the log's header when it was first read.
+        folder: the directory of the copy.
         verify_seconds: seconds after which blocks are read again and compared; 0 to disable this.
 
     Attributes:
-        header: as last read.
+        header: the log's header when it was last read.
         end: the block after the last LWN group that was read.
-        scn: later redo has this SCN or a higher one.
-        is_lost: whether the file was reused before everything was read.
-        is_archived: whether an archived copy was found; it is read instead.
+        scn: all redo from `end` on has this SCN or a higher one.
+        is_lost: whether Oracle reused the file before the whole log was read.
+        is_archived: whether an archived copy was found; it is read instead of the online log.
         problem: the error because of which the rest of a closed log cannot be read.
     """
 
@@ -77,7 +77,7 @@ class LogTail:
 
     @property
     def position(self) -> LogPosition:
-        """The place of the log in the redo stream."""
+        """The position of the log in the redo stream."""
         header = self.header
         return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
 
@@ -88,7 +88,7 @@ class LogTail:
 
     @property
     def log(self) -> ArchivedLog:
-        """The log up to the position that was read."""
+        """The part of the log that was read."""
         size = self.end * self.header.block_size
         if self.is_whole:
             return ArchivedLog(str(self._path), size, self.header)
@@ -96,16 +96,16 @@ class LogTail:
         return ArchivedLog(str(self._path), size, known, grows=True)
 
     def renew(self, header: LogHeader, blocks: npt.NDArray[np.uint8]) -> bool:
-        """Process the current header; return whether the log was closed meanwhile.
+        """Process the log's current header; return whether Oracle has closed the log since the last
+        call.
 
-        A member that became unusable may contain an old state of the log, so a closed log stays
-        closed.
+        Once closed, the log stays closed, even if an outdated member's header says that it is open.
 
         Args:
             blocks: blocks 0 and 1.
 
         Raises:
-            OlrPgError: 1092, the spool cannot be written.
+            OlrPgError: 1092, the copy cannot be written.
         """
         closed = self.header.nab is None and header.nab is not None
         if closed or self._file is None:
@@ -118,16 +118,17 @@ class LogTail:
         """Read the LWN groups that have become complete; return whether there were any.
 
         Args:
-            now: monotonic, in seconds.
+            now: monotonic time in seconds.
 
         Raises:
-            OlrPgError: 2002 the file cannot be read, 1092 the spool cannot be written.
+            OlrPgError: 2002 the file cannot be read, 1092 the copy cannot be written.
         """
         if self.is_whole or self.is_lost:
             return False
         if self._unverified is not None:
             return self._verify(file, self._unverified, now)
-        # If the file grew last time, it probably has grown again: one read also shows that.
+        # If the file had grown at the last call, it has probably grown again: then skip the quick
+        # check, because reading the redo shows the same.
         if not self._grew and self._is_quiet(file):
             return False
         self._grew = False
@@ -137,7 +138,7 @@ class LogTail:
             data = self._read(file, size)
             end = find_end(data, self.end, self.header, self.scn)
             self._judge(end)
-            # All blocks that were read are valid, so there may be more after them.
+            # If all blocks that were read are valid, more valid blocks may follow.
             is_sound = end.sound >= self.end + data.size // self.header.block_size
             more = is_sound and data.size >= size and not self.is_lost
             if end.block > self.end and not (self._verify_seconds and more and size < MOST_BYTES):
@@ -167,8 +168,7 @@ class LogTail:
         )
 
     def has_more(self, file: OnlineMember) -> bool:
-        """Return whether another member contains a whole LWN group after the position that was
-        read.
+        """Return whether another member contains a whole LWN group that was not read yet.
 
         Raises:
             OlrPgError: 2002, the file cannot be read.
@@ -177,7 +177,7 @@ class LogTail:
         return end.block > self.end
 
     def _is_quiet(self, file: OnlineMember) -> bool:
-        """Check quickly whether nothing was written after the position; this is the usual case."""
+        """Return whether nothing was written since the last read, by a read of a few bytes."""
         size = self.header.block_size
         if self.header.nab is not None or self.problem is not None:
             return False
@@ -207,7 +207,7 @@ class LogTail:
         return True
 
     def _judge(self, end: LogEnd) -> None:
-        """Find out why no further complete redo follows."""
+        """Record why no complete redo follows: the file was reused, or is damaged."""
         header, nab = self.header, self.header.nab
         self.problem = None
         if end.behind is Behind.ANOTHER_LOG:

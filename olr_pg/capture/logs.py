@@ -1,5 +1,5 @@
-"""Finds the archived logs of an offline source: in files, directories and globs, ordered by their
-headers.
+"""Finds the archived logs of an offline source in files, directories and globs, and orders them by
+their headers.
 
 Places can also be URLs (`object_storage`). File names have no meaning; the header identifies a log.
 """
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 _PARTS: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
-"""Errors of a file that contains a part of a log, or that is being written."""
+"""Error codes of a file that contains only a part of a log, or that is still being written."""
 
 
 class SkippedFile(NamedTuple):
     """A file in a directory or glob that is not a redo log, and the reason.
 
     Attributes:
-        action: what to do if it is a compressed log; else empty.
+        action: what the user can do if the file is a compressed log; otherwise empty.
     """
 
     path: str
@@ -58,12 +58,12 @@ class LogScan:
     Attributes:
         logs: complete logs in the order of their positions, one per position.
         skipped: files in directories and globs that are no redo logs.
-        unusable: redo logs that cannot be used (now), with the reason; a copy in progress is
-            reported as 2004 or 2008.
+        unusable: the errors of redo logs that cannot be used, at least not now; a file that is
+            still being copied has error 2004 or 2008.
         open_threads: redo threads that will produce more redo; None if unknown.
-        source_answers: False if the source could not be queried: then `unusable` has the reason,
-            and `logs` are those known before.
-        absent: logs that are known to exist, but without a copy here.
+        source_answers: False if the source database could not be queried. Then `unusable` has the
+            reason, and `logs` contains the logs that were known before.
+        absent: logs that are known to exist, but of which no copy was found.
     """
 
     logs: tuple[ArchivedLog, ...]
@@ -109,7 +109,8 @@ def open_log(path: str) -> ArchivedLog:
             sequence=header.sequence,
         )
     if log.blocks > FIRST_DATA_BLOCK and not read_blocks(log, log.blocks - 1, log.blocks).any():
-        # Tools that give the copy its size first and then write it leave its end for last.
+        # A copy tool may create the file in its full size first, and then fill it from the
+        # beginning. So the last blocks are the last that it writes.
         raise OlrPgError(
             Code.LOG_TRUNCATED,
             "its last block was never written",
@@ -122,12 +123,12 @@ def open_log(path: str) -> ArchivedLog:
 
 
 def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[ArchivedLog]:
-    """Return the archived logs in the given places, which must all be usable, in stream order.
+    """Return the archived logs in the given places, in stream order; all of them must be usable.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
-            (``**`` crosses directories); or URLs of them.
-        online: whether copies of online logs may be among them, see `capture.online_copies`.
+            (``**`` crosses directories); or URLs of files, directories or globs.
+        online: whether copies of online logs may be among the files, see `capture.online_copies`.
 
     Raises:
         OlrPgError: 2001 there is no log; the first of `LogScan.unusable`; any error of `scan_logs`.
@@ -142,7 +143,7 @@ def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[Archive
 
 
 def no_logs(specs: Sequence[str], skipped: Sequence[SkippedFile]) -> OlrPgError:
-    """Return the error that the given places contain no log; it names compressed files."""
+    """Return the error that the given places contain no log; its text names compressed files."""
     looked = f"looked at {', '.join(specs) or 'nothing'}"
     compressed = [file for file in skipped if file.action]
     if not compressed:
@@ -176,7 +177,7 @@ def scan_logs(specs: Sequence[str]) -> LogScan:
 
 
 class _Stamp(NamedTuple):
-    """The properties of a file by which an unchanged file is recognised."""
+    """The properties of a file that are compared to find out whether it was changed."""
 
     device: int
     inode: int
@@ -198,8 +199,9 @@ class _File(NamedTuple):
 
     Attributes:
         real: its path without symbolic links.
-        named: whether the user specified this path.
-        stamp: taken before the file is opened, so that the next scan notices later changes.
+        named: whether the user specified this very path, not a directory or glob.
+        stamp: the file's properties before it was opened, so that the next scan notices later
+            changes.
     """
 
     path: str
@@ -209,10 +211,10 @@ class _File(NamedTuple):
 
 
 class LogPlaces:
-    """Places that are scanned repeatedly.
+    """The places of logs, for repeated scans.
 
-    A complete log is opened once. As long as its file has the same inode, size and time of change,
-    later scans only list it. So a scan of thousands of logs takes milliseconds.
+    A complete log is opened once. While its file keeps its inode, size and modification time, later
+    scans do not open it again. So a scan of thousands of logs takes milliseconds.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
@@ -270,7 +272,8 @@ class LogPlaces:
         elsewhere.
 
         Args:
-            known: (whole, part) of the last scan, which are not logged again.
+            known: pairs of paths (whole log, part) that the last scan logged; they are not logged
+                again.
         """
         if error.code not in _PARTS:
             return False
@@ -295,7 +298,7 @@ class LogPlaces:
     def _open(self, file: _File, before: tuple[_Stamp, ArchivedLog] | None) -> ArchivedLog:
         path, stamp = file.path, file.stamp
         if before is not None and before[0] == stamp:
-            # The very objects that are there already: a look at the same logs leaves no garbage.
+            # Reuse the same objects, so that repeated scans of unchanged logs create no garbage.
             self._opened[before[1].path] = before
             return before[1]
         if stamp is not None and stamp.size == 0 and not file.named:

@@ -1,11 +1,12 @@
-"""Files at URLs: lists them and reads ranges of them, through pyarrow's file systems.
+"""Lists files at URLs and reads ranges of them, through pyarrow's file systems.
 
 Supported are ``s3://BUCKET/PREFIX``, ``gs://``, ``abfs://``, ``hdfs://``, ``file://``, and with
 fsspec ``fsspec+SCHEME://``. Options of the storage are in the URL's query, as in
 `pyarrow.fs.FileSystem.from_uri`. URLs are logged like paths, so they must not contain secrets:
 credentials come from the environment, in the usual way of each storage's own tools.
 
-A file system's errors have no specific types except for a missing file, so their texts are matched.
+Except for a missing file, the errors of these file systems have no specific types, so they are
+recognised by their texts.
 """
 
 from __future__ import annotations
@@ -41,15 +42,19 @@ _ANSWERS: Final = {
         "onnection", "resolve host",
     ),
 }  # fmt: skip
-"""Texts in errors: of the S3 client, and of other clients."""
+"""For each error code, texts by which the errors of the S3 client and of other clients are
+recognised.
+"""
 
 CONNECT_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 20.0
 ATTEMPTS: Final = 3
-"""Connection timeouts and retries for S3: a minute in total if nothing answers."""
+"""Attempts per S3 request. With the two timeouts above, a request fails after at most a minute if
+nothing answers.
+"""
 
 _PART_BYTES: Final = 4 << 20
-"""Bytes per request; several requests in parallel are faster than a large one."""
+"""Bytes per request; several parallel requests are faster than one large request."""
 
 _REQUESTS: Final = 4
 
@@ -77,12 +82,12 @@ def list_files(url: str) -> tuple[list[StoredFile], bool]:
     """List the files at a URL, sorted by name.
 
     Args:
-        url: of a file, of a folder or prefix (with all below it), or a glob: `*` and `[…]` within a
-            name, `**` across folders.
+        url: URL of a file, of a folder or prefix (to list all files below it), or a glob: `*` and
+            `[…]` match within a name, `**` matches across folders.
 
     Returns:
-        (files, whether the URL is that of the one file itself). Those below a folder whose names
-        begin with a dot are left out.
+        (files, whether the URL names one file). Files in a folder whose names begin with a dot are
+        left out.
 
     Raises:
         OlrPgError: 2002 there is no such file, 2210 to 2213.
@@ -131,7 +136,9 @@ def _stored(info: Any, url: str) -> StoredFile:
 
 
 def _is_wanted(rest: str, pattern: re.Pattern[str] | None) -> bool:
-    """Return whether a file below a folder matches a glob, or is in a folder that does."""
+    """Return whether a file below a folder matches the glob, or lies in a folder that matches
+    it.
+    """
     names = rest.split("/")
     is_hidden = names[-1].startswith(".")
     if pattern is None:
@@ -171,7 +178,7 @@ class RangeReader:
         size: in bytes.
 
     Raises:
-        OlrPgError: 2002 it does not exist, 2210 to 2213.
+        OlrPgError: 2002 the file does not exist, 2210 to 2213.
     """
 
     def __init__(self, url: str) -> None:
@@ -192,10 +199,10 @@ class RangeReader:
             return bytes(self._file.read_at(end - first, first)) if end > first else b""
 
     def read_into(self, out: memoryview, first: int) -> None:
-        """Fill `out` with the bytes from `first` on, by several parallel requests.
+        """Fill `out` with the file's bytes from offset `first` on, by several parallel requests.
 
         Raises:
-            OlrPgError: 2002 there are fewer, 2211 to 2213.
+            OlrPgError: 2002 the file ends before, 2211 to 2213.
         """
 
         def read(at: int) -> None:
@@ -232,12 +239,13 @@ def check_url(url: str) -> None:
     """Refuse a URL that contains credentials, because it would be logged.
 
     Raises:
-        OlrPgError: 2210; the detail does not contain them.
+        OlrPgError: 2210; its detail does not contain the credentials.
     """
     parts = urlsplit(url)
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     user = parts.netloc.rpartition("@")[0]
-    # abfs://CONTAINER@ACCOUNT/: no secret, but for a password.
+    # In abfs://CONTAINER@ACCOUNT/, the part before the @ is no secret unless it contains a
+    # password.
     if ":" in user or (user and not parts.scheme.startswith("abfs")):
         raise OlrPgError(Code.LOG_URL_UNUSABLE, "there are credentials in it", file=shown)
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
@@ -260,7 +268,9 @@ def opened_url(url: str) -> tuple[Any, str]:
 
 @cache
 def _s3(bucket: str, query: str) -> Any:
-    """Return the client of a bucket; it is made once and keeps its connections."""
+    """Return the client of a bucket. It is created once per bucket, and keeps its connections
+    open.
+    """
     from pyarrow import fs
 
     url = f"s3://{bucket}/{query}"
@@ -281,7 +291,9 @@ def _s3(bucket: str, query: str) -> Any:
 
 @contextmanager
 def _usable(url: str) -> Iterator[None]:
-    """Convert errors to ours: the URL cannot be used, or why its storage is unavailable."""
+    """Convert errors of the storage to ours: the URL cannot be used, or its storage is
+    unavailable.
+    """
     try:
         yield
     except ImportError as error:

@@ -1,7 +1,7 @@
 """Handles copies of online logs among the files of a single decode.
 
-The copy of a current log is decoded up to its last complete LWN group. The copy of a closed log may
-have been made while its file was being reused; such a copy is left out.
+The copy of a log that Oracle was writing (a current log) is decoded up to its last complete LWN
+group. If Oracle reused the file of a closed log while it was copied, the copy is ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 
 def open_current(path: str) -> ArchivedLog:
-    """Open the copy of a log that was current; its complete part counts.
+    """Open the copy of a log that was current; return its complete LWN groups as a growing log.
 
     Raises:
         OlrPgError: 2002 to 2008, see `capture.readers.read_header`.
@@ -39,7 +39,7 @@ def open_current(path: str) -> ArchivedLog:
 
 
 def is_overwritten(log: ArchivedLog) -> bool:
-    """Return whether the file of a closed log was being reused when it was copied.
+    """Return whether Oracle reused the file of a closed log while it was copied.
 
     Only a file that is longer than its log can be the copy of an online log.
     """
@@ -59,23 +59,24 @@ def is_overwritten(log: ArchivedLog) -> bool:
 
 
 def is_unused(path: str) -> bool:
-    """Return whether a file was created for online logs and never used: block 1 is empty."""
+    """Return whether a file was created for online logs but never used: its block 1 is empty."""
     start = map_log(path)
     block_size, _ = probe_geometry(start[:PROBE_BYTES].tobytes(), path=path)
     return not start[block_size : FIRST_DATA_BLOCK * block_size].any()
 
 
 def longer(one: ArchivedLog, other: ArchivedLog) -> ArchivedLog:
-    """Return the longer of two copies of one log, one of which was read while the log was
-    current.
+    """Return the copy of a log that contains more of it; at least one of the two was made while the
+    log was current.
     """
     return max(one, other, key=lambda log: (not log.grows, log.blocks))
 
 
 def up_to_current(logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
-    """Return the logs. Of each thread, leave out the logs that follow one that was current.
+    """Return the logs without those of a thread that follow a log that was current.
 
-    Copies are made one after the other, so a log switch can happen in between.
+    A log switch can happen between two copies, so there may be a copy of a log after one that was
+    current when it was copied.
 
     Args:
         logs: in stream order.

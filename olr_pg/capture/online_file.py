@@ -1,8 +1,8 @@
-"""Reads a member of an online log directly from its storage, because another machine writes it.
+"""Reads a member of an online log directly from its storage, because another machine may write it.
 
-A page cache can contain outdated blocks, on a network mount for seconds. So the file is read with
-aligned direct I/O. If the file system does not support that, the cached pages are dropped before
-each read. The file is never mapped.
+This machine's page cache can contain outdated blocks; on a network mount, for seconds. So the file
+is read with aligned direct I/O. If the file system does not support that, the cached pages are
+dropped before each read. The file is never mapped.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class OnlineMember(ABC):
     @property
     @abstractmethod
     def is_replaced(self) -> bool:
-        """Return whether the path may lead to another file now, or to none, so that it must be
-        opened again.
+        """Return whether the path may now lead to another file, or to no file. The caller must then
+        open it again.
         """
 
     @abstractmethod
@@ -79,11 +79,11 @@ class OnlineMember(ABC):
         """Read and validate blocks 0 and 1; return the header and these blocks.
 
         Args:
-            start: the result of `read_start`; None to read it now.
+            start: the result of `read_start`; None to call it here.
 
         Raises:
-            OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is just being written
-                gives 2005.
+            OlrPgError: 2002 to 2008, see `parse_log_header`. If Oracle is just writing the header,
+                the error is 2005.
         """
         blocks = self.read_start() if start is None else start
         data = blocks.tobytes()
@@ -136,7 +136,7 @@ class OnlineFile(OnlineMember):
 
     @property
     def is_replaced(self) -> bool:
-        """See `OnlineMember.is_replaced`: it leads to another file now, or to none."""
+        """See `OnlineMember.is_replaced`."""
         try:
             found = Path(self.path).stat()
         except OSError:
@@ -167,7 +167,7 @@ class OnlineFile(OnlineMember):
         except OSError as error:
             if error.errno != EINVAL or not self.direct:
                 raise self._unreadable(error) from error
-            # Some file systems let O_DIRECT files be opened but not read.
+            # On some file systems, a file can be opened with O_DIRECT, but reading it fails.
             os.close(self._handle)
             self._handle = self._open_cached()
             return self._read_once(offset, size)

@@ -1,11 +1,11 @@
-"""Reads the online logs of a source as they are written: redo that is not archived yet.
+"""Reads redo that is not archived yet from the source's online logs, while Oracle writes them.
 
 A group of online logs has one member file, or several with the same content; the first readable
 member is used. If it fails, is damaged, or falls behind another member, the next one replaces it.
-Members are mounted on this host, or a transport reads ranges of them. Oracle writes the groups in
-turn. If a log is archived before it was read to its end, the archived copy is used from there on,
-because it has the same blocks. A position in the redo is (incarnation, thread, sequence, block of
-an LWN group), whichever file contains it.
+Members are mounted on this host, or a transport reads ranges of them from another host. Oracle
+writes the groups in turn. If a log is archived before it was read to its end, the rest is read from
+the archived copy, which has the same blocks. A position in the redo is (incarnation, thread,
+sequence, block of an LWN group); it does not depend on the file.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ FOLDER: Final = "online"
 """Folder in `context.data` with copies of redo that is not archived yet."""
 
 SEARCHES: Final = 100
-"""How often all headers are read after a log has ended, to find the next log."""
+"""Maximum number of times that all headers are read after a log has ended, to find the next log."""
 
 COMPARE_SECONDS: Final = 4.0
-"""After this many seconds without new redo, the other members of a group are checked; an open
-instance writes every three seconds.
+"""After this many seconds without new redo, the other members of a group are checked. An open
+instance writes redo at least every three seconds.
 """
 
 FAR_HEADERS_SECONDS: Final = 1.0
-"""Interval at which headers of closed logs are read over a transport."""
+"""Interval at which the header of each closed log is read over a transport."""
 
 _UNREAD: Final = (Code.LOG_UNREADABLE, Code.LOG_NOT_BROUGHT)
-"""Errors: a member cannot be read; the connection to all members is broken."""
+"""The errors that a member cannot be read, and that the connection to all members is broken."""
 
 _log = structlog.get_logger(__name__)
 
@@ -62,14 +62,15 @@ class _Group:
 
     Attributes:
         members: paths of its files.
-        open_member: opens a member.
-        file: the member that is used; None if none could be opened.
-        header: its last header; None if it could not be read.
-        blocks: its blocks 0 and 1.
-        problem: why there is no header.
+        open_member: opens a member by its path.
+        file: the member that is used; None if no member is open.
+        header: the header of `file` as last read; None if it could not be read.
+        blocks: blocks 0 and 1 of `file`.
+        problem: the error because of which a member could not be read, or None.
         first: the member that is tried first.
         replaced: members whose replacement was already logged.
-        compare_at: when to check the other members, if no new redo arrives before.
+        compare_at: the time at which the other members are checked if no new redo arrives until
+            then.
     """
 
     members: tuple[str, ...]
@@ -84,13 +85,13 @@ class _Group:
 
     @property
     def is_current(self) -> bool:
-        """Whether its log is being written, as its header was read last."""
+        """Whether Oracle was writing its log when its header was last read."""
         return self.header is not None and self.header.nab is None
 
     def read_header(self) -> bool:
         """Read the header again; return whether it has changed.
 
-        A header that is just being written is read the next time.
+        If Oracle is just writing the header, the next call reads it.
         """
         before = self.header
         if self.file is not None and self.file.is_replaced:
@@ -109,7 +110,7 @@ class _Group:
                 if error.code == Code.LOG_UNREADABLE or before is None:
                     self.close()
                     continue
-                # The header is being written just now.
+                # Oracle is just writing the header.
                 return False
             self.header, self.blocks = header, blocks
             self._begin_with(path, self.problem)
@@ -178,11 +179,11 @@ def _begins_with(data: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> b
 
 @dataclass(slots=True)
 class _Wanted:
-    """The last request.
+    """The arguments of the last call of `OnlineLogs.add_to`.
 
     Attributes:
         scn: redo below it is not needed.
-        archived: logs with archived copies.
+        archived: positions of the logs of which archived copies exist.
     """
 
     scn: int = 0
@@ -190,15 +191,16 @@ class _Wanted:
 
 
 class OnlineLogs:
-    """The online logs of a source, read as they are written.
+    """The online logs of a source, which are read while Oracle writes them.
 
     Args:
-        folder: of the spool; its contents are deleted.
+        folder: the directory for copies of online logs; copies that an earlier process left there
+            are deleted.
         verify_seconds: see `LogTail`.
-        clock: monotonic, in seconds.
+        clock: returns monotonic time in seconds.
         open_member: opens a member by its path.
         look_seconds: minimum interval between two checks of members over a transport; 0 for mounted
-            members, which are checked on each call.
+            members, which each call of `poll` checks.
         close_way: closes the connection over which members are opened.
 
     Raises:
@@ -261,8 +263,8 @@ class OnlineLogs:
         """Read what was written since the last call; return whether anything is new.
 
         Args:
-            all_headers: also read headers of closed logs, which otherwise happens only after a log
-                has ended.
+            all_headers: also read the headers of closed logs. Otherwise they are read after a log
+                has ended and, over a transport, at intervals.
 
         Raises:
             OlrPgError: 1092, the spool cannot be written.
@@ -275,15 +277,16 @@ class OnlineLogs:
         beside = self._groups if all_headers else self._next_header(begin)
         news = self._look(beside)
         end = self._clock()
-        # If a check takes long, spend at most half of the time in checks.
+        # Wait at least as long as this check took, so that checks take at most half of the time.
         self._look_again = end + max(self._look_seconds, end - begin)
         return news
 
     def _next_header(self, now: float) -> Sequence[_Group]:
-        """Return the group of which a closed log's header is due; empty if none is.
+        """Return the group whose header is read next although its log may be closed; empty if no
+        header is due.
 
-        Groups take turns: if all headers were read in one look, the current log's redo would wait
-        for them.
+        Groups take turns: if one check read all headers, new redo of the current log would have to
+        wait for them.
         """
         if not self._look_seconds or now < self._headers_again or not self._groups:
             return ()
@@ -321,7 +324,9 @@ class OnlineLogs:
         return bool(grown)
 
     def _all_threads_write(self) -> bool:
-        """Return whether each thread has a current log, so that none is to be looked for."""
+        """Return whether the current log of each thread is known, so that all headers need not be
+        read again.
+        """
         of_groups = [(one.header.thread, one.is_current) for one in self._groups if one.header]
         return {thread for thread, _ in of_groups} == {thread for thread, now in of_groups if now}
 
@@ -347,7 +352,7 @@ class OnlineLogs:
                 raise
             group.problem = error
             grown = False
-            if error.code == Code.LOG_NOT_BROUGHT:  # nothing more is known about any member
+            if error.code == Code.LOG_NOT_BROUGHT:  # then no other member can be read either
                 return is_new or closed
         if grown:
             group.problem = None
@@ -362,7 +367,7 @@ class OnlineLogs:
     def add_to(self, scan: LogScan, scn: int) -> LogScan:
         """Return the archived logs of a scan, extended by the online logs that follow them.
 
-        For each thread, no log follows the first incomplete one.
+        In each thread, the first incomplete log is the last log that is returned.
 
         Args:
             scn: redo below it is no longer needed.
@@ -379,7 +384,7 @@ class OnlineLogs:
         self._note_lost()
         own = self._unarchived()
         whole = {log.position for log in own if not log.grows}
-        # If a log was read online, its missing archived copy is not late.
+        # If the whole online log was read, it is no problem that its archived copy is missing.
         late = [one.problem for one in scan.absent if one.position in whole]
         unusable = [problem for problem in scan.unusable if problem not in late]
         return replace(
@@ -399,7 +404,7 @@ class OnlineLogs:
         for thread, of_thread in groupby(wanted, key=lambda tail: tail.position[:2]):
             archived = [at for at in self._wanted.archived if at[:2] == thread]
             for tail in of_thread:
-                # An incomplete log is waited for, even if later logs are available.
+                # Decoding must wait for an incomplete log, even if later logs are available.
                 if tail.is_whole or tail.position > max(archived, default=tail.position[:2]):
                     found.append(tail.log)
                 if not tail.is_whole:
@@ -439,7 +444,8 @@ class OnlineLogs:
         """Delete the copies of logs that are no longer needed."""
         for position, tail in list(self._tails.items()):
             over = tail.is_whole or tail.is_lost or tail.is_archived
-            # Keep it while its archived copy is listed, because that copy may still be in transfer.
+            # Keep the copy while its redo is needed, even if an archived copy exists: that one may
+            # still be incomplete.
             if over and tail.log.next_scn <= self._wanted.scn:
                 tail.remove()
                 del self._tails[position]

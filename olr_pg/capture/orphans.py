@@ -1,7 +1,7 @@
 """Finds redo that an ``OPEN RESETLOGS`` has orphaned, by the logs' headers alone.
 
-A log's header contains its incarnation and the SCN at which that began. It is not known which
-incarnation is the parent of which, so incarnations are assumed to descend from each other in order.
+A log's header contains its incarnation and the SCN at which the incarnation began, but not the
+parent. So each incarnation is assumed to be the child of the one before it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
 
 _QUIET_SCNS: Final = 2
-"""A RESETLOGS SCN can be this much after the end of the recovered redo: a log that begins there
-contained nothing needed, and may never have been written.
+"""A RESETLOGS SCN can be this much higher than the SCN at which the recovered redo ends. A log
+between the two SCNs has no redo that is needed, and may never have been written.
 """
 
 
 def incarnations_of(logs: Iterable[ArchivedLog]) -> set[tuple[int, int]]:
-    """Return resetlogs id and SCN of the incarnations of the logs."""
+    """Return the resetlogs id and the RESETLOGS SCN of each incarnation that the logs belong to."""
     return {(log.header.resetlogs_id, log.header.resetlogs_scn) for log in logs}
 
 
 def ends_of(incarnations: Collection[tuple[int, int]]) -> dict[int, int]:
-    """Return, by id, the SCN from which each incarnation's redo is orphaned; the last incarnation
-    has none.
+    """Return the SCN from which each incarnation's redo is orphaned, by resetlogs id, without the
+    last incarnation.
 
-    Each ends at the lowest start SCN of a later one.
+    An incarnation ends at the lowest SCN at which a later incarnation begins.
 
     Args:
-        incarnations: resetlogs id and SCN of each.
+        incarnations: resetlogs id and RESETLOGS SCN of each incarnation.
     """
     return {
         one: min(later)
@@ -62,12 +62,13 @@ def follow_resetlogs(
     scn: int,
     earlier: Iterable[ArchivedLog] = (),
 ) -> LogScan:
-    """Return the scan without orphaned redo; a log that `lost_ends` reports is added as absent.
+    """Return the scan without orphaned redo, and with the logs that `lost_ends` finds missing as
+    absent.
 
     Args:
-        incarnations: resetlogs id and SCN of each.
+        incarnations: resetlogs id and RESETLOGS SCN of each incarnation.
         scn: redo that ends at or before it is not needed.
-        earlier: logs found before, whose files may be deleted.
+        earlier: logs that earlier scans found; their files may be deleted by now.
     """
     ends = ends_of(incarnations)
     lost = lost_ends([*earlier, *scan.logs], ends, scn)
@@ -75,22 +76,25 @@ def follow_resetlogs(
 
 
 def extent(log: ArchivedLog) -> tuple[int, bool, int]:
-    """Return the sort key of a thread's logs by how far they reach; a whole log is last."""
+    """Return a key that sorts a thread's logs by how far they reach; a complete log sorts after a
+    growing one.
+    """
     return log.header.sequence, not log.grows, log.blocks
 
 
 def lost_ends(
     logs: Iterable[ArchivedLog], ends: Mapping[int, int], scn: int = 0
 ) -> list[AbsentLog]:
-    """Return what is missing after a thread's last log, if its incarnation continues after that
-    log.
+    """Return the logs that are missing at the end of each thread, because its incarnation continues
+    after the last log.
 
-    If a log was still growing when its file was cleared or copied, its own rest is missing.
+    If the last log was still growing when its file was cleared or copied, the rest of this log is
+    missing.
 
-    The logs do not show whether the thread was closed, so it is assumed to be open.
+    The logs do not show whether the thread was closed; the thread is assumed to be open.
 
     Args:
-        logs: orphaned logs do not count.
+        logs: all logs; orphaned logs are ignored.
         scn: redo that ends at or before it is not needed.
     """
     last: dict[tuple[int, int], ArchivedLog] = {}
@@ -102,7 +106,7 @@ def lost_ends(
     lost = []
     for (resetlogs_id, _), log in sorted(last.items()):
         end = ends[resetlogs_id]
-        # More redo may follow at each SCN after the last one read from a growing log.
+        # A growing log may continue at the very next SCN.
         quiet, following = (0, 0) if log.grows else (_QUIET_SCNS, 1)
         if log.next_scn + quiet < end:
             position = log.position._replace(sequence=log.header.sequence + following)

@@ -1,7 +1,6 @@
 """Reads log files: the header, a range of blocks, or the whole file as a mapping.
 
-A log that cannot be mapped is read in ranges: a log at a URL, or an encrypted copy
-(`files.sealed`).
+A log at a URL and an encrypted copy (`files.sealed`) cannot be mapped; they are read in ranges.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def range_reader(path: str) -> RangeReader | SealedReader:
     """Open a log that is read in ranges.
 
     Raises:
-        OlrPgError: 2002 it does not exist, 2210 to 2213.
+        OlrPgError: 2002 the log does not exist, 2210 to 2213.
     """
     return RangeReader(path) if is_url(path) else _SealedLog(path)
 
@@ -129,7 +128,7 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
         try:
             mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            # A ValueError means that the file became empty in between.
+            # A ValueError means that the file became empty after its size was read.
             raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     return np.frombuffer(mapping, np.uint8)
 
@@ -169,7 +168,7 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     Raises:
         OlrPgError: 2002, one of the files was deleted or cannot be read.
     """
-    # The size of the file does not matter either: one may be a copy of a larger online log.
+    # Ignore the file size in the header, because one file may be a copy of a larger online log.
     if replace(one.header, file_blocks=0) != replace(other.header, file_blocks=0):
         return False
     if is_by_ranges(one.path) or is_by_ranges(other.path):
@@ -179,7 +178,8 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
             np.array_equal(read_blocks(one, *part), read_blocks(other, *part)) for part in parts
         )
     left, right = map_log(one.path), map_log(other.path)
-    # Copies may differ past nab: an archived log can carry preallocated space (redo-format §1.6).
+    # Compare only blocks below `nab`: after them, an archived log can have preallocated space
+    # (redo-format §1.6).
     data = slice(_HEADER_BLOCKS * one.header.block_size, one.used_bytes)
     return bool(np.array_equal(left[data], right[data]))
 
@@ -187,7 +187,7 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
 @contextmanager
 def _open(path: str) -> Iterator[int]:
     try:
-        # O_NONBLOCK: opening a pipe must not wait for its writer.
+        # O_NONBLOCK: if the path is a pipe, opening it must not wait for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error

@@ -1,8 +1,9 @@
 """Records which redo threads a source has, across restarts.
 
-A commit can be delivered when every thread has been read past its SCN. An unknown thread cannot be
-waited for: if it appears later with redo older than what was delivered, its transactions come too
-late. That must be an error, not silent.
+A commit can be delivered when every thread has been read past its SCN. The decoder cannot wait for
+a thread that it does not know. If such a thread appears later with redo that is older than the
+delivered transactions, its own transactions come too late. That must be an error; the record of
+known threads makes it visible.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME: Final = "threads.json"
-"""Its name in `context.data`."""
+"""Name of the file in `context.data`."""
 
 VERSION: Final = 1
-"""The version that is written; a file without a version counts as version 1."""
+"""The version of the file's format that we write; a file without a version has version 1."""
 
 
 class KnownThreads:
     """The redo threads read so far; several runs can add threads at the same time.
 
     Args:
-        path: of their file, in an existing directory; None to keep them only in memory.
+        path: path of the file, in an existing directory; None to keep the threads only in memory.
 
     Raises:
-        OlrPgError: 1092, the file exists but has another format; 4035, it is of a newer version.
+        OlrPgError: 1092, the file exists but has another format; 4035, a newer version of olr_pg
+            wrote it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -58,7 +60,7 @@ class KnownThreads:
             )
 
     def add(self, threads: Iterable[int]) -> None:
-        """Record threads that are read from now on.
+        """Record that these threads are read from now on.
 
         Raises:
             OlrPgError: 1092, the file cannot be written.
@@ -69,7 +71,7 @@ class KnownThreads:
                 self._keep(known)
 
     def forget(self) -> None:
-        """Forget all threads: the source is read from its oldest log."""
+        """Forget all threads, because the source is read again from its oldest log."""
         with self._changing:
             if self.known:
                 self._keep(frozenset())
@@ -83,5 +85,5 @@ class KnownThreads:
                 raise OlrPgError(
                     Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
                 ) from error
-        # Set it only after the file is written, so that a retry writes the file again.
+        # Set the attribute only after the file is written, so that a retry writes the file again.
         self.known = known

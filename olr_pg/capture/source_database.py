@@ -1,6 +1,4 @@
-"""Sources of the dictionary and the archived logs: the interface between decoding and a source
-database.
-"""
+"""The interface through which decoding gets the dictionary and the logs of a source database."""
 
 from __future__ import annotations
 
@@ -24,11 +22,13 @@ if TYPE_CHECKING:
 
 _IDLE_GROWTH: Final = 1.5
 _IDLE_FACTOR_MAX: Final = 10.0
-"""Factor by which the pause between scans can grow if online logs show what is new."""
+"""Maximum factor by which the pause between scans of archived logs grows while online logs are
+read.
+"""
 
 _LOOK_SHARE: Final = 0.05
-"""Maximum share of the time that is spent scanning, if there are so many files that a scan takes
-long.
+"""Maximum share of the time that is spent in scans. It matters if a scan takes long because there
+are many files.
 """
 
 
@@ -40,30 +40,36 @@ class SourceDatabase(Protocol):
 
     @property
     def database(self) -> Database:
-        """The database that logs must belong to; a `scan` can advance it to a new incarnation."""
+        """The database that logs must belong to. A call of `scan` can replace it by its new
+        incarnation.
+        """
 
     @property
     def lob_source(self) -> LobSource | None:
-        """The reader of LOB values that the redo contains only partly; None if there is none."""
+        """The reader of LOB values that the redo contains only partly; None if the source cannot be
+        queried for them.
+        """
 
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
     ) -> tuple[Snapshot, tuple[Table, ...]]:
-        """Return the tables of a TableList query, and the dictionary that contains them.
+        """Return the dictionary, and those of its tables that a TableList query selects.
 
         Args:
-            is_abandoned: tells whether the client has gone; the query is then cancelled.
+            is_abandoned: returns whether the client has disconnected; if so, the query is
+                cancelled.
 
         Raises:
             OlrPgError: 3xxx errors of the query or its tables, 7xxx errors of the database.
         """
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """Return the archived logs with redo from `scn` on, and for each thread the log before.
+        """Return the archived logs with redo from `scn` on, and for each thread the last log before
+        them.
 
         Args:
             scn: redo below it is no longer needed.
-            delivered_scn: transactions that commit below it may have been delivered.
+            delivered_scn: transactions with a lower commit SCN may already have been delivered.
 
         Raises:
             OlrPgError: errors that waiting does not resolve.
@@ -73,11 +79,11 @@ class SourceDatabase(Protocol):
         """Return an SCN that the source has reached; None if unknown."""
 
     def delivering(self, scn: int) -> None:
-        """Record that transactions that commit below `scn` may be delivered from now on; durable on
-        return.
+        """Record durably that transactions with a commit SCN below `scn` may be delivered from now
+        on.
 
         Raises:
-            OlrPgError: it cannot be stored.
+            OlrPgError: the SCN cannot be stored.
         """
 
     def pause(self, idle: int) -> float:
@@ -87,7 +93,7 @@ class SourceDatabase(Protocol):
 
     @property
     def is_online(self) -> bool:
-        """Whether logs are read while they are written, so that `has_news` must be called."""
+        """Whether logs are read while Oracle writes them; if so, `has_news` must be called."""
 
     def has_news(self) -> bool:
         """Return whether an online log has grown since the last `scan`.
@@ -103,7 +109,8 @@ class OfflineDatabase:
     Args:
         specs: files, directories or globs of archived logs.
         poll_seconds: interval between scans while there is nothing to decode.
-        lineage: the persistent record of what was delivered from which incarnation, or None.
+        lineage: the persistent record of the incarnation from which transactions were delivered, or
+            None.
         online: reads the logs that are not archived yet; None to read only archived logs.
         online_specs: files, directories or globs of the online logs.
     """
@@ -151,8 +158,8 @@ class OfflineDatabase:
         If an incarnation continues after a thread's last log, the next log is reported as absent.
 
         Raises:
-            OlrPgError: 2009 a log of another database, 7020 a RESETLOGS to an SCN before what was
-                delivered.
+            OlrPgError: 2009 a log of another database, 7020 a RESETLOGS to an SCN before
+                transactions that were already delivered.
         """
         self.delivering(delivered_scn)
         found = self._look()
@@ -167,9 +174,9 @@ class OfflineDatabase:
         return follow_resetlogs(found, self._incarnations, scn, self._newest.values())
 
     def _look(self) -> LogScan:
-        """Scan for archived logs, and for new online logs.
+        """Scan for archived logs, and for new files of online logs.
 
-        If online logs grow many times a second, archived logs are still scanned only at the usual
+        Even if online logs grow many times a second, archived logs are scanned only at the usual
         interval.
         """
         start = time.monotonic()
@@ -184,8 +191,8 @@ class OfflineDatabase:
         return found
 
     def _remember(self, logs: Sequence[ArchivedLog]) -> None:
-        """Keep the last log of each thread and incarnation, whose file may be deleted after it was
-        read.
+        """Keep the last log of each thread and incarnation in memory, because its file may be
+        deleted later.
         """
         for log in logs:
             key = log.header.resetlogs_id, log.header.thread
@@ -194,15 +201,15 @@ class OfflineDatabase:
                 self._newest[key] = log
 
     def current_scn(self) -> None:
-        """See `SourceDatabase.current_scn`; unknown, because copied files do not show what was not
-        copied.
+        """See `SourceDatabase.current_scn`; always None, because copied files do not show how far
+        the source has advanced since.
         """
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.
 
         Raises:
-            OlrPgError: 1092, it cannot be stored.
+            OlrPgError: 1092, the SCN cannot be stored.
         """
         if self._lineage is not None:
             self._lineage.delivered(scn)
@@ -220,7 +227,8 @@ class OfflineDatabase:
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`; the pause is longer if a scan takes long.
 
-        With online logs, archived logs are scanned less and less often while the source is quiet.
+        If online logs are read, the pause between scans of archived logs grows while the source is
+        quiet.
         """
         factor = 1.0
         if self._online is not None:

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 def check_beginning(
     logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
 ) -> None:
-    """Check that the oldest log of every thread contains the start SCN, or redo before it.
+    """Check that the oldest log of every thread begins at the start SCN or before it.
 
-    A log that is missing right after the recovery image is a gap (`wanted_stream`), which may still
-    be filled.
+    A log that is missing right after the position in the recovery image is no error here:
+    `wanted_stream` reports it as a gap, because it may still arrive.
 
     Args:
         reached: the position of each thread in the recovery image.
 
     Raises:
-        OlrPgError: 2010, one does not.
+        OlrPgError: 2010, the oldest log of a thread begins later.
     """
     oldest: dict[int, ArchivedLog] = {}
     for log in unread_logs(logs, scn, reached) if reached else logs:
@@ -55,7 +55,8 @@ def _is_first_of_new_thread(log: ArchivedLog) -> bool:
     """Return whether a redo thread was enabled after its incarnation began, so that no redo
     precedes the log.
 
-    The first logs of an incarnation begin at the incarnation's SCN.
+    The first log of a thread that was already enabled when the incarnation began starts at the
+    incarnation's SCN; the first log of a new thread starts later.
     """
     return log.header.sequence == 1 and log.header.first_scn > log.header.resetlogs_scn
 
@@ -63,7 +64,9 @@ def _is_first_of_new_thread(log: ArchivedLog) -> bool:
 def unread_logs(
     logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached]
 ) -> list[ArchivedLog]:
-    """Return the logs with redo from an SCN on that the recovery image does not contain."""
+    """Return the logs that contain redo from `scn` on, and that are not part of the recovery
+    image.
+    """
     return [
         log
         for log in logs
@@ -79,11 +82,11 @@ def wanted_stream(
     reached: Mapping[int, Reached],
     decoded: DecodedLogs,
 ) -> LogStream:
-    """Return the scanned logs as one stream, with gaps in the needed redo.
+    """Return the scanned logs as one stream; its gaps are the needed logs that are missing.
 
     Args:
-        scn, reached: where the run began.
-        decoded: what it has decoded since.
+        scn, reached: the SCN, and the position of each thread, at which the run began.
+        decoded: the logs that the run has decoded since.
 
     Raises:
         OlrPgError: 2009, 2020, see `join_logs`.
@@ -107,7 +110,8 @@ def _unfinished(
 ) -> list[Gap]:
     """Return gaps for growing logs that were not read up to the RESETLOGS of their incarnation.
 
-    Their files have been cleared, so their rest comes from the archived copies.
+    A RESETLOGS clears the files of these logs, so the rest of their redo must come from archived
+    copies.
 
     Args:
         scn: redo that ends at or before it is not needed.
@@ -127,7 +131,9 @@ def _unfinished(
 def _is_passed(
     gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
 ) -> bool:
-    """Return whether reading began after a gap or has passed it; older logs can still exist."""
+    """Return whether a gap lies before the position at which reading began, or that it has reached.
+    Such a gap does not matter, although older logs may still exist.
+    """
     last = read.get(gap.thread)
     if last is not None:
         return (gap.resetlogs_id, gap.first_sequence) <= (last.resetlogs_id, last.sequence)
@@ -137,10 +143,10 @@ def _is_passed(
 
 
 def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -> list[Gap]:
-    """Return what is missing between the last decoded log of each thread and the next available
-    one.
+    """Return the gaps between the last decoded log of each thread and the next available log.
 
-    The file of the last one may be deleted, so the available logs alone do not show the gap.
+    The file of the last decoded log may be deleted, so the available logs alone do not show the
+    gap.
     """
     gaps = []
     for thread, last in read.items():
@@ -157,12 +163,13 @@ def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -
 def absent_gaps(
     scan: LogScan, scn: int, reached: Mapping[int, Reached], decoded: DecodedLogs
 ) -> list[Gap]:
-    """Return gaps for needed logs that are known to exist but have no copy here.
+    """Return gaps for needed logs that are known to exist, but of which no copy was found.
 
-    `check_beginning` handles logs before the oldest log of a thread. It also handles, for a thread
-    without any log here, those that end before decoding starts: at `scn`, or at the oldest log of
-    all. A log whose listed copy may still arrive is always a gap, because decoding may have to
-    start with it.
+    A log before the oldest log of its thread is no gap; `check_beginning` decides whether it is
+    needed. If a thread has no log at all, its absent logs are gaps unless they end before decoding
+    starts: at `scn`, or at the first SCN of all logs. A log with a listed copy (`AbsentLog.problem`
+    is set) is a gap even if it is the oldest, because the copy may still arrive and decoding may
+    have to start with it.
     """
     oldest: dict[int, LogPosition] = {}
     for log in scan.logs:
@@ -183,7 +190,9 @@ def absent_gaps(
 def orphaning_log(
     logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
 ) -> ArchivedLog | None:
-    """Return a log after the recovery image whose RESETLOGS orphans redo in the image."""
+    """Return a log that begins before the end of the redo in the recovery image, because a
+    RESETLOGS orphaned redo of the image; None if there is none.
+    """
     for log in logs:
         mark = reached.get(log.header.thread)
         if mark is not None and log.header.first_scn < mark.scn:
@@ -192,8 +201,8 @@ def orphaning_log(
 
 
 def check_order(logs: Sequence[ArchivedLog], decoded: DecodedLogs) -> None:
-    """Check that no log precedes what was read of its thread, because it can no longer be decoded
-    in order.
+    """Check that no log precedes the last decoded log of its thread, because it could no longer be
+    decoded in order.
 
     Raises:
         OlrPgError: 2014, there is such a log.

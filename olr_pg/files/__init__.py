@@ -1,1 +1,1 @@
-"""Files that survive a power failure, that are mapped for reading, or that transfer results."""
+"""Files: written durably, private or encrypted, mapped for reading, or used to transfer results."""

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 PROBE_BYTES: Final = 1 << 20
-"""Bytes that must fit before a disk counts as having space; more than an appliance's small files
-need.
+"""Bytes that must be free before a disk counts as having space again; an appliance's small files
+need fewer.
 """
 
 
 def tells_of_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error, or its cause, is a full disk or an exhausted quota."""
+    """Return whether an error, or the error that caused it, says that a disk is full or a quota is
+    exhausted.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -32,8 +34,9 @@ def tells_of_full_disk(error: BaseException | None) -> bool:
 def has_room(directory: Path, size: int = PROBE_BYTES) -> bool:
     """Return whether a directory has space for a file of this size now.
 
-    It writes an unlinked file, because the free bytes of a file system ignore quotas and the
-    reserve for root. Other errors (for example, missing permission) do not count as missing space.
+    It writes a test file, because the number of free bytes that a file system reports ignores
+    quotas and the space that is reserved for root. Other errors (for example, missing permission)
+    do not count as missing space.
     """
     try:
         with tempfile.TemporaryFile(dir=directory, buffering=0) as file:

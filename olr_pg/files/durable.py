@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 
 def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> None:
-    """Refuse a file of a newer version of olr_pg; data in another format is accepted.
+    """Refuse a file that a newer version of olr_pg wrote. Data that is not in our format is
+    accepted here.
 
     Args:
-        newest: the newest supported version.
-        within: the key of the object that contains the version; if not given, the whole document.
+        newest: the newest version of the format that this olr_pg supports.
+        within: the key of the JSON object that contains the version; empty if the document itself
+            contains it.
 
     Raises:
         OlrPgError: 4035.
@@ -41,11 +43,11 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file of our directory by `data`, durably: afterwards it is either the old or the
-    new file.
+    """Replace the contents of a file in our directory by `data`, durably. Even after a crash, it
+    has either all of the old or all of the new contents.
 
     Raises:
-        OSError: it fails, or the path is not a plain file.
+        OSError: the file cannot be replaced, or the path is not a plain file.
     """
     check_plain(path)
     with removed_on_failure(path.with_name(path.name + ".new")) as new:
@@ -59,7 +61,9 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def removed_on_failure(path: Path) -> Iterator[Path]:
-    """Delete the file if writing it fails, because a part of it would use the remaining space."""
+    """Delete the file if writing it fails in the context, because the part that was written uses
+    disk space that may be scarce.
+    """
     try:
         yield path
     except OSError:
@@ -69,10 +73,10 @@ def removed_on_failure(path: Path) -> Iterator[Path]:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable.
+    """Make the creation, renaming and deletion of files in a directory durable.
 
     Raises:
-        OSError: it fails.
+        OSError: the directory cannot be synced.
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

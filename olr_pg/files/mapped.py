@@ -1,4 +1,4 @@
-"""Maps files for reading; pages that were read can be released."""
+"""Maps files into memory for reading; pages that were read can be released."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class MappedFile(mmap.mmap):
-    """The beginning of a file in memory, read-only in practice.
+    """The first bytes of a file, mapped into memory; nobody writes to the mapping.
 
-    It is mapped privately, because kernels are compiled for writable arrays. Its pages count as
-    this process's memory from when they are read until they are released.
+    The mapping is private and formally writable, because kernels are compiled for writable arrays.
+    A page counts as memory of this process from its first access until it is released.
 
     Attributes:
-        address: its start address.
+        address: the address at which the mapping starts.
     """
 
     address: int
@@ -28,7 +28,7 @@ class MappedFile(mmap.mmap):
         """Map the first `size` bytes of a file.
 
         Raises:
-            OSError, ValueError: the file does not exist, or is shorter.
+            OSError, ValueError: the file does not exist, or has fewer than `size` bytes.
         """
         with path.open("rb") as file:
             mapped = cls(file.fileno(), size, access=mmap.ACCESS_COPY)
@@ -52,7 +52,7 @@ def release_pages(data: memoryview) -> None:
 
 
 def _owner(data: memoryview) -> MappedFile | None:
-    """Return the mapped file that contains some memory."""
+    """Return the mapped file to which a piece of memory belongs; None if it belongs to none."""
     owner: Any = data
     while isinstance(owner, memoryview | np.ndarray):
         owner = owner.obj if isinstance(owner, memoryview) else owner.base

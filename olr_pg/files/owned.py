@@ -1,10 +1,10 @@
 """Ensures that only our own files are written, replaced, made private or deleted.
 
-A path can name anything: a device, a pipe, a directory, a link to another user's file, or that file
-itself. As root, we could write to each of them, change its permissions, or replace it by a plain
-file (``/dev/null`` for the whole host). So a path from the user must be free, or a plain file of
-this user. A new file is created under another name, and gets its permissions by its own descriptor,
-before it replaces the path. Links are not followed.
+A path can name anything: a device, a pipe, a directory, another user's file, or a link to it. As
+root, we could write to each of them, change its permissions, or replace it by a plain file (for
+example ``/dev/null``, which the whole host uses). So nothing must exist at a path from the user, or
+a plain file of this user. A new file is created under another name, and gets its permissions
+through its file descriptor, before it is renamed to the path. Links are not followed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_plain(path: Path) -> os.stat_result | None:
     """Return the status of the plain file at `path`; None if nothing exists there.
 
     Raises:
-        OSError: something else exists there, or it cannot be examined.
+        OSError: something that is not a plain file exists there, or the path cannot be examined.
     """
     try:
         status = path.lstat()
@@ -52,10 +52,10 @@ def _check_kind(status: os.stat_result, path: Path) -> None:
 
 
 def check_owned(path: Path) -> None:
-    """Check that `path` is free, or a plain file of this user.
+    """Check that nothing exists at `path`, or a plain file of this user.
 
     Raises:
-        OSError: it is something else, or another user's file.
+        OSError: something that is not a plain file, or another user's file, exists there.
     """
     status = check_plain(path)
     if status is not None and status.st_uid != os.geteuid():
@@ -63,10 +63,11 @@ def check_owned(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written at `path`, before the work that produces it.
+    """Check that a file can be written at `path`; callers do so before the work that produces its
+    contents.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: no file can be written there.
     """
     check_owned(path)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}."):
@@ -78,11 +79,11 @@ def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a file that replaces `path` atomically when the context ends.
 
     Args:
-        path: free, or a plain file of this user.
+        path: a path at which nothing exists, or a plain file of this user.
         mode: permissions of the file; None for the umask's default.
 
     Raises:
-        OSError: `path` is something else, or the file cannot be written.
+        OSError: something else exists at `path`, or the file cannot be written.
     """
     check_owned(path)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -104,20 +105,20 @@ def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def open_plain(path: Path, mode: str, buffering: int = -1) -> IO[bytes]:
-    """Open a file of our own directory in a binary mode, if it is a plain file or new.
+    """Open a file of our own directory in a binary mode; it must be a plain file, or not exist yet.
 
     Args:
         buffering: as for `open`.
 
     Raises:
-        OSError: it is something else, or cannot be opened.
+        OSError: something else exists at `path`, or the file cannot be opened.
     """
     # `Path.open` has no argument `opener`.
     return cast("IO[bytes]", open(path, mode, buffering, opener=_open_plain))
 
 
 def _open_plain(path: str, flags: int) -> int:
-    # O_NONBLOCK: opening a pipe must not wait for its other end.
+    # O_NONBLOCK: if the path is a pipe, opening it must not wait for the pipe's other end.
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     try:
         _check_kind(os.fstat(handle), Path(path))
@@ -131,17 +132,17 @@ def remove_plain(path: Path) -> None:
     """Delete a plain file; do nothing if it does not exist.
 
     Raises:
-        OSError: it is something else, or cannot be deleted.
+        OSError: the path is not a plain file, or the file cannot be deleted.
     """
     if check_plain(path) is not None:
         path.unlink(missing_ok=True)
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set the permissions of a plain file or directory of this user, by its own descriptor.
+    """Set the permissions of a plain file or directory of this user through its file descriptor.
 
     Raises:
-        OSError: it is something else, belongs to another user, or cannot be changed.
+        OSError: the path is neither, belongs to another user, or its permissions cannot be changed.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -1,5 +1,5 @@
-"""Makes files with rows private, regardless of the umask, and lists those that cannot be made
-private.
+"""Makes files that contain rows private, whatever the umask is, and lists the files for which that
+is not possible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _PASSABLE_MODE: Final = 0o711
 _FILE_MODE: Final = 0o600
 
 _CLUSTER: Final = "postgres"
-"""An embedded PostgreSQL makes its own directory private, as another user if we are root."""
+"""The directory of an embedded PostgreSQL, which makes it private itself. If we are root, that
+PostgreSQL runs as another user.
+"""
 
 _OURS: Final = frozenset(
     {
@@ -37,8 +39,8 @@ _OURS: Final = frozenset(
 
 @contextmanager
 def private_umask() -> Iterator[None]:
-    """Make everything private that this process and its children create while the context is
-    active.
+    """While the context is active, make all files private that this process and its children
+    create.
     """
     before = os.umask(PRIVATE_UMASK)
     try:
@@ -48,7 +50,7 @@ def private_umask() -> Iterator[None]:
 
 
 def make_private_directory(path: Path, *, passable: bool = False) -> None:
-    """Create a directory for this user only, and its missing parents.
+    """Create a directory that only this user can access, and its missing parents.
 
     An existing directory is not changed; see `close_to_others`.
 
@@ -67,14 +69,15 @@ def make_private_directory(path: Path, *, passable: bool = False) -> None:
 
 
 def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
-    """Remove other users' access to an appliance's data directory; return what they can still read.
+    """Remove other users' access to an appliance's data directory; return the paths that they can
+    still read.
 
     Only files that an appliance writes are changed. The directory itself is changed only if it
-    contains nothing else, because others may need it.
+    contains no other files, because somebody else may need these.
 
     Args:
-        passable: allow others to traverse it without listing it, for a PostgreSQL that runs as
-            another user.
+        passable: let other users open paths below the directory without listing it; a PostgreSQL
+            that runs as another user needs this.
     """
     loose = list[Path]()
     ours = [entry for entry in data.iterdir() if _is_ours(entry.name)]
@@ -87,8 +90,8 @@ def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
 
 
 def close_tree_to_others(top: Path) -> list[Path]:
-    """Remove other users' access to a file, or to a directory with all its contents; return what
-    they can still read.
+    """Remove other users' access to a file, or to a directory with all its contents; return the
+    paths that they can still read.
     """
     loose = list[Path]()
     if top.is_dir() and not top.is_symlink():
@@ -110,17 +113,17 @@ def _is_readable(path: Path, mode: int) -> bool:
 
 
 def _close(path: Path, mode: int) -> list[Path]:
-    """Remove other users' permissions; return the path itself if that fails."""
+    """Remove other users' permissions; return the path if that fails, otherwise an empty list."""
     try:
         if path.is_symlink() or not _is_readable(path, mode):
             return []
         status = path.lstat()
-        if status.st_mode & stat.S_ISVTX:  # a place for everybody
+        if status.st_mode & stat.S_ISVTX:  # everybody may write there, as to /tmp
             return [path]
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            return [path]  # olr_pg creates no devices or pipes
+            return [path]  # not ours: olr_pg creates no devices or pipes
         set_mode(path, stat.S_IMODE(status.st_mode) & (mode | ~0o777))
-    except FileNotFoundError:  # of a process that ends
+    except FileNotFoundError:  # a process that ends has deleted its file
         return []
     except OSError:
         return [path]

@@ -1,15 +1,15 @@
-"""Transfers results in files of a directory that tasks and the driver share: few, large, and
-reused.
+"""Transfers results of tasks to the driver through a few large, reused files in a shared directory.
 
-A task writes its result to a temporary file, and renames it to the task's number when it is
-complete. The first attempt that does so wins, because all attempts write the same bytes. So the
-driver takes each result as soon as its name exists, without waiting for the job's end.
+A task writes its result to a temporary file. When the file is complete, the task renames it to the
+task's number. If Spark runs a task more than once, the first attempt that renames its file wins;
+all attempts write the same bytes. So the driver can take each result as soon as a file with its
+number exists, without waiting for the end of the job.
 
-Filling a used file costs half as much as a new one: its pages are in the page cache and have blocks
-on disk. So the driver does not delete a file whose result is no longer needed, but moves it to a
-directory of spare files, also for later calls. A task takes a spare file by renaming it. If several
-tasks try, one succeeds, and no other task ever writes to its file. Files that a lost task has left
-are deleted with the directory.
+To overwrite a used file costs half as much as to write a new one, because the used file's pages are
+in the page cache and have blocks on disk. So the driver does not delete a file whose result is no
+longer needed, but moves it to a directory of spare files; later calls use them too. A task takes a
+spare file by renaming it. If several tasks try, one succeeds, and no other task ever writes to its
+file. If a task is lost, its file is deleted with the directory.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.mapped import MappedFile
 
 _SPARE: Final = "spare-results"
-"""The directory of spare files for all calls."""
+"""The directory of spare files, which all calls share."""
 
 _NEW: Final = "new-"
 
 _HEAD: Final = struct.Struct("<QQ48x")
-"""The result's size and kind; the result after it is aligned. Remains of earlier contents
-follow.
+"""The head of a file: the size and the kind of the result. Its length aligns the result, which
+follows it. After the result, bytes of an earlier one may remain.
 """
 
 _MAPPED_MIN: Final = 64 * 1024
-"""Size from which a result is mapped."""
+"""The size from which on a result is mapped, not read into memory."""
 
 
 Result = bytes | memoryview
-"""A task's result in the driver."""
+"""A task's result, as the driver receives it."""
 
 
 class TaskResult(Protocol):
-    """A result that a task writes piece by piece, to any destination."""
+    """A result that a task writes piece by piece, to a file or to shared memory."""
 
     def write(self, data: Result) -> None:
         """Append bytes.
 
         Raises:
-            OlrPgError: 6006, they cannot be written.
+            OlrPgError: 6006, the bytes cannot be written.
         """
 
 
 class Kind(IntEnum):
-    """The contents of a file with a result, or of a cell of Spark."""
+    """What a task returns, in a file or in a cell of a Spark DataFrame."""
 
     RESULT = 0
-    """The result: unchanged in a file; in cells a part of it, compressed."""
+    """A result. A file contains it unchanged; a cell contains a compressed part of it."""
     ERROR = 1
     """An `OlrPgError` that the task raised, as JSON."""
     CRASH = 2
@@ -105,14 +105,14 @@ class ResultFile:
         self.size = size
 
     def fail(self, kind: Kind, record: bytes) -> None:
-        """Make an error the result, instead of what was written."""
+        """Discard what was written, and return an error instead."""
         self.back_to(0)
         self.write(record)
         self.finish(kind)
 
     def close(self) -> None:
-        """Stop writing; an unfinished file is deleted with the directory."""
-        with suppress(OSError):  # write errors were reported before
+        """Close the file. If it is unfinished, it is deleted with the directory."""
+        with suppress(OSError):  # errors of writing were already raised
             self._file.close()
 
     def finish(self, kind: Kind = Kind.RESULT) -> None:
@@ -143,14 +143,14 @@ def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
 
 
 class ResultFiles:
-    """The driver's part: a new directory with the results of one call.
+    """A new directory with the results of one call, for the driver.
 
     Args:
         parent: the directory in which to create it.
         kept: number of spare files to keep.
 
     Raises:
-        OlrPgError: 6006, it cannot be created.
+        OlrPgError: 6006, the directory cannot be created.
     """
 
     def __init__(self, parent: str, kept: int) -> None:
@@ -163,11 +163,11 @@ class ResultFiles:
         self._kept = kept
 
     def take(self, task: int) -> tuple[Kind, Result] | None:
-        """Read or map the result of a task; when the result is no longer referenced, its file
-        becomes a spare one.
+        """Read or map the result of a task. When the result is no longer referenced, its file
+        becomes a spare file.
 
         Returns:
-            Its kind and its bytes, or None if it does not exist yet.
+            (kind, bytes), or None if the task has not finished yet.
 
         Raises:
             OlrPgError: 6006, the file is incomplete.
@@ -194,7 +194,7 @@ class ResultFiles:
         return small
 
     def _give_back(self, path: Path) -> None:
-        # If this fails, the directory was deleted or the file is just not reused.
+        # If this fails, the directory was deleted, or the file is not reused; both do no harm.
         with suppress(OSError):
             if sum(1 for _ in self._spare.iterdir()) < self._kept:
                 path.rename(self._spare / f"{self.directory.name}-{path.name}")
@@ -202,7 +202,7 @@ class ResultFiles:
                 path.unlink()
 
     def remove(self) -> None:
-        """Delete the directory; results that are still mapped stay valid."""
+        """Delete the directory. Mapped results stay valid until they are released."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -1,1 +1,1 @@
-"""The Java for Spark: which one is used, its start script, and an archive of its classes."""
+"""Chooses the Java for Spark; writes its start script and an archive of its classes."""

