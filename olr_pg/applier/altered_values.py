@@ -1,4 +1,6 @@
-"""Counts values that PostgreSQL cannot store unchanged, and that a policy has therefore changed."""
+"""Counts values that a configured policy has changed because PostgreSQL cannot store them
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ _log = structlog.get_logger(__name__)
 class AlteredValues:
     """Counts of changed values, by table and column; thread-safe.
 
-    If a batch is converted again, its values are counted again. Another process that converts
-    values gets a copy with the settings and has its own counts.
+    If a batch is converted again, its values are counted again. A copy that is sent to another
+    process starts with empty counts.
     """
 
     def __init__(self) -> None:
@@ -28,7 +30,9 @@ class AlteredValues:
         return AlteredValues, ()
 
     def add(self, table: str, column: str, lost: Counters) -> None:
-        """Count changed values of a column; log the first of each kind."""
+        """Count changed values of a column. Log a warning when the first value of each kind is
+        changed.
+        """
         if lost == NOTHING:
             return
         with self._lock:
@@ -45,7 +49,7 @@ class AlteredValues:
             )
 
     def of(self, table: str) -> int:
-        """Return how many values of a table were changed."""
+        """Return the number of changed values of a table."""
         with self._lock:
             sums = [lost for (name, _), lost in self._sums.items() if name == table]
         return sum(sum(asdict(lost).values()) for lost in sums)

@@ -17,15 +17,15 @@ def retrying(
     stop: threading.Event,
     announce: Callable[[int, BaseException], None],
 ) -> tenacity.Retrying:
-    """Retry with pauses that grow to two seconds; after the last attempt raise its error.
+    """Return an object that calls a function again after transient errors, with pauses that grow to
+    two seconds. It raises the error of the last attempt.
 
     Args:
-        passes: returns whether an error is transient.
-        seconds: the time limit after the first attempt, depending on the last error; None for no
-            limit.
-        stop: ends the pauses and the attempts.
-        announce: called after each failed attempt that is retried, with its number from 1 and the
-            error.
+        passes: returns whether an error is transient, so that a retry may succeed.
+        seconds: returns for how long an operation with this error is retried, counted from its
+            first attempt; None for no limit.
+        stop: when it is set, the current pause ends and nothing is retried any more.
+        announce: called before each retry with the number of failed attempts and the last error.
     """
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
@@ -39,12 +39,12 @@ def retrying(
 
 def _failure(state: tenacity.RetryCallState) -> BaseException:
     error = state.outcome.exception() if state.outcome else None
-    assert error is not None  # there is a retry only after a failure
+    assert error is not None  # tenacity calls this only after a failure
     return error
 
 
 class _Over(tenacity.stop.stop_base):
-    """Stops the retries when the time limit for the last error has passed."""
+    """Ends the retries when the time limit for the last error has passed."""
 
     def __init__(self, seconds: Callable[[BaseException], float | None]) -> None:
         self._seconds = seconds

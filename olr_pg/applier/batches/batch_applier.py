@@ -1,5 +1,5 @@
-"""The interface of a batch applier: one applies a single table, another all tables in one
-stream.
+"""The interface of a batch applier. One implementation applies a single table, the other one all
+tables in one stream.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class BatchApplier(Protocol):
     name: str
 
     def forget(self) -> None:
-        """Discard what is known about the target, because the connection was lost."""
+        """Discard the cached state of the target, because the connection was lost."""
 
     def prepare(self, selection: Selection) -> Prepared | None:
-        """Make the statements of a selection before `apply`, if possible."""
+        """Make the statements for a selection of changes before `apply` is called, if possible."""
 
     def apply(
         self,
@@ -41,37 +41,39 @@ class BatchApplier(Protocol):
         prepared: Prepared | None = None,
         durability: CommitDurability | None = None,
     ) -> None:
-        """Apply changes of whole transactions to the target, durably.
+        """Apply changes of whole transactions to the target and commit.
 
         Args:
             prepared: the prepared statements of this selection, if any.
-            durability: of the commit; None to wait for the disk.
+            durability: whether the commit waits for the disk; None to wait.
 
         Raises:
             psycopg.Error: a transient error; nothing of the batch is applied.
         """
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Apply one transaction that does not fit in memory; otherwise like `apply`."""
+        """Apply one transaction that does not fit in memory. Otherwise, this works like `apply`."""
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
-        """Apply a change of a table's definition."""
+        """Apply an event of a table: a change of its definition, or a fault."""
 
     def settle(self, connection: Connection[Any]) -> None:
-        """Flush everything that is committed to disk."""
+        """Make PostgreSQL flush all commits to disk."""
 
     def reached(self) -> Mapping[str, int]:
-        """Return the commit SCN of each table's last transaction as of the last batch; called by
-        the applying thread.
+        """Return the commit SCN of the last transaction that was applied to each table. Only the
+        applying thread may call this.
         """
 
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
     ) -> Callable[[], list[TableProgress]]:
-        """Return a function that reports the tables' progress; call it without the lock.
+        """Return a function that reports the tables' progress. Call the returned function without
+        holding the worker's lock, because it can take long.
 
         Args:
-            waiting: changes in no batch yet, without those in the spool.
-            changes: their number, including those in the spool.
-            pending: the lowest commit SCN that was delivered and is not durable yet.
+            waiting: changes that are not part of a batch yet, without the changes in the spool.
+            changes: the number of changes that wait, including changes in the spool.
+            pending: the lowest commit SCN of the changes that were delivered and are not durable
+                yet.
         """

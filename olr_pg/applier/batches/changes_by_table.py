@@ -1,4 +1,4 @@
-"""Separates the changes of a stream, where one selection contains several tables, by table."""
+"""Groups changes by table. In a stream, one selection contains changes of several tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM: Final = "*"
 
 
 def by_table(selection: Selection) -> list[tuple[str, Selection]]:
-    """Return the changes of each table; tables are in the order of their first change."""
+    """Return the changes of each table, with the tables in the order of their first change."""
     found, table = _tables_of(selection)
     present, first_of = np.unique(table, return_index=True)
     return [(found[n], selection.part(table == n)) for n in present[np.argsort(first_of)].tolist()]

@@ -1,4 +1,4 @@
-"""Commits that do not wait for the disk, because another commit follows at once."""
+"""Commits without waiting for the disk if another commit follows at once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PLACES: Final = """
 SELECT (pg_current_wal_insert_lsn() - '0/0')::int8, (pg_current_wal_flush_lsn() - '0/0')::int8
 """
 MAX_PLACE: Final = 2**64 - 1
-"""The highest position in PostgreSQL's WAL."""
+"""A position that no WAL position of PostgreSQL exceeds."""
 
-# With synchronous_commit off, commits do not wait for standbys either.
+# Only if no commit has to wait for a standby: synchronous_commit = off would skip that wait, too.
 _LAG: Final = """
 SELECT set_config('synchronous_commit', 'off', true)
 WHERE current_setting('synchronous_standby_names') = ''
@@ -27,11 +27,12 @@ class CommitDurability:
     it.
 
     Args:
-        follows: called before the commit; returns whether another batch follows, so that this
-            commit does not need to wait. A later commit that waits flushes this one too.
+        follows: called before the commit; returns whether another batch follows. Then this commit
+            does not need to wait, because a later commit that waits for the disk flushes this
+            commit too.
 
     Attributes:
-        lags: the commit did not wait.
+        lags: whether the commit did not wait for the disk.
     """
 
     def __init__(self, follows: Callable[[], bool] = lambda: False) -> None:
@@ -40,27 +41,27 @@ class CommitDurability:
         self.lags = False
 
     def loosen(self, connection: Connection[Any]) -> None:
-        """Set the open transaction to commit asynchronously, if allowed."""
+        """If another batch follows, let the open transaction commit without waiting for the
+        disk.
+        """
         self.lags = self._follows()
         if self.lags:
             connection.execute(_LAG)
 
     def commit(self, connection: Connection[Any]) -> None:
-        """Commit and query the WAL positions, within the caller's pipeline, which then sends
-        everything.
-        """
+        """Commit, and query the WAL positions. The caller's pipeline sends both statements."""
         self.loosen(connection)
         connection.execute("COMMIT")
         self._places = connection.execute(_PLACES)
 
     def places(self, connection: Connection[Any]) -> tuple[int, int]:
-        """Return positions in PostgreSQL's WAL from some moment after the commit.
+        """Return two WAL positions, as of a moment after the commit.
 
         Returns:
             (the end of the WAL, the position up to which it is flushed to disk).
         """
         cursor, self._places = self._places, None
-        if cursor is None or cursor.description is None:  # the commit failed, so there is no answer
+        if cursor is None or cursor.description is None:  # not queried, or no answer
             cursor = connection.execute(_PLACES)
         row = cursor.fetchone()
         assert row is not None

@@ -1,9 +1,9 @@
-"""Handles a batch whose error looked transient but did not go away.
+"""Handles a batch that keeps failing with an error that is usually transient.
 
-PostgreSQL also reports XX000 for a row that is too large for its memory, and 53200 for a table with
-more partitions than its lock table can hold. So such an error is first retried for
-`apply.retry-seconds`. After that it counts as the table's error: the table is stopped, and the
-others continue.
+Two such errors can also be permanent: PostgreSQL reports XX000 for a row that is too large for its
+memory, and 53200 for a table with more partitions than its lock table can contain. So the batch is
+first retried for `apply.retry-seconds`. If it still fails, the error is attributed to the table:
+the table is stopped, and the others continue.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 
 def give_up(applier: TableApplier, connection: Connection[Any], selection: Selection) -> None:
-    """Apply the transactions of a batch one by one; stop the table at the first that fails.
+    """Apply the transactions of a batch one by one; stop the table at the first transaction that
+    fails.
 
     Raises:
-        psycopg.Error: a different transient error; what is applied or held so far stays.
+        psycopg.Error: a transient error that cannot be the table's own. Transactions that were
+            applied or held before stay so.
     """
     for rows in selection.transactions():
         part = selection.part(rows)

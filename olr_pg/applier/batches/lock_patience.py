@@ -1,12 +1,13 @@
 """Limits how long a batch waits for locks of other sessions, so that its worker's other tables
 continue.
 
-A batch that waits in PostgreSQL for `_PATIENT_MILLISECONDS` is cancelled and postponed. The worker
-applies batches of its other tables and retries this one periodically; most retries wait only
-briefly. After `HOLD_SECONDS` the changes are written to the hold (`locked_tables`), so that they
-need no memory and the confirmation advances. A transaction that does not fit in memory waits that
-long in a single attempt, because a retry would have to write it again. A stream has no other
-tables, so it waits without postponing.
+A batch that has waited in PostgreSQL for `_PATIENT_MILLISECONDS` is cancelled and postponed. The
+worker then applies batches of its other tables, and retries the postponed batch periodically. Most
+retries wait only briefly. After `HOLD_SECONDS` the changes are written to the hold
+(`locked_tables`), so that they need no memory and the confirmation advances. A transaction that
+does not fit in memory waits for `HOLD_SECONDS` in a single attempt, because each retry would write
+all its changes again. If all tables form one stream, its batches are not postponed, because no
+other table can continue meanwhile.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HOLD_SECONDS: Final = 30.0
-"""Seconds that changes wait for a lock in memory before they are held in the target."""
+"""How many seconds blocked changes wait in memory before they are written to the hold."""
 
 _PATIENCE: Final = "SELECT set_config('lock_timeout', %s, false)"
 _RESET: Final = "RESET lock_timeout"
@@ -39,7 +40,7 @@ _SHORT_MILLISECONDS: Final = 500
 
 
 class BlockedError(Exception):
-    """Raised if a lock of another session blocks a batch: `error` names the session (5098)."""
+    """Raised if a lock of another session blocks a batch. `error` (5098) names that session."""
 
     def __init__(self, error: OlrPgError) -> None:
         super().__init__(str(error))
@@ -47,7 +48,7 @@ class BlockedError(Exception):
 
 
 def wait_briefly(connection: Connection[Any], settings: ApplierSettings) -> None:
-    """Set the usual lock timeout for the statements of a new connection."""
+    """Set the lock timeout of the first attempt on a new connection, unless it serves a stream."""
     if settings.consistency is Consistency.TABLE:
         _wait_at_most(connection, _PATIENT_MILLISECONDS)
 
@@ -64,8 +65,9 @@ def unless_locked(
 
     Args:
         milliseconds: maximum time that a statement waits.
-        last_seen: returns the last known blocking session (5098).
-        is_brief: whether the connection has the timeout of `wait_briefly`, which is restored.
+        last_seen: returns the error (5098) that names the last known blocking session.
+        is_brief: whether the connection usually has the timeout of `wait_briefly`. If true, that
+            timeout is restored afterwards, else the role's timeout.
 
     Raises:
         BlockedError: a statement waited too long; the connection stays usable.
@@ -94,8 +96,8 @@ def unless_locked(
 
 
 def patience(*, patient: bool) -> int:
-    """Return the lock timeout of an attempt in milliseconds. If `patient`, return the timeout of
-    the first attempt.
+    """Return the lock timeout of an attempt in milliseconds: a long one if `patient`, as for first
+    attempts, else a short one.
     """
     return _PATIENT_MILLISECONDS if patient else _SHORT_MILLISECONDS
 

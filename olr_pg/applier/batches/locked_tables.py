@@ -1,10 +1,11 @@
 """Handles tables whose changes are held because another session's lock blocked them too long.
 
 Such a table is stopped in the ledger at its position, with a row in ``olr_pg.error`` that names the
-lock's owner. Later changes go to the hold, as for every stopped table (`table_applier`). So the
-confirmation, the checkpoint and the other tables continue, and no memory is used. Between batches
-of its other tables, the table's worker periodically tries to replay the hold (`replay`), one target
-transaction at a time. When the lock is released, the table resumes automatically.
+session with the lock. Its later changes go to the hold, as for every stopped table
+(`table_applier`). So the confirmation and the checkpoint advance, the other tables continue, and
+the changes need no memory. Between batches of its other tables, the table's worker periodically
+tries to replay the hold (`replay`), one target transaction at a time. When the lock is released,
+the table resumes automatically.
 """
 
 from __future__ import annotations
@@ -28,21 +29,24 @@ if TYPE_CHECKING:
 
 _AGAIN_SECONDS: Final = 2.0
 _PATIENT_TRY: Final = 10
-"""Every tenth attempt waits in the lock's queue, and finds out who holds the lock."""
+"""Every tenth attempt waits longer, so that it gets its turn in PostgreSQL's queue for the lock,
+and the blocking session can be identified.
+"""
 
 
 class LockedTable:
-    """A table that is held because of a lock; used by the applying thread.
+    """A table whose changes are held because of a lock. Only the applying thread uses it.
 
     Attributes:
-        blocked: the session that holds the lock; other threads can read it, because it is replaced
-            as a whole.
+        blocked: describes the session that holds the lock. Other threads can read it, because it is
+            replaced and never modified.
     """
 
     def __init__(self, settings: ApplierSettings, blocked: Blocked) -> None:
         self._settings = settings
         self._tries = 0
-        # Do not replay immediately: nothing is held yet, and an empty hold would end.
+        # Do not replay immediately: nothing is held yet, and a replay that finds the hold empty
+        # resumes the table.
         self._again_at = time.monotonic() + _AGAIN_SECONDS
         self._replay: Replay | None = None
         self.blocked = blocked._replace(is_held=True)
@@ -52,14 +56,14 @@ class LockedTable:
         return self._again_at - time.monotonic()
 
     def forget(self) -> None:
-        """Discard the state, because the connection was lost."""
+        """Discard the state of the replay, because the connection was lost."""
         self._replay = None
 
     def step(self, connection: Connection[Any], watch: StatementWatch | None) -> Step | None:
         """Apply the first held changes in one target transaction.
 
         Returns:
-            What was done; None if the lock is still held.
+            The step that was done; None if the lock still blocks it.
 
         Raises:
             OlrPgError: 5141, the hold cannot be read.
@@ -80,13 +84,13 @@ class LockedTable:
             raise
 
     def _put_off(self) -> None:
-        self._replay = None  # the session with the lock may alter the target table
+        self._replay = None  # make a new plan later: the session with the lock may alter the table
         self._again_at = time.monotonic() + _AGAIN_SECONDS
 
     def _step(self, connection: Connection[Any]) -> Step:
         table = self.blocked.table
         if table in paused_tables(connection, self._settings.subscription):
-            return Step(ended=True)  # the table now waits until somebody resumes it
+            return Step(ended=True)  # an operator has paused the table, and must resume it
         if self._replay is None:
             self._replay = Replay(connection, self._settings, table)
         return self._replay.step()

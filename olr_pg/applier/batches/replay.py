@@ -1,10 +1,10 @@
 """Replays a stopped table: applies its held changes in order, and then resumes the table.
 
 Each step is one target transaction under the lock of the table's ledger row. It reads the first
-held changes, applies them and deletes them from the hold. So a kill at any moment neither loses nor
-duplicates changes, and a running applier can add to the hold meanwhile. The step that finds the
-hold empty marks the table as resumed; the applier sees this with its next batch. So a replay works
-in any process, with or without a running applier.
+held changes, applies them and deletes them from the hold. So changes are neither lost nor applied
+twice if the process is killed, and a running applier can add changes to the hold meanwhile. The
+step that finds the hold empty marks the table as resumed, which the applier notices at the table's
+next batch. So any process can replay a table, with or without a running applier.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class Replayed(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The work of one target transaction; `ended` if nothing remains to be done."""
+    """The result of one step of a replay, which is one target transaction. `ended` is true if no
+    step remains.
+    """
 
     counters: ChangeCounts = ChangeCounts()
     events: int = 0
@@ -92,7 +94,7 @@ class Step(NamedTuple):
 
 
 def stopped_tables(connection: Connection[Any], subscription: str) -> list[str]:
-    """Return the stopped source tables of a subscription, without paused ones."""
+    """Return the stopped source tables of a subscription, without the paused tables."""
     return [row[0] for row in connection.execute(_STOPPED, (subscription,)).fetchall()]
 
 
@@ -101,11 +103,11 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
 
     Args:
         connection: opened by `connection.connect`.
-        table: ``OWNER.NAME``; nothing is done if it is not stopped.
+        table: ``OWNER.NAME``. If the table is not stopped, nothing is done.
 
     Raises:
         OlrPgError: 5141, the hold cannot be read.
-        psycopg.Error: a transient error; what was applied so far stays.
+        psycopg.Error: a transient error. Changes that were applied before it stay applied.
     """
     one = Replay(connection, settings, table)
     counters, events = ChangeCounts(), 0
@@ -132,7 +134,7 @@ class Replay:
         self._is_begun = False
 
     def step(self) -> Step:
-        """Apply the first held changes, durably.
+        """Apply the first held changes, and commit.
 
         Raises:
             OlrPgError: 5141, the hold cannot be read.
@@ -158,8 +160,8 @@ class Replay:
                 raise
             self._writer.drop()
             if not self._is_single:
-                # PostgreSQL reported the error at COMMIT, which names no change: find the
-                # transaction.
+                # PostgreSQL reported the error at COMMIT, without the change. Apply the
+                # transactions one by one to find the one that fails.
                 self._is_single = True
                 return Step()
             return self._stopped_at_commit(refused(error))
@@ -170,8 +172,8 @@ class Replay:
             return Step(ended=True)
         found = self._first()
         if found is None:
-            # This also resolves the error line of a table that stopped before any change
-            # (`unfit_tables`).
+            # This also resolves the row of the error table if the table stopped without a failed
+            # change (`unfit_tables`).
             self._connection.execute(
                 _APPLIED, (*self._ledger.key, state.position.commit_scn, None, None)
             )
@@ -193,7 +195,9 @@ class Replay:
         )
 
     def _read_source(self) -> None:
-        """Return the definition that the first held changes were made with."""
+        """Read the table's definition as of the first held changes. If it differs from the current
+        one, discard the plan.
+        """
         row = self._connection.execute(_HELD_SOURCE, self._ledger.key).fetchone()
         if row is None or row[0] is None:
             raise OlrPgError(
@@ -259,7 +263,7 @@ class Replay:
         self._resolve(int(found.selection.commit_scn[written.changes - 1]), found, written)
 
     def _resolve(self, scn: int, found: HeldChanges, written: Written) -> None:
-        """Resolve the rows of the error table that belong to the applied transactions."""
+        """Mark the rows of the error table that belong to the applied transactions as resolved."""
         refusal: tuple[int | None, str | None] = (None, None)
         if written.refused is not None:
             rest = found.selection.part(slice(written.changes, None))
@@ -268,7 +272,7 @@ class Replay:
         self._connection.execute(_APPLIED, (*self._ledger.key, scn, *refusal))
 
     def _stopped_at_commit(self, error: RefusedError) -> Step:
-        """Record that a transaction fails at its COMMIT."""
+        """Record that the first held transaction fails at its COMMIT."""
         with self._connection.transaction():
             self._ledger.lock(self._connection)
             found = self._first()
@@ -300,6 +304,6 @@ class Replay:
             facts = self._settings.facts
             document = source_document(event.definition, facts, event.commit_scn)
             self._connection.execute(_REDEFINE, (document, *self._ledger.key))
-        # The target table may have other columns now.
+        # The event may have changed the columns of the target table.
         self._writer.drop()
         return Step(events=1)

@@ -1,10 +1,11 @@
 """Applies a large transaction in slices, one after the other, within one target transaction.
 
-A slice is applied as a set, like a batch of small transactions. Net changes per key are computed
-per slice, not for the whole transaction. If a statement moves keys over each other (``SET k = k +
-1``), a slice may need a key that a later slice frees. So if a transaction is refused in slices, it
-is retried whole, if it is not too large. Otherwise it is applied slice by slice with the conflict
-policy, and a refused slice change by change.
+All changes of a slice are applied together as a set, like a batch of small transactions. Net
+changes per key are computed for each slice, not for the whole transaction. If a source statement
+gives rows each other's keys (``SET k = k + 1``), a slice may need a key that only a later slice
+removes. So if PostgreSQL refuses a slice, all changes of the transaction are retried as one set, if
+they are not too large. Otherwise the conflict policy is applied slice by slice, and to the changes
+of a refused slice one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 
 WHOLE_SPOOLS: Final = 4
-"""A refused transaction is retried whole up to this multiple of `ApplierSettings.spool_bytes`."""
+"""A refused transaction is retried as one set if it is at most this many times as large as
+`ApplierSettings.spool_bytes`.
+"""
 
 
 class Slices(Protocol):
@@ -43,13 +46,13 @@ class Slices(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes of the messages."""
+        """The size of the messages in bytes."""
 
     def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
-        """Yield the changes from the first on, in parts of about these sizes.
+        """Yield all changes in their order, in parts of about this size.
 
         Raises:
-            OlrPgError: they cannot be read.
+            OlrPgError: the changes cannot be read.
         """
 
 
@@ -57,7 +60,7 @@ class SliceRefusedError(Exception):
     """Raised if the target refuses a slice of a large transaction.
 
     Attributes:
-        first: the index of its first change within the transaction's changes of the table.
+        first: the index of the slice's first change among the transaction's changes of the table.
     """
 
     def __init__(self, refusal: RefusedError, part: Selection, first: int = 0) -> None:
@@ -67,17 +70,17 @@ class SliceRefusedError(Exception):
         self.first = first
 
     def row(self) -> ErrorRow:
-        """Return the row of the error table for the stopped table."""
+        """Return the row of the error table for the refused change."""
         row = self.refusal.row(self.part, "stopped")
         return row._replace(position=self.first + row.position)
 
     def located(self, table: str) -> OlrPgError:
-        """Return the error with the position of its transaction."""
+        """Return the error with the table and the transaction."""
         return self.refusal.located(table, self.part)
 
 
 def numbered(slices: Iterator[Selection]) -> Iterator[tuple[int, Selection]]:
-    """Yield each slice with the index of its first change."""
+    """Yield the index of each slice's first change, and the slice."""
     first = 0
     for part in slices:
         yield first, part
@@ -85,7 +88,9 @@ def numbered(slices: Iterator[Selection]) -> Iterator[tuple[int, Selection]]:
 
 
 def renumbered(skipped: Skipped, first: int) -> Skipped:
-    """Renumber changes to skip, so that they count from the change `first` of their transaction."""
+    """Return the changes to skip with indexes that count from the change `first` of their
+    transaction.
+    """
     return frozenset((scn, xid, number - first) for scn, xid, number in skipped)
 
 
@@ -95,9 +100,9 @@ def read_slices(slices: Slices, settings: ApplierSettings) -> Iterator[Selection
 
 
 def whole_or_slices(slices: Slices, settings: ApplierSettings) -> Iterator[Selection]:
-    """Yield a transaction whole if it fits in memory once, else in slices.
+    """Yield all changes of a transaction as one selection if they fit in memory, else in slices.
 
-    Applied whole it can succeed where slices in any order fail: rows that exchange their keys.
+    As one set, changes of rows that exchange their keys can succeed, although they fail in slices.
     """
     parts = read_slices(slices, settings)
     if slices.size <= settings.spool_bytes * WHOLE_SPOOLS:

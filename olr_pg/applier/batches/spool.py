@@ -1,8 +1,8 @@
 """The spool: source transactions that do not fit in memory wait on disk until their Commit arrives.
 
 The changes of each table are written to a separate file (`files.waiting_rows`) as protocol
-messages, in runs as received. After a kill the spool is empty: changes that are not applied are not
-confirmed, so they are delivered again.
+messages. Messages that were received together are written together, as a run. After a restart the
+spool is empty: changes that were not applied are not confirmed, so the server delivers them again.
 
 A spooled transaction is applied in slices, which are read one after the other, in one target
 transaction.
@@ -40,10 +40,10 @@ _WAIT_SECONDS: Final = 0.2
 
 
 class _Run(NamedTuple):
-    """A section of a file with messages.
+    """A section of a file, with messages that were written together.
 
     Attributes:
-        cut: the position at which changes whose LOB values were dropped begin.
+        cut: the offsets of the changes whose LOB values were dropped because they were too large.
     """
 
     offset: int
@@ -56,7 +56,7 @@ class SpoolFiles:
     """The directory of the spools, with a limit on its size.
 
     Args:
-        directory: of the files; None for the system's directory of temporary files.
+        directory: where the files are written; None for the system's directory of temporary files.
         disk_max: maximum bytes of all files together; None for no limit.
     """
 
@@ -75,10 +75,10 @@ class SpoolFiles:
         return WaitingRows(SPOOLED, self._directory)
 
     def reserve(self, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
-        """Reserve a part of the limit; wait while other transactions use it.
+        """Reserve `size` bytes of the limit; wait while other transactions use too much of it.
 
         Args:
-            own: bytes that the same transaction has reserved already.
+            own: the bytes that this transaction has already reserved.
             has_stopped: returns whether the applier has stopped, so that waiting is pointless.
 
         Raises:
@@ -99,7 +99,7 @@ class SpoolFiles:
             self._used += size
 
     def release(self, size: int) -> None:
-        """Return a part of the limit that was reserved."""
+        """Release `size` reserved bytes of the limit."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
@@ -115,11 +115,11 @@ class _TableFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the messages."""
+        """The size of the messages in bytes."""
         return self._file.size
 
     def append(self, data: bytes, changes: int, cut: tuple[int, ...]) -> None:
-        """Append messages; their space must be reserved."""
+        """Append messages. The caller must have reserved their space."""
         self.runs.append(_Run(self._file.append(data), len(data), changes, cut))
 
     def read(self, number: int) -> npt.NDArray[np.uint8]:
@@ -138,8 +138,8 @@ def _close(file: WaitingRows, files: SpoolFiles) -> None:
 
 
 class SpooledChanges:
-    """A spooled transaction's changes to one table, or to all tables; implements `slices.Slices` on
-    disk.
+    """A spooled transaction's changes to one table, or to all tables. Implements
+    `slices.Slices`.
     """
 
     def __init__(
@@ -159,18 +159,22 @@ class SpooledChanges:
 
     @property
     def size(self) -> int:
-        """Bytes of the messages."""
+        """The size of the messages in bytes."""
         return self._file.size
 
     def close(self) -> None:
-        """Release the disk space: the transaction is applied or will be delivered again."""
+        """Release the disk space. Call this when the transaction is applied or will be delivered
+        again.
+        """
         self._file.close()
 
     def __len__(self) -> int:
         return sum(run.changes for run in self._file.runs)
 
     def add_lost(self, table: str, lobs: tuple[LostLob, ...]) -> bool:
-        """Attach missing LOB values to its changes; return False if it has no such change."""
+        """Add missing LOB values of changes of a table. Return False if the transaction has no
+        changes of that table.
+        """
         if table not in self._counts:
             return False
         self._lost.append((table, lobs))
@@ -234,7 +238,8 @@ class Spool:
         """Append the next changes of a table.
 
         Raises:
-            OlrPgError: 5020 the limit is reached, 5021 the disk cannot store them.
+            OlrPgError: 5020, the transaction is larger than the limit; 5021, the file cannot be
+                written.
         """
         self._identity = int(selection.commit_scn[0]), int(selection.xid[0])
         data, first = framed(selection)
@@ -247,7 +252,7 @@ class Spool:
         self._counts.setdefault(table, Counter()).update(count_by_table([selection]))
 
     def finish(self) -> dict[str, SpooledChanges]:
-        """Return its changes by table; called when its Commit has arrived."""
+        """Return the transaction's changes by table. Call this when its Commit has arrived."""
         return {
             table: SpooledChanges(file, self._order, self._identity, self._counts[table])
             for table, file in self._tables.items()

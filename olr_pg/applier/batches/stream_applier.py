@@ -1,10 +1,11 @@
-"""Applies all tables of a subscription in one stream: source transactions are applied as a whole.
+"""Applies the changes of all tables of a subscription in one stream, by whole source transactions.
 
-With `apply.consistency` "transaction", a target transaction contains whole source transactions with
-their changes of every table, in commit order. So the target's tables always match the source as of
-some commit. One connection applies them. A permanent error cannot stop a single table here, because
-the other tables would continue without it. So everything before the failed transaction is applied,
-the failed change is recorded, and the run ends.
+This is used if `apply.consistency` is "transaction". Each target transaction contains whole source
+transactions with their changes of every table, in commit order. So the target's tables always have
+the same rows as the source had after one of its commits. One connection applies all changes. If a
+transaction fails permanently, its table cannot be stopped alone, because the other tables would
+continue without its changes. So all transactions before the failed one are applied, the failed
+change is recorded, and the run ends.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class TableDone(NamedTuple):
     """Counts of what was applied to one table since the start.
 
     Attributes:
-        commit_scn: of the last transaction that changed it.
+        commit_scn: the commit SCN of the last transaction that changed the table.
     """
 
     commit_scn: int = 0
@@ -85,8 +86,8 @@ class StreamApplier:
         source: the definitions of the source tables, if known.
 
     Attributes:
-        done: by table, what was applied since the start; it is replaced and never modified, so any
-            thread can read it.
+        done: counts for each table. The mapping is replaced and never modified, so any thread can
+            read it.
     """
 
     def __init__(self, settings: ApplierSettings, source: Mapping[str, Table]) -> None:
@@ -111,7 +112,9 @@ class StreamApplier:
     def progress(
         self, waiting: Sequence[Selection], changes: int, pending: int | None
     ) -> Callable[[], list[TableProgress]]:
-        """Return a function that counts the waiting changes by table, which takes time."""
+        """Return a function that reports the tables' progress. It counts the waiting changes by
+        table, which takes time.
+        """
         return partial(_progress, self, waiting, pending)
 
     def forget(self) -> None:
@@ -122,16 +125,16 @@ class StreamApplier:
         return None
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
-        """Apply a change of a table's definition.
+        """Apply an event of a table.
 
         Raises:
-            OlrPgError: 5145, the target cannot apply it.
+            OlrPgError: 5145, the event cannot be applied.
             psycopg.Error: a transient error.
         """
         if not event.past:
             self._carry_out(connection, event)
         known_scn = self._defined_scns.get(event.table, 0)
-        # Otherwise the event is delivered again.
+        # An event that is delivered again can have an older definition.
         if event.definition is not None and event.commit_scn >= known_scn:
             self._defined_scns[event.table] = event.commit_scn
             self._source[event.table] = event.definition
@@ -139,7 +142,7 @@ class StreamApplier:
             self._writers.pop(event.table, None)
 
     def settle(self, connection: Connection[Any]) -> None:
-        """Flush everything that is committed to disk."""
+        """Make PostgreSQL flush all commits to disk."""
         for ledger in self._ledgers.values():
             ledger.touch(connection)
             return
@@ -151,15 +154,15 @@ class StreamApplier:
         prepared: Prepared | None = None,
         durability: CommitDurability | None = None,
     ) -> None:
-        """Apply whole source transactions to the tables, durably; skip those that are already
-        applied.
+        """Apply whole source transactions to the tables and commit. Skip transactions that are
+        already applied.
 
         Args:
             selection: changes of all tables, in delivery order.
-            durability: of the commit; None to wait for the disk.
+            durability: whether the commit waits for the disk; None to wait.
 
         Raises:
-            OlrPgError: 5145, a transaction fails; those before it are applied.
+            OlrPgError: 5145, a transaction fails; the transactions before it are applied.
             psycopg.Error: a transient error; nothing of the batch is applied.
         """
         try:
@@ -188,16 +191,17 @@ class StreamApplier:
         try:
             return self._apply_set(connection, selection, durability)
         except RefusedError:
-            # The rollback removed tables that this attempt created.
+            # The rollback has also removed tables that this attempt created, so their plans are
+            # invalid.
             self._writers.clear()
             return self._apply_carefully(connection, selection)
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Apply one transaction that does not fit in memory; otherwise like `apply`.
+        """Apply one transaction that does not fit in memory. Otherwise, this works like `apply`.
 
         Raises:
-            OlrPgError: 5145 the transaction fails, 5022 the spool is damaged.
-            psycopg.Error: a transient error; nothing of it is applied.
+            OlrPgError: 5145, the transaction fails; 5022, the spool is damaged.
+            psycopg.Error: a transient error; nothing of the transaction is applied.
         """
 
         def attempt() -> dict[str, TableDone]:
@@ -223,8 +227,8 @@ class StreamApplier:
         self.done = {**self.done, **sums}
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
-        """Write like `slices.write_slices`: first as sets, then whole, then with the conflict
-        policy.
+        """Write the slices as `slices.write_slices` does: first each slice as a set; if one is
+        refused, all as one set or with the conflict policy.
         """
         identity = slices.commit_scn, slices.xid
         skipped = self._read_skipped(connection)
@@ -234,7 +238,8 @@ class StreamApplier:
                     parts = read_slices(slices, self._settings)
                     return self._write_parts(connection, slices, parts, _write_set)
             except _PartRefusedError:
-                # The rollback removed tables that this attempt created.
+                # The rollback has also removed tables that this attempt created, so their plans are
+                # invalid.
                 self._writers.clear()
         parts = whole_or_slices(slices, self._settings)
         return self._write_parts(connection, slices, parts, TableWriter.write)
@@ -246,10 +251,10 @@ class StreamApplier:
         parts: Iterator[Selection],
         write: Callable[[TableWriter, Connection[Any], Selection, Skipped], Written],
     ) -> dict[str, TableDone]:
-        """Write the parts of a transaction.
+        """Write the parts of a transaction, and advance the positions of its tables.
 
         Raises:
-            _PartRefusedError: the target refuses one.
+            _PartRefusedError: the target refuses a part.
         """
         skipped = self._read_skipped(connection)
         positions: dict[str, TablePosition] = {}
@@ -304,8 +309,8 @@ class StreamApplier:
         return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:
-        """Record the position of all tables; a further transaction with the same commit SCN can
-        follow.
+        """Record that all tables contain the transactions below `scn`. Another transaction that
+        commits at `scn` itself can follow.
         """
         note_complete(connection, self._settings.subscription, scn - 1)
         connection.execute(_APPLIED, (self._settings.subscription, scn - 1))
@@ -317,11 +322,11 @@ class StreamApplier:
         position: TablePosition,
         counters: ChangeCounts,
     ) -> None:
-        """Advance a table's position after its writer's changes, if the writer's plan was valid:
-        one round trip.
+        """Advance a table's position after its changes were written, and check that the writer's
+        plan is still valid, in one round trip.
 
         Raises:
-            TargetAlteredError: the plan was not valid.
+            TargetAlteredError: the plan is not valid any more.
         """
         shape = self._writers[name].shape
         with connection.pipeline():
@@ -369,7 +374,8 @@ class StreamApplier:
         parts: list[tuple[str, Selection]],
         positions: Mapping[str, TablePosition],
     ) -> dict[str, ChangeCounts]:
-        """Write one source transaction; return the counts of each table that did not have it yet.
+        """Write one source transaction to the tables that do not contain it yet; return their
+        counts.
 
         Raises:
             _PartRefusedError: the target refuses a change.
@@ -392,7 +398,8 @@ class StreamApplier:
     def _end_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
     ) -> NoReturn:
-        """Stop the run at a transaction that fails at its COMMIT, whichever table caused it.
+        """Record a transaction that is refused as a whole, and end the run. PostgreSQL does not
+        report the change, so the record names the first table of the transaction.
 
         Raises:
             OlrPgError: 5145, always.
@@ -457,7 +464,7 @@ class StreamApplier:
 
 
 class _PartRefusedError(SliceRefusedError):
-    """Raised if the target refuses changes of one of the tables, `name`."""
+    """Raised if the target refuses changes of the table `name`."""
 
     def __init__(self, name: str, refusal: RefusedError, part: Selection, first: int = 0) -> None:
         super().__init__(refusal, part, first)
@@ -467,7 +474,7 @@ class _PartRefusedError(SliceRefusedError):
 def _write_set(
     writer: TableWriter, connection: Connection[Any], part: Selection, _skipped: Skipped
 ) -> Written:
-    """Write like `TableWriter.write`, but without its second attempt after a refusal."""
+    """Write changes as a set. Unlike `TableWriter.write`, do not retry if the set is refused."""
     try:
         writer.tune(connection)
         return Written(len(part), writer.write_set(connection, part), None)

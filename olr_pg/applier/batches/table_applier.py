@@ -1,11 +1,12 @@
 """Applies the changes of one table exactly once.
 
-A batch is applied as a set, in one target transaction together with the ledger's row. If it meets a
-conflict or an error, it is rolled back and applied again carefully (`table_writer`). A permanent
-error *stops* the table: transactions before the failed one are applied; the failed one and all
-later ones are written to the hold (`hold`). The ledger's position still advances, so that the other
-tables and the confirmation continue. A replay (`replay`) that resumes the table holds the lock of
-the ledger's row, so each batch sees the table either stopped or not.
+A batch is applied as a set, in one target transaction that also updates the table's row in the
+ledger. If a conflict or an error occurs, the batch is rolled back and applied again transaction by
+transaction (`table_writer`). A permanent error *stops* the table: the transactions before the
+failed one are applied, and the failed one and all later ones are written to the hold (`hold`). The
+table's position in the ledger advances nevertheless, so that the other tables continue and the
+confirmation advances. A replay (`replay`) resumes the table while it has locked the ledger's row,
+and each batch locks the row too. So the table cannot be resumed in the middle of a batch.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Moved(Exception):  # noqa: N818 - no error: the batch is looked at again
-    """Raised if the ledger's position is not the expected one."""
+    """Raised if the ledger's row of the table differs from the expected state."""
 
 
 class _Outcome(NamedTuple):
@@ -92,7 +93,7 @@ class TableApplier:
         return 0 if state is None else state.position.commit_scn
 
     def reached(self) -> Mapping[str, int]:
-        """Return the commit SCN of the last applied transaction, by the table's name."""
+        """Return the table's name with the commit SCN of its last applied transaction."""
         return {self.name: self.commit_scn}
 
     def progress(
@@ -110,20 +111,20 @@ class TableApplier:
         return lambda: [only]
 
     def forget(self) -> None:
-        """Discard the plan and the ledger's state after a lost connection; both are read again
-        before the next batch.
+        """Discard the plan and the known state of the ledger after a lost connection. The next
+        batch reads both again.
 
-        A crash of PostgreSQL may have emptied an UNLOGGED table, which a new plan detects
-        (`target.crash_watch`).
+        A crash of PostgreSQL may have emptied an UNLOGGED table; this is detected when a new plan
+        is made (`target.crash_watch`).
         """
         self._state = None
         self._writer.drop()
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
-        """Apply a change of the table's definition to the target or add it to the hold, and adopt
-        it here.
+        """Apply an event of the table to the target, or add it to the hold. Use the table's new
+        definition from now on.
 
-        If it stops the table, `error` says why.
+        If the event stops the table, `error` contains the reason.
 
         Raises:
             psycopg.Error: a transient error.
@@ -135,19 +136,21 @@ class TableApplier:
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
         self._state = None
         if event.lobs:
-            return  # nothing was altered
-        if event.commit_scn >= self._defined_scn:  # otherwise the event is delivered again
+            return  # missing LOB values do not change the definition
+        if event.commit_scn >= self._defined_scn:  # an event that is delivered again can be older
             self._defined_scn = event.commit_scn
             self.source = event.definition or self.source
         self._writer.drop()
 
     def prepare(self, selection: Selection) -> Prepared | None:
-        """Make the statements of a selection before `apply`; can run in another thread."""
+        """Make the statements for a selection of changes before `apply` is called. This can run in
+        another thread.
+        """
         writer = self._writer.writer
         return None if writer is None else writer.prepare(selection)
 
     def settle(self, connection: Connection[Any]) -> None:
-        """Flush everything that is committed to disk."""
+        """Make PostgreSQL flush all commits to disk."""
         self._ledger.touch(connection)
 
     def apply(
@@ -157,13 +160,14 @@ class TableApplier:
         prepared: Prepared | None = None,
         durability: CommitDurability | None = None,
     ) -> None:
-        """Apply changes of whole transactions to the table, or write them to the hold, durably.
+        """Apply changes of whole transactions to the table, or write them to the hold, and commit.
 
-        Transactions that are already applied are skipped. If the table stops, `error` says why.
+        Transactions that are already applied are skipped. If the table stops, `error` contains the
+        reason.
 
         Args:
             prepared: the prepared statements of this selection, if any.
-            durability: of the commit; None to wait for the disk.
+            durability: whether the commit waits for the disk; None to wait.
 
         Raises:
             psycopg.Error: a transient error (`is_transient`); nothing of the batch is applied.
@@ -183,10 +187,10 @@ class TableApplier:
                 self.stop_with(connection, selection, refused(error))
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
-        """Apply one transaction that does not fit in memory; otherwise like `apply`.
+        """Apply one transaction that does not fit in memory. Otherwise, this works like `apply`.
 
         Raises:
-            OlrPgError: 5022 the spool is damaged, 5023 the hold is full.
+            OlrPgError: 5022, the spool is damaged; 5023, the hold is full.
             psycopg.Error: a transient error; nothing is applied.
         """
 
@@ -198,7 +202,7 @@ class TableApplier:
             outcome, refused_slice = with_current_plan(attempt, self._writer.drop)
         except (psycopg.Error, RefusedError) as error:
             self.forget()
-            # PostgreSQL reports deferred errors at COMMIT, which names no change.
+            # PostgreSQL reported a deferred error at COMMIT, without the change that caused it.
             why = error if isinstance(error, RefusedError) else refused(error)
             first = next(read_slices(slices, self._settings))
             refused_slice = SliceRefusedError(why, first, 0)
@@ -302,7 +306,7 @@ class TableApplier:
         return state
 
     def _looked_at(self, state: LedgerState) -> LedgerState:
-        """Adopt the ledger's state; clear the error if an operator has resumed the table."""
+        """Return the ledger's state. If an operator has resumed the table, clear the error."""
         if not state.stopped and self.error is not None:
             # An operator resumed the table, and may have repaired the target table.
             _log.info("the stopped table was resumed", table=self.name)
@@ -311,7 +315,7 @@ class TableApplier:
         return state
 
     def _reached(self, position: TablePosition, *, stopped: bool = False) -> LedgerState:
-        """Return the ledger's state after the current changes."""
+        """Return the state that the ledger has after the current target transaction."""
         return LedgerState(position, stopped, self._ledger.listed)
 
     # --- as a set ---
@@ -340,7 +344,7 @@ class TableApplier:
         prepared: Prepared | None,
         durability: CommitDurability,
     ) -> _Outcome:
-        """Apply changes with the current plan, or with a new one.
+        """Apply changes with the current plan; make one if there is none.
 
         Raises:
             RefusedError: no plan is possible.
@@ -389,15 +393,15 @@ class TableApplier:
         todo: Sequence[BoundStatement],
         state: LedgerState,
     ) -> None:
-        """In one round trip: begin, lock the ledger's row, run the first steps, and compare the
-        columns.
+        """Begin a target transaction, lock the ledger's row, run the first statements, and compare
+        the columns with the plan, in one round trip.
         """
         try:
             with connection.pipeline():
                 connection.execute("BEGIN")
                 writer.tune(connection)
                 locked = self._ledger.send_lock(connection)
-                if not todo:  # a COPY is executed first, so the lock would come too late
+                if not todo:  # a COPY follows, and the columns must not change before it
                     writer.shape.lock(connection)
                 cursors = [connection.execute(step.query, step.parameters) for step in todo]
                 shape = writer.shape.send(connection)
@@ -433,7 +437,7 @@ class TableApplier:
     # --- stopped ---
 
     def stop_in_place(self, connection: Connection[Any], reason: OlrPgError) -> None:
-        """Stop the table before its next change, for a reason outside the changes.
+        """Stop the table before its next change, for a reason that is not a failed change.
 
         Raises:
             psycopg.Error: a transient error.
@@ -442,8 +446,7 @@ class TableApplier:
         self._ledger.stop_in_place(connection, self._definition, reason)
 
     def stop_ended(self, error: OlrPgError | None) -> None:
-        """Adopt the result of a replay: an `error` stops the table.
-
+        """Use the result of a replay: `error` is the reason why the table stopped again, or None.
         The next batch reads the ledger again.
         """
         self.forget()
@@ -469,7 +472,7 @@ class TableApplier:
     def stop_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
     ) -> _Outcome:
-        """Stop the table before the first transaction of the selection."""
+        """Stop the table before the first transaction of the selection, and hold the selection."""
         with connection.transaction():
             state = self._ledger.lock(connection)
             todo = missing(selection, state.position)
@@ -498,7 +501,9 @@ class TableApplier:
 
 
 def missing(selection: Selection, position: TablePosition) -> Selection:
-    """Return the part of a selection that a table at this position does not have yet."""
+    """Return the part of a selection that is not in the table yet, if the table is at
+    `position`.
+    """
     if len(selection) == 0 or int(selection.commit_scn[0]) > position.commit_scn:
         return selection
     scn = np.uint64(position.commit_scn)
@@ -511,7 +516,7 @@ def missing(selection: Selection, position: TablePosition) -> Selection:
 
 
 def advanced(position: TablePosition, selection: Selection) -> TablePosition:
-    """Return the position after the whole selection is applied."""
+    """Return the position of a table at `position` after the whole selection is applied."""
     firsts = selection.firsts()
     tied = int((selection.commit_scn[firsts] == selection.commit_scn[-1:]).sum())
     for first in firsts[len(firsts) - tied :].tolist():

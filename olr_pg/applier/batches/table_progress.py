@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class TableProgress(NamedTuple):
-    """The position of a table and its waiting changes.
+    """The position of a table, and the number of changes that wait for it.
 
     Attributes:
-        commit_scn: of the last transaction that is in the table (for a stopped table: in the hold);
-            0 if there is none since the start.
-        waiting: changes in no batch yet. For a stream, changes of a spooled transaction are not
-            counted, because their tables are not known yet.
-        pending: the lowest commit SCN that was delivered and is not durable yet; for a stream, that
-            of all tables together.
-        counters: of what was applied since the start.
-        error: why the table is stopped.
-        altered: number of values that a policy has changed.
-        held: the first held change of a stopped table.
-        incomplete: number of its missing LOB values (`incomplete_values`).
+        commit_scn: the commit SCN of the last transaction that is in the table, or in the hold if
+            the table is stopped; 0 if it is not known yet.
+        waiting: the number of changes that are not part of a batch yet. In a stream, changes in the
+            spool are not counted.
+        pending: the lowest commit SCN of the changes that were delivered and are not durable yet.
+            In a stream, the lowest one of all tables.
+        counters: counts of what was applied since the start.
+        error: why the table is stopped; None if it is not.
+        altered: the number of values that a policy has changed to fit the target.
+        held: the first held change, if the table is stopped.
+        incomplete: the number of LOB values that the table lacks (`incomplete_values`).
         paused: whether an operator has paused it.
-        behind: the table of the same worker whose batches take most of the worker's time while
-            changes of this one wait; None if there is none.
+        behind: another table, whose batches take most of the time of the same worker, so that
+            changes of this table wait; None if there is no such table.
     """
 
     name: str

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
 
 _ENOUGH: Final = 2
-"""While nothing is applied, a batch starts with half of its maximum size, so that the server does
-not wait; more changes arrive meanwhile.
+"""If no other batch is being applied, a batch starts when 1/`_ENOUGH` of its maximum size is
+waiting, so that PostgreSQL is not idle.
 """
 
 _BLOCKED_SECONDS: Final = 2.0
-"""Seconds until a blocked batch is tried again."""
+"""Seconds until a blocked batch is retried."""
 
 _PATIENT_TRY: Final = 10
 
 _TIGHT: Final = 8
-"""Factor by which a batch becomes due sooner if memory is short."""
+"""If memory is short, changes wait for other changes only 1/`_TIGHT` of the usual time."""
 
 
 class QueuedChanges(NamedTuple):
@@ -44,7 +44,7 @@ class QueuedChanges(NamedTuple):
 
     Attributes:
         size: bytes of their values.
-        held: bytes that the server keeps for them until they are confirmed.
+        held: bytes that the server keeps for these changes until they are confirmed.
     """
 
     selection: Selection
@@ -53,19 +53,19 @@ class QueuedChanges(NamedTuple):
 
     @classmethod
     def of(cls, selection: Selection) -> QueuedChanges:
-        """Make an entry from these changes."""
+        """Make a queue entry for a selection of changes."""
         size = selection.value_bytes()
         return cls(selection, size, size + TRANSACTION_BYTES * len(selection.firsts()))
 
 
 class TableBatch(NamedTuple):
-    """The changes, or the event, that are applied to a table in one target transaction.
+    """The changes or the event that is applied to a table in one target transaction.
 
     Attributes:
-        event: a change of the table's definition; None for row changes.
+        event: an event of the table; None for row changes.
         spooled: the changes in the spool; None if they are in memory.
         prepared: the prepared statements, if any.
-        is_retry: whether it was postponed before, because a lock blocks the table.
+        is_retry: whether the batch was postponed before, because a lock blocked the table.
     """
 
     queue: TableQueue
@@ -91,13 +91,15 @@ class TableBatch(NamedTuple):
     def patience(self, settings: ApplierSettings) -> int:
         """Return the lock timeout of the batch in milliseconds."""
         if settings.consistency is not Consistency.TABLE:
-            return lock_patience.patience(patient=True)  # sets no timeout: the role's own applies
+            return lock_patience.patience(patient=True)  # so the role's timeout stays
         if self.spooled is not None:
             return int(lock_patience.HOLD_SECONDS * 1000)
         return lock_patience.patience(patient=not self.is_retry or self.queue.waits_patiently)
 
     def give_back(self) -> None:
-        """Release the spool's space: the batch is applied, or will be delivered again."""
+        """Release the spool's space. Call this when the batch is applied or will be delivered
+        again.
+        """
         if self.spooled is not None:
             self.spooled.close()
 
@@ -110,20 +112,20 @@ class TableBatch(NamedTuple):
 class TableQueue:
     """The waiting changes and events of one table; guarded by its worker's condition.
 
-    A batch that is blocked, for example by a lock, is postponed together with later batches of the
-    table, and is returned again after a pause. The worker's other tables continue.
+    If a lock blocks a batch, it is postponed together with later batches of the table, and `take`
+    returns it again after a pause. The worker's other tables continue.
 
     Attributes:
         name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
-        waiting: entries in no batch yet: changes in memory or in the spool, and changes of the
-            table's definition.
+        waiting: entries that are not part of a batch yet: changes in memory or in the spool, and
+            events.
         waiting_changes: number of waiting changes.
-        waiting_bytes: bytes of the values in memory.
-        since: when the oldest of them arrived (`time.monotonic`).
-        pending: the first commit SCN of every entry that is not durable yet, ascending.
-        applier: applies them.
-        blocked: the error that names the blocking session; None if none.
-        locked: set while its changes are held because of a lock; else None.
+        waiting_bytes: bytes of the values of waiting changes in memory.
+        since: the time from which the waiting entries wait (`time.monotonic`).
+        pending: the first commit SCN of each entry that is not durable yet, in ascending order.
+        applier: applies the batches.
+        blocked: describes the session that blocks the table; None if the table is not blocked.
+        locked: the state of the table while its changes are held because of a lock; else None.
     """
 
     def __init__(self, name: str, applier: BatchApplier) -> None:
@@ -143,7 +145,7 @@ class TableQueue:
     def append(
         self, part: QueuedChanges | SchemaEvent | SpooledChanges, commit_scn: int, changes: int
     ) -> None:
-        """Append changes or an event; `commit_scn` is that of its first transaction."""
+        """Append changes or an event. `commit_scn` is the commit SCN of the first transaction."""
         if not self.waiting:
             self.since = time.monotonic()
         self.waiting.append(part)
@@ -152,8 +154,8 @@ class TableQueue:
         self.waiting_bytes += part.size if isinstance(part, QueuedChanges) else 0
 
     def progress(self) -> Callable[[], list[TableProgress]]:
-        """Return a function that reports the progress of the table, or of a stream's tables; call
-        it without the condition.
+        """Return a function that reports the progress of the table, or of all tables of a stream.
+        Call the returned function without holding the condition.
         """
         pending = self.pending[0] if self.pending else None
         waiting = [part.selection for part in self.waiting if isinstance(part, QueuedChanges)]
@@ -163,7 +165,7 @@ class TableQueue:
     # --- what is set aside ---
 
     def set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
-        """Postpone the blocked batch; `take` returns it again after a pause.
+        """Postpone a blocked batch. `take` returns it again after a pause.
 
         Args:
             error: names the blocking session (5098).
@@ -178,7 +180,8 @@ class TableQueue:
     def waits_too_long(self) -> bool:
         """Return whether the changes should be held, because a lock has blocked them too long.
 
-        A transaction that does not fit in memory has waited the whole time in its only attempt.
+        A transaction that does not fit in memory is held after its first attempt, which has waited
+        for `HOLD_SECONDS`.
         """
         first = self._set_aside[0] if self._set_aside else None
         if self.blocked is None or first is None:
@@ -187,12 +190,12 @@ class TableQueue:
         return first.spooled is not None or seconds >= lock_patience.HOLD_SECONDS
 
     def hold_for(self, locked: LockedTable) -> None:
-        """Return the postponed batches again at once, so that they are written to the hold."""
+        """Make the postponed batches due at once, so that they are written to the hold."""
         self.locked = locked
         self._again_at = time.monotonic()
 
     def put_behind(self, batch: TableBatch) -> None:
-        """Postpone a batch that was taken after a postponed one."""
+        """Postpone a batch because an earlier batch of the table is postponed."""
         self._set_aside.append(batch)
 
     def passed(self) -> None:
@@ -202,16 +205,17 @@ class TableQueue:
 
     @property
     def waits_patiently(self) -> bool:
-        """Return whether the next attempt can wait in the lock's queue, as the first one did.
+        """Return whether the next attempt waits as long as the first one.
 
-        Most attempts are short, because the worker's other tables wait meanwhile. A long attempt
-        from time to time gets its turn among sessions that lock one after the other, and finds out
-        who holds the lock.
+        Most attempts are short, because the worker's other tables wait during an attempt. An
+        occasional long attempt waits in PostgreSQL's queue for the lock, so it gets the lock even
+        if other sessions take it one after the other. It also gives time to find out which session
+        holds the lock.
         """
         return self._tries % _PATIENT_TRY == 0
 
     def forget(self) -> None:
-        """Discard everything, because it will be delivered again."""
+        """Discard all entries and batches, because the server will deliver them again."""
         for batch in self._set_aside:
             batch.give_back()
         self._set_aside.clear()
@@ -229,13 +233,15 @@ class TableQueue:
         tight: bool = False,
         busy: bool = False,
     ) -> float:
-        """Return the seconds until the waiting changes are due as a batch; 0 or less if they are.
+        """Return the seconds until the next batch is due; 0 or less if it is due now.
 
         Args:
-            at_once: any amount is due.
-            tight: memory is short, so nothing should wait long: the waiting changes of a quiet
-                table delay the confirmation of everything that arrived after them.
-            busy: a batch is being applied, so this one can grow to its maximum.
+            at_once: a batch is due even if it is small.
+            tight: memory is short, so changes should not wait long for others. If a table gets few
+                changes, its waiting changes delay the confirmation of all later changes of other
+                tables.
+            busy: another batch is being applied, so the next batch can grow to its maximum size
+                meanwhile.
         """
         if self.blocked is not None:
             return self._again_at - time.monotonic()
@@ -249,7 +255,7 @@ class TableQueue:
         return self.since + seconds - time.monotonic()
 
     def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
-        """Return whether 1/`part` of the maximum batch is waiting."""
+        """Return whether at least 1/`part` of the maximum size of a batch is waiting."""
         return (
             self.waiting_changes * part >= settings.batch_changes
             or self.waiting_bytes * part >= settings.batch_bytes
@@ -257,13 +263,17 @@ class TableQueue:
 
     @property
     def _is_urgent(self) -> bool:
-        """Return whether an entry is waiting that is not combined with others."""
+        """Return whether an event or a spooled transaction is waiting, which is a batch of its
+        own.
+        """
         return any(not isinstance(part, QueuedChanges) for part in self.waiting)
 
     def take(self, settings: ApplierSettings) -> TableBatch:
-        """Return the next changes, or the event before them."""
+        """Return the next batch: a postponed one, or the first waiting changes, or the first
+        waiting event.
+        """
         if self._set_aside:
-            self._again_at = float("inf")  # until its outcome is known
+            self._again_at = float("inf")  # no pause ends until the outcome of this batch is known
             return self._set_aside.popleft()
         parts: list[QueuedChanges] = []
         changes = size = 0

@@ -1,9 +1,9 @@
 """Writes the changes of one table, within the caller's target transaction.
 
-Changes are applied as a set (`table_statements.steps`). If that meets a conflict or an error, they
-are applied *carefully*: transaction by transaction, and the failing transaction change by change.
-So the exact change is found, and the conflict policy decides about it. Before that, a change that
-conflicts alone is tried together with later changes that share its keys (`shared_keys`).
+All changes are applied together as a set (`table_statements.steps`). If a conflict or an error
+occurs, they are applied *carefully*: transaction by transaction, and the failing transaction change
+by change. This finds the change that conflicts, and the conflict policy decides about it. Before
+that, the change is retried together with later changes that share its keys (`shared_keys`).
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 _COPY_BYTES: Final = 1 << 18
-"""Bytes that are passed on at once; PostgreSQL starts to process them while the rest is copied."""
+"""Bytes of a COPY that are sent at once, so that PostgreSQL processes them while the next bytes are
+sent.
+"""
 
 CELLS_MAX: Final = 1 << 20
-"""Maximum cells (rows times columns) that are converted to statements at once. A cell takes 48
-bytes, and 8 in its statement, even if its change lacks the column; in tables with a thousand
-columns a batch can have forty times as many.
+"""Maximum number of cells (rows times columns) that are converted to statements at once. Each cell
+takes 56 bytes, even if its change lacks the column. In a table with a thousand columns, a batch can
+have forty times as many cells.
 """
 
 Skipped = frozenset[tuple[int, int, int]]
@@ -57,11 +59,11 @@ Skipped = frozenset[tuple[int, int, int]]
 
 
 class Prepared(NamedTuple):
-    """Changes converted to statements.
+    """Statements that were made from changes in advance.
 
     Attributes:
-        plan, selection: what the statements were made from.
-        steps: the statements, or the reason why there are none.
+        plan, selection: the plan and the changes from which the statements were made.
+        steps: the statements, or the reason why they cannot be made.
     """
 
     plan: TablePlan
@@ -73,8 +75,8 @@ class Written(NamedTuple):
     """The result of writing a selection.
 
     Attributes:
-        changes: counts of the changes written, of whole transactions.
-        refused: why the next transaction was refused; None if all are written.
+        changes: the number of changes that were written; they are whole transactions.
+        refused: why the next transaction was refused; None if all changes are written.
     """
 
     changes: int
@@ -89,8 +91,8 @@ class TableWriter:
         ledger: contains the error table, which records conflicts that the policy resolves.
 
     Attributes:
-        shape: the table's expected columns; compare them once in each target transaction, after
-            writing.
+        shape: the columns that the table should have. Compare them with the target once in each
+            target transaction, after writing.
     """
 
     def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
@@ -100,7 +102,7 @@ class TableWriter:
         self._ledger = ledger
 
     def prepare(self, selection: Selection) -> Prepared:
-        """Make the statements of a selection; can run in another thread."""
+        """Make the statements for a selection of changes. This can run in another thread."""
         try:
             check_lost(self._settings, selection)
             return Prepared(self.plan, selection, self._steps(selection))
@@ -110,7 +112,7 @@ class TableWriter:
     def write(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """Write whole transactions until one is refused; the caller compares the columns
+        """Write whole transactions until one is refused. The caller must compare the columns
         afterwards.
 
         Args:
@@ -135,7 +137,7 @@ class TableWriter:
         return self.write_one_by_one(connection, selection, skipped)
 
     def write_set(self, connection: Connection[Any], selection: Selection) -> ChangeCounts:
-        """Write a selection as a set; return the counts of its statements, without a count of
+        """Write a selection of changes as a set. Return the counts of changes, but not of
         transactions.
 
         Raises:
@@ -156,24 +158,27 @@ class TableWriter:
         """Update the list of incomplete rows after changes were written (`incomplete_values`).
 
         Args:
-            kept: the changes that were written; None for all.
+            kept: which of the changes were written; None for all.
         """
         Incomplete(connection, self._ledger, self.plan).follow(selection, kept)
 
     def write_one_by_one(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """Write one transaction after the other; the table's columns are compared here."""
-        # The set may have been rejected only because the target was altered.
+        """Write one transaction after the other. This also compares the table's columns."""
+        # Perhaps PostgreSQL refused the set only because somebody has altered the target.
         self.shape.check(connection)
         written = self._write_transactions(connection, selection, skipped)
         self.shape.check(connection)
         return written
 
     def tune(self, connection: Connection[Any]) -> None:
-        """Set session settings that suit the table, for the current transaction."""
+        """Change planner settings for the current transaction, if the table has no index on its
+        key.
+        """
         if not self.plan.indexed:
-            # Without an index, joins that read the table once are fastest.
+            # A hash join reads the table once; without an index, other joins would read it for each
+            # row.
             connection.execute("SET LOCAL enable_hashjoin = on")
 
     def run(self, connection: Connection[Any], step: BoundStatement) -> None:
@@ -209,7 +214,7 @@ class TableWriter:
 
     def _steps_of(self, selection: Selection, rows: slice) -> list[BoundStatement]:
         part = selection.part(rows)
-        # The before image shows whether an update changes an identity column.
+        # The whole before image is needed to see whether an update changes an identity column.
         whole = bool(identities(self.plan))
         try:
             changes = encode_changes(self.plan, part, whole=whole)
@@ -253,7 +258,7 @@ class TableWriter:
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
     ) -> ChangeCounts:
         try:
-            # Without the skipped changes, the rest of the set may succeed as a whole.
+            # Without the skipped changes, the others may succeed as a set.
             return self._write_together(connection, part.part(kept))
         except RefusedError:
             pass
@@ -261,7 +266,7 @@ class TableWriter:
             return self._write_singly(connection, part, kept)
 
     def _write_together(self, connection: Connection[Any], part: Selection) -> ChangeCounts:
-        """Write changes of one transaction as a set, even if they share unique values.
+        """Write changes of one transaction as a set, even if rows exchange values of a unique key.
 
         Raises:
             RefusedError: the target refuses it; nothing is written.
@@ -298,10 +303,11 @@ class TableWriter:
     def _settle(
         self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
     ) -> ChangeCounts:
-        """Write a refused change in another way, or apply the conflict policy.
+        """Write a conflicting change together with changes that share its keys, or apply the
+        conflict policy.
 
         Raises:
-            RefusedError: it stays refused.
+            RefusedError: the change is not a conflict, or cannot be written in any of these ways.
         """
         if not conflict.is_conflict:
             raise conflict
@@ -315,10 +321,8 @@ class TableWriter:
     def _write_sharing_keys(
         self, connection: Connection[Any], shared: SharedKeys, number: int
     ) -> ChangeCounts | None:
-        """Write a conflicting change together with later changes that share its keys; return None
-        if that is refused too or there are none.
-
-        None where that is refused, too, or there are none.
+        """Write a conflicting change together with later changes that share its keys. Return None
+        if there are no such changes, or if they are refused, too.
         """
         if shared.is_alone(number):
             return None
@@ -369,7 +373,7 @@ class TableWriter:
     def _resolve(
         self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
     ) -> ChangeCounts:
-        """Apply the policy to a conflict, and record it."""
+        """Apply the conflict policy to a change, and record the conflict."""
         number = conflict.number
         done: list[BoundStatement] = []
         if self._settings.conflict is ConflictPolicy.OVERWRITE:
@@ -390,7 +394,7 @@ class TableWriter:
 
 
 class KeptWriter:
-    """The writer of one table; it is kept until its plan becomes invalid.
+    """Keeps the writer of a table for the next batches, until its plan becomes invalid.
 
     Attributes:
         writer: None before the first plan or after `drop`.
@@ -407,7 +411,7 @@ class KeptWriter:
         selection: Selection,
         source: Table | None,
     ) -> TableWriter:
-        """Return the kept writer, or a new one: see `planned_writer`."""
+        """Return the kept writer; if there is none, make one with `planned_writer`."""
         if self.writer is None:
             self.writer = planned_writer(connection, settings, ledger, selection, source)
         return self.writer
@@ -417,10 +421,10 @@ class KeptWriter:
         self.writer = None
 
     def check_shape(self, connection: Connection[Any]) -> None:
-        """Check that the target is still as planned, if there is a plan.
+        """Check that the target still has the columns of the plan, if there is a plan.
 
         Raises:
-            TargetAlteredError: it has changed.
+            TargetAlteredError: the columns have changed.
         """
         if self.writer is not None:
             self.writer.shape.check(connection)
@@ -452,7 +456,7 @@ def planned_writer(
 def _bounded(selection: Selection, rows_max: int) -> Iterator[slice]:
     """Divide changes into slices of at most `rows_max` rows, between transactions if possible.
 
-    Each slice is applied after the previous one, like batches.
+    The slices are applied one after the other, like batches.
     """
     firsts, start, count = selection.firsts(), 0, len(selection)
     while start < count:
@@ -478,7 +482,7 @@ def _concerns(
 
 
 def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
-    """Return which changes of one transaction are not skipped."""
+    """Return which changes of one transaction must not be skipped."""
     kept = np.ones(len(part), np.bool_)
     identity = int(part.commit_scn[0]), int(part.xid[0])
     for scn, xid, number in skipped:
@@ -488,7 +492,9 @@ def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
 
 
 def statement_counts(todo: Sequence[BoundStatement]) -> ChangeCounts:
-    """Count what statements do, their transactions not counted."""
+    """Return how many rows the statements insert, update and delete, without a count of
+    transactions.
+    """
     sums = {kind: sum(s.expected for s in todo if s.kind is kind) for kind in DmlKind}
     return ChangeCounts(
         inserted=sums[DmlKind.INSERT],
@@ -501,7 +507,7 @@ def check_touched(step: BoundStatement, touched: int) -> None:
     """Check that a statement affected the expected number of rows.
 
     Raises:
-        RefusedError: another number.
+        RefusedError: it affected another number of rows.
     """
     if step.expected < 0 or touched == step.expected:
         return

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 class UnappliedBound:
-    """The bytes of waiting changes, and their limit. All methods are thread-safe.
+    """Counts the bytes of waiting changes, and limits them. All methods are thread-safe.
 
     One table alone can use the whole limit.
 
     Args:
-        bytes_max: the limit above which `wait` waits.
+        bytes_max: the limit; above it, `wait` waits.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -25,37 +25,37 @@ class UnappliedBound:
 
     @property
     def is_short(self) -> bool:
-        """Return whether the limit is exceeded, so that nothing more is received until changes are
+        """Return whether the limit is exceeded. If so, nothing more is received until changes are
         applied.
         """
         return self._used > self._bytes_max
 
     @property
     def is_tight(self) -> bool:
-        """Return whether half of the limit is used, so that waiting changes should be applied
-        without collecting more.
+        """Return whether more than half of the limit is used. If so, waiting changes should be
+        applied soon, in smaller batches.
         """
         return self._used > self._bytes_max // 2
 
     def take(self, size: int) -> None:
-        """Add bytes that wait; never blocks."""
+        """Add the bytes of changes that begin to wait. This never blocks."""
         with self._changed:
             self._used += size
 
     def give_back(self, size: int) -> None:
-        """Subtract bytes that no longer wait."""
+        """Subtract the bytes of changes that no longer wait."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
 
     def wait(self, has_stopped: Callable[[], bool]) -> None:
-        """Wait until the limit is not exceeded, or `has_stopped` returns True (it is checked again
-        after `wake`).
+        """Wait until the limit is not exceeded or `has_stopped` returns True, which is checked
+        again after each `wake`.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self.is_short or has_stopped())
 
     def wake(self) -> None:
-        """Wake the threads in `wait`."""
+        """Let the threads in `wait` check their conditions again."""
         with self._changed:
             self._changed.notify_all()

@@ -1,13 +1,13 @@
 """A worker applies its own tables over its own connection.
 
-A worker has two threads. One forms a batch as soon as enough changes wait, and makes its
-statements; the other executes them. One prepared batch waits between them, so that PostgreSQL does
-not have to wait for statements.
+A worker has two threads. One thread forms a batch as soon as enough changes wait, and makes its
+statements. The other thread executes the statements. While one batch is executed, the next one is
+already prepared, so that PostgreSQL does not wait for statements.
 
-If another batch is ready, a batch is committed without waiting for the disk. It counts as pending,
-and is not confirmed to the server, until PostgreSQL's WAL is flushed past its commit. A lost
-connection can mean a crash that lost such a commit. Then everything pending is delivered again, and
-the ledger shows what was already applied.
+If the next batch is ready, the current batch is committed without waiting for the disk. It counts
+as pending, and is not confirmed to the server, until PostgreSQL's WAL is flushed past its commit.
+If the connection is lost, PostgreSQL may have crashed and lost such a commit. Then the server
+delivers all pending changes again, and the ledger shows which of them are already applied.
 """
 
 from __future__ import annotations
@@ -69,16 +69,19 @@ _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _SETTLE_SECONDS: Final = 0.02
-"""Seconds after which an asynchronous commit is flushed if no batch follows it."""
+"""Seconds after which a commit that did not wait for the disk is flushed, if no batch follows
+it.
+"""
 
 
 class _Committed(NamedTuple):
     """A batch that is committed but perhaps not flushed to disk.
 
     Attributes:
-        parts: number of its pending entries in the queue.
-        reached: the commit SCN of each table after it.
-        place: WAL position after the commit; 0 if it is already on disk.
+        parts: the number of queue entries in the batch; they are pending until its commit is
+            flushed.
+        reached: the commit SCN of each table after the batch.
+        place: a WAL position after the commit; 0 if the commit is already on disk.
     """
 
     queue: TableQueue
@@ -88,15 +91,15 @@ class _Committed(NamedTuple):
 
 
 class Worker:
-    """Applies the changes of its tables in order; see the module.
+    """Applies the changes of its tables in order; the module's docstring explains how.
 
     Args:
         source: the source's tables by ``OWNER.NAME``, if known.
-        room: shared by all workers.
-        progress: set whenever something became durable or failed.
-        stopped: the errors of tables that were stopped at the start.
-        applied: receives what became durable.
-        outage: receives errors of the connection.
+        room: the limit on waiting changes, shared by all workers.
+        progress: the worker sets it whenever a change has become durable or an error has occurred.
+        stopped: the errors of the tables that are already stopped at the start.
+        applied: records up to which commit SCN each table is durable.
+        outage: is informed of errors of the connection.
         watch: watches the connection's statements.
 
     Attributes:
@@ -135,7 +138,7 @@ class Worker:
         )
         self._watch = watch
         self._at_once = False
-        self._at_work = 0  # number of batches that a thread is working on
+        self._at_work = 0  # how many batches the threads are working on
         self._ahead: TableBatch | None = None
         self._time = WorkerTime()
         self._committed: deque[_Committed] = deque()
@@ -158,7 +161,7 @@ class Worker:
             thread.start()
 
     def close(self) -> None:
-        """Stop after the current batch and wait for the threads."""
+        """Stop the threads after the current batch, and wait for them."""
         self._closing.set()
         self._notify()
         for thread in self._threads:
@@ -168,7 +171,9 @@ class Worker:
 
     @property
     def busy_threads(self) -> Sequence[threading.Thread]:
-        """Return its threads while one of them has a batch, else none; thread-safe."""
+        """Return the worker's threads while one of them works on a batch, else an empty sequence;
+        thread-safe.
+        """
         return tuple(self._threads) if self._at_work else ()
 
     # --- for the session's thread ---
@@ -183,7 +188,7 @@ class Worker:
             self._append(table, queued, int(selection.commit_scn[0]), len(selection))
 
     def deliver_spooled(self, table: str, spooled: SpooledChanges) -> None:
-        """Queue one transaction's changes that are in the spool."""
+        """Queue the changes of a transaction that is in the spool."""
         with self._changed:
             self._append(table, spooled, spooled.commit_scn, len(spooled))
 
@@ -209,7 +214,9 @@ class Worker:
         return self._queues[table]
 
     def replay_unlocked(self, blocked: Blocked) -> None:
-        """Replay the hold of a table when its lock is released; call before `start`."""
+        """Replay the held changes of a table as soon as its lock is released. Call this before
+        `start`.
+        """
         self._queue(blocked.table).locked = LockedTable(self._settings, blocked)
 
     def _applier(self, table: str) -> BatchApplier:
@@ -220,10 +227,11 @@ class Worker:
         return applier
 
     def apply_waiting(self, *, unless_ready: bool = False) -> None:
-        """Apply whatever waits, because no more changes arrive for now.
+        """Apply the waiting changes at once, because no more changes arrive for now.
 
         Args:
-            unless_ready: do nothing if the next batch is ready or about to be.
+            unless_ready: do nothing if the worker already has two batches or more in work or
+                prepared.
         """
         with self._changed:
             taken = self._at_work + (self._ahead is not None)
@@ -232,13 +240,13 @@ class Worker:
                 self._changed.notify_all()
 
     def lowest_pending(self) -> int | None:
-        """Return the lowest commit SCN that is not durable yet; None if everything is durable."""
+        """Return the lowest commit SCN that is not durable yet; None if all changes are durable."""
         with self._changed:
             firsts = [queue.pending[0] for queue in self._queues.values() if queue.pending]
         return min(firsts, default=None)
 
     def is_drained(self) -> bool:
-        """Return whether everything that was delivered is durable."""
+        """Return whether all delivered changes are durable."""
         with self._changed:
             return not any(queue.pending for queue in self._queues.values())
 
@@ -263,7 +271,7 @@ class Worker:
         ]
 
     def reset(self) -> None:
-        """Discard what waits, because the server delivers it again."""
+        """Discard the waiting changes, because the server delivers them again."""
         with self._changed:
             self._resetting = True
             self._changed.wait_for(lambda: not self._at_work or self.crash is not None)
@@ -355,8 +363,8 @@ class Worker:
                     self._hold(queue, queue.blocked)
 
     def _take_prepared(self) -> TableBatch | None:
-        """Return the prepared batch; None if there is none for a while, or when the worker
-        stops.
+        """Wait for the prepared batch and return it. Return None if other work is due first, or if
+        the worker stops.
         """
         with self._changed:
             self._changed.wait_for(
@@ -411,8 +419,8 @@ class Worker:
         self._notify()
 
     def _given_up(self, batch: TableBatch, error: psycopg.Error) -> OlrPgError | None:
-        """Stop the table if a lasting error can be its own, and return None; else return the
-        error.
+        """Handle an error that persists. If the table itself can be its cause, stop the table and
+        return None, else return the error.
         """
         applier, selection = batch.queue.applier, batch.selection
         is_tried = may_last(error) and not (self._committed or self._closing.is_set())
@@ -451,10 +459,12 @@ class Worker:
     # --- what is held for a lock ---
 
     def _hold(self, queue: TableQueue, blocked: Blocked) -> None:
-        """From now on, write the changes of a table that was blocked too long to the hold."""
+        """Stop a table that was blocked too long, so that its changes are written to the hold from
+        now on.
+        """
         applier = queue.applier
         if not isinstance(applier, TableApplier):
-            return  # a stream waits instead, to keep its order
+            return  # a stream waits instead, because no table may be skipped
 
         def stop(connection: Connection[Any]) -> bool:
             applier.stop_in_place(connection, blocked.error)
@@ -466,7 +476,7 @@ class Worker:
             if not self._between_batches(queue, stopping):
                 return
         except BlockedError:
-            return  # the ledger is locked, too: the batch is retried
+            return  # the ledger is locked, too, so the batch is retried later
         _log.warning(
             "a table is still locked: its changes are held until the lock is released",
             table=queue.name,
@@ -477,7 +487,7 @@ class Worker:
             self._changed.notify_all()
 
     def _replay(self, queue: TableQueue, locked: LockedTable) -> None:
-        """Replay a part of the changes held because of a lock, if the lock is released."""
+        """Replay some of the changes that are held because of a lock, if the lock was released."""
         applier = queue.applier
         try:
             step = self._between_batches(queue, partial(locked.step, watch=self._watch))
@@ -498,14 +508,14 @@ class Worker:
         self._notify()
 
     def _between_batches(self, queue: TableQueue, work: Callable[[Connection[Any]], T]) -> T | None:
-        """Do work for a table between batches; return None if the target is unreachable, or the
-        worker is stopping.
+        """Call `work` for a table between batches, and return its result. Return None if the target
+        is unavailable or nothing may be applied now.
 
         Raises:
-            errors of `work` that are not transient.
+            any error of `work` that is not transient.
         """
         if self._committed:
-            self._settle()  # so that losing the connection cannot lose a commit
+            self._settle()  # so that no commit can be lost with the connection
         with self._changed:
             if not self._may_take():
                 return None
@@ -528,10 +538,10 @@ class Worker:
             self._notify()
 
     def _settle(self) -> None:
-        """Flush what is committed to disk, because no batch follows for now."""
+        """Make PostgreSQL flush all commits to disk, because no batch follows for now."""
         with self._changed:
             if not self._committed:
-                return  # `reset` came in between
+                return  # `reset` was called meanwhile
             queue = self._committed[-1].queue
         try:
             self._target.use(queue.applier.settle)
@@ -543,7 +553,7 @@ class Worker:
         self._notify()
 
     def _note_flushed(self, place: int) -> None:
-        """Record that PostgreSQL's WAL is flushed up to a position."""
+        """Record that PostgreSQL's WAL is flushed up to `place`: commits before it are durable."""
         while self._committed and self._committed[0].place <= place:
             done = self._committed.popleft()
             self._applied.add(done.reached)
@@ -551,17 +561,17 @@ class Worker:
                 done.queue.pending.popleft()
 
     def _follows(self) -> bool:
-        """Return whether another batch is ready, so that the commit does not need to wait for the
+        """Return whether another batch is ready. If so, the commit does not need to wait for the
         disk.
         """
         return self._ahead is not None and self._may_take()
 
     def _do(self, batch: TableBatch) -> CommitDurability:
-        """Apply a batch once; return how its commit becomes durable.
+        """Make one attempt to apply a batch. Return whether its commit has waited for the disk.
 
         Raises:
             psycopg.Error: a transient error.
-            OlrPgError: 5015 the ledger or the hold cannot be written, 5145 a transaction of a
+            OlrPgError: 5015, the ledger or the hold cannot be written; 5145, a transaction of a
                 stream fails.
         """
         applier = batch.queue.applier
@@ -596,7 +606,7 @@ class Worker:
         self._applied.check(connection)
 
     def blocked(self) -> list[Blocked]:
-        """Return which tables are blocked, and by whom."""
+        """Return the tables that other sessions block, with those sessions."""
         found = [
             queue.blocked if queue.locked is None else queue.locked.blocked
             for queue in self.queues()
@@ -606,7 +616,7 @@ class Worker:
     def _with_retries(
         self, queue: TableQueue, work: Callable[[], CommitDurability]
     ) -> CommitDurability:
-        """Call `work`, and retry it on transient errors; return its result.
+        """Call `work`, retry it after transient errors, and return its result.
 
         Raises:
             psycopg.Error: a transient error that lasted too long, or that may have lost commits
@@ -621,7 +631,7 @@ class Worker:
         return applying(work)
 
     def _forget(self) -> None:
-        """Discard what is known about a lost connection."""
+        """Discard all state that depends on the connection, because it was lost."""
         for queue in self.queues():
             queue.applier.forget()
             if queue.locked is not None:

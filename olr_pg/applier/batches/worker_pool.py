@@ -1,6 +1,4 @@
-"""The workers of an applier as a group: each table belongs to one worker, and some operations
-concern all.
-"""
+"""The workers of an applier as a group. Each table belongs to one worker."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Workers:
-    """The workers; a table is assigned to one of them at its first change.
+    """All workers of an applier. A table is assigned to one of them at its first change.
 
     Args:
         workers: not started yet.
         room: the shared limit on waiting changes.
-        stop: set when nothing more should be applied.
-        progress: set by the workers when a change becomes durable or an error occurs.
+        stop: is set when the workers should apply nothing more.
+        progress: is set by the workers when a change becomes durable or an error occurs.
     """
 
     def __init__(
@@ -44,7 +42,7 @@ class Workers:
         self._assigned: dict[str, Worker] = {}
 
     def start(self) -> None:
-        """Start their threads."""
+        """Start the threads of all workers."""
         for worker in self._workers:
             worker.start()
 
@@ -58,11 +56,11 @@ class Workers:
         return [table for worker in self._workers for table in worker.progress()]
 
     def blocked(self) -> list[Blocked]:
-        """Return which tables are blocked, and by whom; thread-safe."""
+        """Return the tables that other sessions block, with those sessions; thread-safe."""
         return [one for worker in self._workers for one in worker.blocked()]
 
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
-        """Return the threads of each worker that has a batch; thread-safe."""
+        """Return the threads of each worker that works on a batch; thread-safe."""
         return [worker.busy_threads for worker in self._workers if worker.busy_threads]
 
     def of(self, table: str) -> Worker:
@@ -72,23 +70,25 @@ class Workers:
         return self._assigned[table]
 
     def deliver(self, table: str, selection: Selection) -> None:
-        """Give changes of a table to its worker; wait while the limit is exceeded."""
+        """Give changes of a table to its worker. Wait first while the limit on waiting changes is
+        exceeded.
+        """
         if self._room.is_short:
             self.apply_waiting()
             self._room.wait(self.has_stopped)
         self.of(table).deliver(table, selection)
 
     def apply_waiting(self, *, unless_ready: bool = False) -> None:
-        """Apply whatever waits, because no more changes arrive for now; see
-        `Worker.apply_waiting`.
-        """
+        """Apply the waiting changes of all workers at once; see `Worker.apply_waiting`."""
         for worker in self._workers:
             worker.apply_waiting(unless_ready=unless_ready)
 
     def finish(self) -> bool:
-        """Apply all that was delivered, and wait for it; False if nothing is applied any more.
+        """Apply all delivered changes, and wait until they are durable. Return False if the workers
+        have stopped.
 
-        If a session locks a table, the wait ends once the table's changes are held.
+        If another session has locked a table, its changes count as applied once they are in the
+        hold.
         """
         self.apply_waiting()
         while not self.are_drained():
@@ -100,17 +100,17 @@ class Workers:
         return True
 
     def are_drained(self) -> bool:
-        """Return whether everything that was delivered is durable."""
+        """Return whether all delivered changes are durable."""
         return all(worker.is_drained() for worker in self._workers)
 
     def lowest_pending(self) -> int | None:
-        """Return the lowest commit SCN that is not durable yet; None if everything is durable."""
+        """Return the lowest commit SCN that is not durable yet; None if all changes are durable."""
         scns = [worker.lowest_pending() for worker in self._workers]
         return min((scn for scn in scns if scn is not None), default=None)
 
     @property
     def failure(self) -> OlrPgError | None:
-        """A transient error because of which a worker pauses until `reset`; None if there is
+        """The transient error because of which a worker waits for `reset`; None if there is
         none.
         """
         return next((w.failure for w in self._workers if w.failure is not None), None)
@@ -122,11 +122,11 @@ class Workers:
                 raise worker.crash
 
     def has_stopped(self) -> bool:
-        """Return whether nothing more is applied."""
+        """Return whether the workers should stop, or one of them has failed."""
         ended = (worker.failure or worker.crash for worker in self._workers)
         return self._stop.is_set() or any(error is not None for error in ended)
 
     def reset(self) -> None:
-        """Discard what waits, because the server delivers it again."""
+        """Discard the waiting changes, because the server delivers them again."""
         for worker in self._workers:
             worker.reset()

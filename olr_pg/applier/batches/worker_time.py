@@ -1,8 +1,8 @@
-"""Measures which table uses a worker's time, while the worker's other tables wait.
+"""Measures which table uses most of a worker's time, so that the worker's other tables wait.
 
 A table belongs to one worker, which applies one batch at a time. If the batches of one table take
-long (no index for its key, a slow trigger, many changes), the lag of the worker's other tables
-grows too, although nothing is wrong with them.
+long (because its key has no index, a trigger is slow, or there are many changes), the lag of the
+worker's other tables grows too, although they have no problem themselves.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WINDOW_SECONDS: Final = 10.0
-"""Length of the measured window in seconds."""
+"""Seconds before now for which the time is added up (the window)."""
 
 LARGE_SHARE: Final = 0.5
-"""Share of the window from which on a table delays others."""
+"""A table that uses at least this share of the window delays the others."""
 
 
 class WorkerTime:
     """Adds up how long the batches of each table recently took; guarded by its worker's condition.
 
     Args:
-        clock: monotonic, in seconds.
+        clock: returns a monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
