@@ -46,7 +46,7 @@ Result = bytes | memoryview
 
 
 class TaskResult(Protocol):
-    """A result that a task writes piece by piece, to a file or to shared memory."""
+    """A result that a task writes piece by piece; where it goes depends on the class."""
 
     def write(self, data: Result) -> None:
         """Append bytes.

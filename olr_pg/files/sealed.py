@@ -1,20 +1,21 @@
-"""Files with rows: encrypted and authenticated if a key is set, otherwise unencrypted.
+"""Writes and reads files that contain rows; they are encrypted and authenticated if a key is set.
 
-All code that writes rows to a file opens it by this module; only this module knows whether there is
-a key. The key belongs to the process (`sealing`), like its umask, because logs are read by path in
-many places. Readers recognise an encrypted file by its first bytes, so unencrypted files stay
-readable.
+All code that writes rows to a file opens the file through this module; no other module knows
+whether a key is set. The key is set for the whole process (`sealing`), like a umask, because logs
+are read by path in many places. Readers recognise an encrypted file by its first bytes, so they can
+also read unencrypted files.
 
-An encrypted file is a head, and frames one after the other::
+An encrypted file consists of a head, followed by frames::
 
-    head   magic (8), what tells the key (8), a random number of the file (16)
+    head   magic (8), fingerprint of the key (8), a random number of the file (16)
     frame  nonce (12), up to 64 KiB encrypted, tag (16)
 
 Each file has its own key, derived from the configured key and the file's number by HKDF with
-SHA-256. The cipher is AES-256-GCM. The tag covers the number of the frame and whether it is the
-last one. So frames cannot be moved, removed, or replaced by those of another file, and a truncated
-file is detected even if it ends with a whole frame. A file that grows while it is read (the copy of
-an online log) has no marked last frame; its reader knows the required length.
+SHA-256. The cipher is AES-256-GCM. The tag also authenticates the number of the frame and whether
+it is the last one. So a reader detects frames that were moved, removed, or copied from another
+file. It detects a truncated file even if that ends with a whole frame. A file that grows while it
+is read (the copy of an online log) has no frame marked as the last; its reader knows how long the
+file must be.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 FRAME_BYTES: Final = 64 << 10
-"""Bytes of rows per frame; the last one has fewer, or none."""
+"""Bytes of rows per frame; the last frame may have fewer, or none."""
 
 NO_PLAIN_FILES: Final = "OLR_PG_NO_PLAIN_FILES"
-"""Environment variable for Spark's workers that have no key and must not write rows unencrypted."""
+"""Environment variable that is set for Spark's workers if they have no key but must not write rows
+unencrypted.
+"""
 
 _WHOLE: Final = b"olrpgAE1"
 _GROWING: Final = b"olrpgAG1"
@@ -56,27 +59,31 @@ _FRAME_COST: Final = _NONCE_BYTES + _TAG_BYTES
 _SLOT_BYTES: Final = FRAME_BYTES + _FRAME_COST
 _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.01
-"""Pause before a frame is read again, if it is just being written."""
+"""Pause before a damaged frame of a growing file is read again, because it may be just being
+written.
+"""
 
 
 class SealError(OSError):
-    """Raised if an encrypted file cannot be read: no key, another key, damaged or truncated."""
+    """Raised if an encrypted file cannot be read, because no key or another key is set, or the file
+    is damaged or truncated.
+    """
 
     def __init__(self, words: str, path: str | None) -> None:
         super().__init__(errno.EBADMSG, words, path)
 
 
 class RowKey:
-    """The key of an appliance's files.
+    """The key that encrypts an appliance's files with rows.
 
     Args:
-        secret: 32 bytes.
+        secret: the key itself, 32 bytes.
 
     Attributes:
         fingerprint: identifies the key without revealing it.
 
     Raises:
-        ValueError: the secret has another length.
+        ValueError: the secret does not have 32 bytes.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -87,10 +94,10 @@ class RowKey:
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """Make the key from its base64 text.
+        """Create the key from its base64 text.
 
         Raises:
-            ValueError: it is not base64 of 32 bytes; the message does not contain the text.
+            ValueError: the text is not base64 of 32 bytes; the message does not contain the text.
         """
         try:
             secret = base64.b64decode(text.strip(), validate=True)
@@ -105,7 +112,7 @@ class RowKey:
         return HKDF(SHA256(), size, salt, info).derive(self._secret)
 
     def cipher(self, number: bytes) -> AESGCM:
-        """Return the cipher of the file with that number."""
+        """Return the cipher for the file that has this random number."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         return AESGCM(self._derived(number, b"olr_pg file", KEY_BYTES))
@@ -120,14 +127,16 @@ def current_key() -> RowKey | None:
 
 
 def use_key(key: RowKey | None) -> None:
-    """Set the key of this process, permanently (for a worker)."""
+    """Set the key of this process until it ends; workers use this."""
     global _current
     _current = key
 
 
 @contextmanager
 def sealing(key: RowKey | None) -> Iterator[None]:
-    """Within the context, encrypt files with rows that this process writes, and read such files."""
+    """Set the key of this process while the context is active: files with rows are encrypted with
+    it, and encrypted files are read with it.
+    """
     before = current_key()
     use_key(key)
     try:
@@ -137,7 +146,7 @@ def sealing(key: RowKey | None) -> Iterator[None]:
 
 
 class _Frames:
-    """The frames of one file."""
+    """Encrypts and decrypts the frames of one file."""
 
     def __init__(self, key: RowKey, number: bytes, path: str | None = None) -> None:
         self._cipher = key.cipher(number)
@@ -170,7 +179,7 @@ class RowOutput(Protocol):
 
 
 class _SealedOutput:
-    """A `RowOutput` with encryption."""
+    """A `RowOutput` that encrypts the rows."""
 
     def __init__(self, file: IO[bytes], key: RowKey) -> None:
         number = os.urandom(16)
@@ -184,7 +193,8 @@ class _SealedOutput:
         view = memoryview(data).cast("B")
         self._waiting += view[:FRAME_BYTES]
         at = min(len(view), FRAME_BYTES)
-        # Keep at least one frame, because the last one is marked as the last.
+        # Do not write the last full frame yet: if no more rows follow, `finish` must mark it as the
+        # last.
         while len(self._waiting) > FRAME_BYTES or at < len(view):
             self._put(self._waiting[:FRAME_BYTES], last=False)
             del self._waiting[:FRAME_BYTES]
@@ -207,13 +217,14 @@ class _SealedOutput:
 
 @contextmanager
 def row_file(path: Path, *, durable: bool = False) -> Iterator[RowOutput]:
-    """Open a new file for rows; it is complete when the context ends without an error.
+    """Open a new file for rows. The file is complete if the context ends without an error.
 
     Args:
-        durable: sync it before the context ends.
+        durable: whether to sync the file before the context ends.
 
     Raises:
-        OSError: it cannot be written, or the path is not a plain file.
+        OSError: the file cannot be written, or something that is not a plain file exists at the
+            path.
     """
     key = current_key()
     with open_plain(path, "wb") as file:
@@ -229,7 +240,7 @@ def row_file(path: Path, *, durable: bool = False) -> Iterator[RowOutput]:
 
 
 def sealed_bytes(data: bytes) -> bytes:
-    """Encrypt the contents of a small file; return `data` unchanged without a key."""
+    """Return the encrypted contents of a small file; return `data` unchanged if no key is set."""
     from io import BytesIO
 
     key = current_key()
@@ -243,10 +254,10 @@ def sealed_bytes(data: bytes) -> bytes:
 
 
 def stored_rows(path: Path) -> bytes:
-    """Read a small file whole, which may be encrypted.
+    """Return the decrypted contents of a small file, which may be encrypted.
 
     Raises:
-        OSError: it cannot be read; `SealError`, not with this process's key.
+        OSError: the file cannot be read. SealError: it cannot be decrypted with this process's key.
     """
     if not is_sealed(path):
         return path.read_bytes()
@@ -255,7 +266,7 @@ def stored_rows(path: Path) -> bytes:
 
 
 def is_sealed(path: str | Path) -> bool:
-    """Return whether the file at a path is encrypted; False if it cannot be read."""
+    """Return whether the file at `path` is encrypted; False if the file cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -272,12 +283,12 @@ class SealedReader:
     """Reads ranges of an encrypted file; thread-safe.
 
     Attributes:
-        size: bytes of rows.
+        size: bytes of rows in the file, decrypted.
         close: closes the file; otherwise it is closed with the object.
 
     Raises:
-        SealError: there is no key, or another one; the file is damaged or truncated.
-        OSError: it cannot be read.
+        SealError: no key or another key is set, or the file is damaged or truncated.
+        OSError: the file cannot be read.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -304,7 +315,9 @@ class SealedReader:
         return _Frames(key, number, self._path), magic == _GROWING
 
     def _check_end(self) -> int:
-        """Return the size; check that the last frame exists."""
+        """Return the bytes of rows in the file. Unless the file grows, check that its last frame is
+        present.
+        """
         body = os.fstat(self._handle).st_size - _HEAD.size
         count = -(-body // _SLOT_BYTES)
         size = max(body - count * _FRAME_COST, 0)
@@ -327,10 +340,10 @@ class SealedReader:
             time.sleep(_PAUSE_SECONDS)
 
     def read_into(self, out: memoryview, first: int) -> None:
-        """Fill `out` with the bytes from `first` on.
+        """Fill `out` with the bytes from offset `first` on.
 
         Raises:
-            SealError: the file is shorter, or damaged.
+            SealError: the file ends before, or is damaged.
         """
         at = 0
         while at < len(out):
@@ -355,10 +368,10 @@ class SealedReader:
 
 
 def seal_file(path: Path) -> None:
-    """Encrypt an unencrypted file in place, durably: at any time either form of it exists.
+    """Replace an unencrypted file by its encrypted form, atomically and durably.
 
     Raises:
-        OSError: it fails.
+        OSError: the file cannot be read or replaced.
     """
     new = path.with_name(f".{path.name}.sealing")
     with path.open("rb") as plain, row_file(new, durable=True) as sealed:
@@ -374,10 +387,10 @@ class GrowingFile:
     """A file of rows that can be written at any offset while others read it.
 
     Args:
-        path: replaced if it exists.
+        path: path of the file; an existing file is overwritten.
 
     Raises:
-        OSError: it cannot be created; the methods raise it too.
+        OSError: the file cannot be created; the methods raise OSError too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -392,7 +405,9 @@ class GrowingFile:
             self._put(_HEAD.pack(_GROWING, key.fingerprint, number), 0)
 
     def write(self, data: memoryview, offset: int) -> None:
-        """Write bytes at an offset; a gap after the current end is filled with zeros."""
+        """Write bytes at an offset. If the offset is after the end of the file, the bytes between
+        are zeros.
+        """
         if self._frames is None:
             self._put(data, offset)
             return
@@ -421,7 +436,7 @@ class GrowingFile:
             rest, at = rest[count:], at + count
 
     def close(self) -> None:
-        """Close it; can be called only once."""
+        """Close the file; call it only once."""
         os.close(self._handle)
 
 
@@ -430,8 +445,8 @@ _without_key = 0
 
 @contextmanager
 def waiting_rows_sealed(*, are_sealed: bool) -> Iterator[None]:
-    """Encrypt unlinked files within the context, although the process has no key for other
-    files.
+    """If `are_sealed`, encrypt unlinked files while the context is active, although the process has
+    no key for other files.
     """
     global _without_key
     _without_key += are_sealed
@@ -442,15 +457,15 @@ def waiting_rows_sealed(*, are_sealed: bool) -> Iterator[None]:
 
 
 def must_seal() -> bool:
-    """Return whether this process must not write rows unencrypted to an unlinked file."""
+    """Return whether rows must be encrypted in the unlinked files of this process."""
     return current_key() is not None or _without_key > 0 or NO_PLAIN_FILES in os.environ
 
 
 class Records:
-    """The pieces of an unlinked file, each encrypted separately if files are.
+    """Encrypts each piece of an unlinked file separately, if `must_seal`.
 
-    Only this process reads them. So their key is random, and workers do not need the configured
-    key.
+    Only this process reads the pieces. So their key is random, and workers do not need the
+    configured key.
     """
 
     def __init__(self) -> None:
@@ -459,18 +474,18 @@ class Records:
 
     @property
     def are_sealed(self) -> bool:
-        """Return whether pieces are encrypted."""
+        """Whether pieces are encrypted."""
         return self._frames is not None
 
     def seal(self, place: int, data: bytes | memoryview) -> bytes | memoryview:
-        """Return the bytes to write for a piece; `place` is its number in the file."""
+        """Return the bytes to write to the file for a piece; `place` is the number of the piece."""
         return data if self._frames is None else self._frames.seal(place, data, last=False)
 
     def open(self, place: int, data: memoryview) -> memoryview | bytes:
-        """Return a piece that was read.
+        """Return the contents of a piece from `data`, the bytes that were read from the file.
 
         Raises:
-            SealError: it is damaged.
+            SealError: the piece is damaged.
         """
         if self._frames is None:
             return data
@@ -478,12 +493,12 @@ class Records:
 
 
 def nameless_file(directory: Path | None, prefix: str, buffering: int = -1) -> IO[bytes]:
-    """Open a new unlinked file; if needed, rows in it are encrypted by `Records`.
+    """Open a new unlinked file. The caller encrypts rows in it with `Records`.
 
     Args:
         buffering: as for `open`.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: the file cannot be created.
     """
     return tempfile.TemporaryFile(dir=directory, prefix=prefix, buffering=buffering)

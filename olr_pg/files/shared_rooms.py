@@ -1,8 +1,8 @@
-"""Memory that a process shares with its forked children, to transfer results without copying.
+"""Shares memory with forked child processes, to transfer results without copying them.
 
-It is divided into rooms of equal size. The process lends a room to a task, whose process writes a
-result to it. The result is read in place, and the room is free again when the result is no longer
-referenced.
+The memory is divided into pieces of equal size, the rooms. The parent lends a room to a task, and
+the child that runs the task writes its result there. The parent reads the result in place. When
+nothing references the result any more, the parent can lend the room again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result, ResultFile
 
 ROOM_BYTES: Final = 32 << 20
-"""The size of a room: twice a split's redo. Only pages that were written use memory."""
+"""The size of a room: twice the redo of a split. Only pages that were written use memory."""
 
 
 class SharedRooms:
-    """Rooms of shared memory; make them before the processes are forked.
+    """Rooms of shared memory; create the object before the processes are forked.
 
     Args:
-        count: the number of rooms, if the system has enough memory.
-        size: bytes of each.
+        count: the number of rooms; if the system has too little memory, there are fewer.
+        size: bytes of each room.
     """
 
     def __init__(self, count: int, size: int = ROOM_BYTES) -> None:
         self._rooms: list[mmap.mmap] = []
-        with suppress(OSError):  # with fewer rooms, or none, results go into files
+        with suppress(OSError):  # tasks without a room write results to files
             self._rooms.extend(mmap.mmap(-1, size) for _ in range(count))
         self._free = deque(range(len(self._rooms)))
 
@@ -48,13 +48,13 @@ class SharedRooms:
         self._free.append(number)
 
     def room(self, number: int) -> memoryview:
-        """Return the memory of a room, for its borrower."""
+        """Return the memory of a lent room, for the task that writes to it."""
         return memoryview(self._rooms[number])
 
     def result(self, number: int, size: int) -> memoryview:
         """Return the first `size` bytes of a lent room.
 
-        The room is free when neither they nor a part of them is referenced any more.
+        The room can be lent again when nothing references these bytes, or a part of them, any more.
         """
         held = (ctypes.c_ubyte * size).from_buffer(self._rooms[number])
         weakref.finalize(held, self.give_back, number).atexit = False
@@ -62,11 +62,11 @@ class SharedRooms:
 
 
 class RoomResult:
-    """A result that a worker is writing to a room; if it does not fit, it is written to a file.
+    """A result that a worker is writing to a room, or to a file if it does not fit into the room.
 
     Args:
-        room: the lent room; empty if there is none.
-        file: opens the file; called at most once.
+        room: the memory of the lent room; empty if no room was lent.
+        file: opens the file if one is needed; called at most once.
 
     Attributes:
         size: bytes of the result so far.
@@ -101,7 +101,7 @@ class RoomResult:
         self.size = size
 
     def finish(self) -> int | None:
-        """Finish it, and return its size in the room; None if it is in the file."""
+        """Finish the result. Return its size if it is in the room, or None if it is in the file."""
         if self._file is None:
             return self.size
         self._file.finish()

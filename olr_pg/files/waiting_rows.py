@@ -1,12 +1,12 @@
-"""Rows that wait on disk because there is not enough memory: an unlinked file.
+"""Stores rows on disk, in an unlinked file, while there is not enough memory for them.
 
-It disappears with its last user, even if the process is killed; a restart does not need it. With a
-key (`files.sealed`) nothing is written unencrypted. Encrypted data cannot be mapped, so bytes are
-appended, and ranges are read into memory.
+The operating system deletes the file when the process closes it or ends, even if it is killed; a
+restart does not need it. If a key is set (`files.sealed`), all rows in it are encrypted. Encrypted
+data cannot be mapped, so ranges of the file are read into memory.
 
-The file consists of pieces of at most 1 MiB, each encrypted separately, or with a checksum if there
-is no key. The positions of the pieces are kept in memory. So a reader detects a piece that was
-altered, moved or truncated.
+The file consists of pieces of at most 1 MiB. Each piece is encrypted separately; without a key, it
+gets a checksum instead. The positions of the pieces and the checksums are kept in memory. So a
+reader detects a piece that was altered, moved or truncated.
 """
 
 from __future__ import annotations
@@ -27,24 +27,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PIECE_BYTES: Final = 1 << 20
-"""Maximum bytes of a piece, which is read whole even for a few bytes."""
+"""Maximum bytes of a piece. A whole piece is read even if only a few of its bytes are needed."""
 
 SHARED_PART: Final = 16
-"""A file that many users share is closed when it contains this part of the waiting bytes: so there
-are some dozens of files, however much waits, and the room of each is free before long.
+"""A file that is shared by many transactions gets no more rows when it contains one 16th of all
+waiting bytes. So there are at most a few dozen files, and the disk space of each becomes free soon.
 """
 
 _TOGETHER: Final = 64 << 10
-"""Smaller data is collected first, because each piece takes some microseconds."""
+"""Smaller pieces of data are collected in memory up to this size, because to write a piece takes
+some microseconds.
+"""
 
 
 class WaitingUse(NamedTuple):
-    """Describes what is stored, for error messages.
+    """Describes the use of a file, for its name and for error messages.
 
     Attributes:
-        prefix: of the files' names before they are unlinked.
-        unwritable: the error if the disk cannot store it.
-        damaged: the error if it is read back damaged.
+        prefix: the beginning of the file's name before it is unlinked.
+        unwritable: the error code if the rows cannot be written.
+        damaged: the error code if the rows cannot be read, or are damaged.
     """
 
     prefix: str
@@ -53,15 +55,16 @@ class WaitingUse(NamedTuple):
 
 
 class WaitingRows:
-    """Bytes that are appended and read in ranges; see the module.
+    """A file to which bytes are appended, and from which ranges are read; see the module.
 
     One thread appends; any thread can read what was appended.
 
     Args:
-        directory: created if it is missing; None for the system's directory of temporary files.
+        directory: the directory of the file, created if it is missing; None for the system's
+            directory of temporary files.
 
     Attributes:
-        size: bytes so far.
+        size: number of bytes that were appended.
         close: releases the disk space; otherwise it is released with the object.
 
     Raises:
@@ -104,15 +107,17 @@ class WaitingRows:
         return first
 
     def may_grow(self, waiting: int, least: int) -> bool:
-        """Return whether a shared file takes more, where so many bytes wait in all such files.
+        """Return whether a file that several users share may get more bytes.
 
         Args:
-            least: bytes up to which it does in any case.
+            waiting: the number of bytes in all files of its kind.
+            least: the size up to which the file may always grow.
         """
         return self.size <= max(least, waiting // SHARED_PART)
 
     def flush(self) -> None:
-        """Write what was appended and waits for more: later failures do not reach it then.
+        """Write the appended bytes that are still collected in memory. A later write error then
+        does not affect them.
 
         Raises:
             OlrPgError: `WaitingUse.unwritable`.
@@ -144,7 +149,8 @@ class WaitingRows:
         """Fill `out` with existing bytes from `first` on.
 
         Raises:
-            OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable` at the first read.
+            OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable` if collected bytes had to be
+                written first and that failed.
         """
         assert first + len(out) <= self.size, "nobody asks for what was not appended"
         self.flush()
@@ -158,7 +164,9 @@ class WaitingRows:
             at += count
 
     def read(self, first: int, size: int) -> memoryview:
-        """Read bytes like `read_into`, into a writable buffer, because kernels accept only that."""
+        """Return bytes like `read_into`, in a new writable buffer, because kernels accept only
+        writable ones.
+        """
         out = memoryview(bytearray(size))
         self.read_into(out, first)
         return out
@@ -173,7 +181,9 @@ class WaitingRows:
             yield self.read(first, min(PIECE_BYTES, self.size - first))
 
     def _piece(self, number: int) -> memoryview:
-        """Return a piece; the last one is cached, for readers of a few bytes at a time."""
+        """Return a piece. The last piece that was read is cached, for callers that read a few bytes
+        at a time.
+        """
         last = self._read_last
         if last is not None and last[0] == number:
             return last[1]
@@ -196,14 +206,14 @@ class WaitingRows:
 
 
 class WaitingRange(NamedTuple):
-    """Some of the bytes of `WaitingRows`; a `transactions.waiting_storage.StoredBytes`."""
+    """A range of the bytes of `WaitingRows`; a `transactions.waiting_storage.StoredBytes`."""
 
     rows: WaitingRows
     first: int
     size: int
 
     def read(self, first: int, size: int) -> memoryview:
-        """Read some of them.
+        """Read a part of the range; `first` counts from its beginning.
 
         Raises:
             OlrPgError: `WaitingUse.damaged`.

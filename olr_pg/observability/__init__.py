@@ -1,1 +1,1 @@
-"""What operators read: log events, records of errors, findings of checks."""
+"""Writes what operators read: log events, records of errors, findings of checks."""

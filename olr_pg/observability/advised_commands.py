@@ -1,7 +1,8 @@
 """Completes the commands in backticks in a text, so that they work when copied.
 
-The catalogue of errors cannot contain these parts, which are known where an error is reported: the
-configuration, the target if there are several, and the table and number of the error.
+The texts of the error catalogue contain commands such as `olr-pg status`. The code that reports an
+error adds the options that only it knows: the configuration, the target if there are several, and
+the table and the number of the error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _COMMAND: Final = re.compile(r"`(olr-pg ([a-z-]+)[^`]*)`")
 _WITHOUT: Final = frozenset(
     ("bench", "config", "decode", "demo", "dump", "init", "prepare", "simulate", "version")
 )
-"""Commands that need no configuration, or write one."""
+"""Commands that get no option --config, because they need no configuration or write one."""
 
 _OF_ONE_TARGET: Final = frozenset(
     (
@@ -29,8 +30,8 @@ def complete_commands(text: str, config: str | None, target: str | None = None) 
     """Return a text whose commands include the configuration, and the target if they accept one.
 
     Args:
-        config: the path of the file; None or empty if commands use the default.
-        target: its name, if there are several.
+        config: the path of the configuration file; None or empty if commands use the default file.
+        target: the name of the target, if there are several; otherwise None.
     """
 
     def complete(found: re.Match[str]) -> str:
@@ -52,7 +53,7 @@ def commands_of_error(text: str, table: str, number: int | None) -> str:
     """Return a text whose commands include the stopped table and its error.
 
     Args:
-        number: of the error; None if unknown.
+        number: the number of the table's error; None if unknown.
     """
 
     def complete(found: re.Match[str]) -> str:

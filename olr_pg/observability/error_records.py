@@ -1,4 +1,4 @@
-"""Converts an `OlrPgError` to a record: code, what failed, where, what to do."""
+"""Converts an `OlrPgError` to a record that says its code, what failed, where, and what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def failure_record(error: OlrPgError) -> Failure:
 
 
 def format_failure(failure: Failure) -> str:
-    """Return the lines for people: code and what failed, where, what to do."""
+    """Format an error for people, in lines: the code and what failed, where, and what to do."""
     lines = [f"{failure['code']}: {failure['what']}"]
     if failure["where"]:
         lines.append(f"  where: {format_place(failure['where'])}")

@@ -25,8 +25,8 @@ class Finding:
 
     Attributes:
         check: the name of the check, short and stable, such as ``oracle.archivelog``.
-        what: the problem, one sentence without a final full stop.
-        mend: what to do, line by line: SQL to run, or text.
+        what: the problem, as one sentence without a final full stop.
+        mend: how to fix the problem: lines of SQL to run, or of text.
     """
 
     severity: Severity
@@ -45,17 +45,19 @@ class Finding:
 
 
 def error(check: str, what: str, *mend: str) -> Finding:
-    """Something that keeps the appliance from working, or from being right."""
+    """Return a finding that prevents the appliance from working, or from replicating correctly."""
     return Finding(Severity.ERROR, check, what, mend)
 
 
 def warning(check: str, what: str, *mend: str) -> Finding:
-    """Something that will, or may, be missed."""
+    """Return a finding that does not prevent replication, but because of which something is or may
+    be lost.
+    """
     return Finding(Severity.WARNING, check, what, mend)
 
 
 def coded(check: str, problem: OlrPgError, *, severe: bool = True) -> Finding:
-    """Return a finding for an error of the catalogue; a warning unless it is `severe`."""
+    """Return a finding for an error of the catalogue: an error if `severe`, otherwise a warning."""
     report = error if severe else warning
     place = format_place(problem.where)
     what = f"{problem.label} {problem.title}: {problem.detail}" + (f" [{place}]" if place else "")

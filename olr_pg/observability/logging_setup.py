@@ -1,13 +1,15 @@
 """Logging of structured events to stderr, as lines for people or as JSON.
 
-Levels are numbers, as in OLR: 0 nothing, 1 critical errors only, 2 errors and warnings, 3 also what
-a running appliance does (the default); 4, debugging detail, is an addition. Critical events end the
-run, or stop a table or a target; every event logged as an error does. The status page's list of the
-latest warnings and errors is the same at every level.
+Levels are numbers, as in OpenLogReplicator (OLR): 0 logs nothing, 1 only critical errors, 2 errors
+and warnings, 3 also information about what a running appliance does (the default). Level 4, which
+OLR does not have, adds debugging detail. A critical error ends the run, or stops a table or a
+target; each event of the log level "error" is critical. The status page shows the same latest
+warnings and errors at every level.
 
-An `OlrPgError` is logged as ``error=``: its code, what failed, where, and what to do become keys of
-the event. A `Redactor` removes secrets from every event before it is rendered. Records of the
-standard library's `logging` (Spark's gateway, drivers) are processed in the same way.
+Code that logs an `OlrPgError` passes it as ``error=``. The error's code, what failed, where, and
+what to do become keys of the event. A `Redactor` removes secrets from every event before it is
+rendered. Log records of libraries that use the standard library's `logging` (such as Spark's
+gateway and the database drivers) are processed in the same way.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ INFORMATION: Final = 3
 DEBUG: Final = 4
 
 _REMEMBERED: Final = logging.WARNING
-"""Level of events that are kept for the status page, regardless of the configured level."""
+"""Events of this level or a higher one are kept for the status page, regardless of the configured
+level.
+"""
 
 _FOREIGN_LEVEL_MIN: Final = logging.WARNING
 
@@ -79,7 +83,7 @@ def configure_logging(
         level: 0 to 4.
         log_format: ``human`` or ``json`` (one object per line).
         secrets: texts that must never be printed.
-        stream: stderr by default.
+        stream: where to write; default: stderr.
 
     Raises:
         ValueError: `level` is out of range.
@@ -109,8 +113,8 @@ def _configure_foreign(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[
                 structlog.stdlib.add_logger_name,
-                # The status page shows events of the appliance; those of libraries go only to the
-                # log.
+                # The status page shows only events of the appliance; events of libraries go only to
+                # the log.
                 *(one for one in processors if one is not remember),
             ],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
@@ -118,9 +122,10 @@ def _configure_foreign(
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    # psycopg logs an ignored error at each lost connection; the applier logs what matters.
+    # psycopg logs a warning at each lost connection, although the error is ignored; the applier
+    # logs the errors that matter.
     logging.getLogger("psycopg").setLevel(logging.NOTSET if level == DEBUG else logging.ERROR)
-    # The information level of other libraries is our debugging level.
+    # Log the information level of other libraries only at our debugging level.
     root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
 
 
@@ -138,7 +143,7 @@ def _above(least: int) -> Processor:
 def _processors(redactor: Redactor) -> list[Processor]:
     def redact(_logger: object, _method: str, event: _Event) -> _Event:
         return {
-            # Keys such as `_record` are structlog's own.
+            # Keys that begin with _, such as `_record`, belong to structlog.
             key: value if key.startswith("_") else redactor.entry(key, value)
             for key, value in event.items()
         }
@@ -165,8 +170,8 @@ def _renderers(log_format: LogFormat, *, colors: bool) -> list[Processor]:
 
 
 def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
-    """Replace an `OlrPgError` under ``error`` by the keys code, what, where (if present) and
-    action.
+    """Replace an `OlrPgError` under the key ``error`` by the keys code, what, where (if the error
+    has a place) and action.
     """
     error = event.get("error")
     if isinstance(error, OlrPgError):
@@ -178,7 +183,7 @@ def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
 
 
 def flatten_place(_logger: object, _method: str, event: _Event) -> _Event:
-    """Convert ``where`` to text, for people."""
+    """Convert the value of the key ``where`` to text for people."""
     if isinstance(event.get("where"), dict):
         event["where"] = ", ".join(f"{key} {value}" for key, value in event["where"].items())
     return event

@@ -16,7 +16,7 @@ class Periodic:
         name: of the thread.
         seconds: pause between two runs.
         work: the task; must not raise.
-        at_once: whether the first run is at the start, not `seconds` later.
+        at_once: whether the task first runs at the start; otherwise it first runs after `seconds`.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Periodic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the current run, and wait for its end."""
+        """Stop the thread, and wait until a run in progress has ended."""
         self._over.set()
         self._thread.join()
 

@@ -1,7 +1,7 @@
 """Imports structlog without rich, which structlog would import for coloured tracebacks.
 
-Tracebacks are already text when they reach structlog's renderer (`logging_setup`). Importing rich
-would take a tenth of the time of a short command.
+Tracebacks are already text when they reach structlog's renderer (`logging_setup`). To import rich
+would take a tenth of the run time of a short command.
 """
 
 from __future__ import annotations

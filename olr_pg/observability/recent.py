@@ -12,7 +12,7 @@ EVENTS_MAX: Final = 50
 _GRAVE: Final = ("warning", "error", "critical", "exception")
 _TEXT_MAX: Final = 2_000
 
-# One list for the process, like structlog's configuration.
+# The process has one list, as it has one structlog configuration.
 _events: deque[Mapping[str, object]] = deque(maxlen=EVENTS_MAX)
 _lock = threading.Lock()
 
@@ -20,7 +20,9 @@ _lock = threading.Lock()
 def remember(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Keep an event; a structlog processor that runs after the removal of secrets."""
+    """Keep an event if it is a warning or an error. This is a structlog processor; it runs after
+    secrets were removed.
+    """
     if event.get("level") in _GRAVE:
         kept = {
             key: value if isinstance(value, int | float | None) else _short(value)

@@ -15,9 +15,9 @@ _SECRET_KEY: Final = re.compile(
     r"password|passwd|passphrase|secret|token|credential|connect[-_]?string|conninfo|dsn",
     re.IGNORECASE,
 )
-# Match up to the last @: if a password has an @ that should be %40, nothing after it may be shown.
+# Match up to the last @, because a password may contain an @ that should have been written as %40.
 _URL_PASSWORD: Final = re.compile(r"(://[^\s:/@]*):[^\s/]+@")
-# Match password=… anywhere, but with a colon only if the key is quoted, as in JSON.
+# Match password=… anywhere, but password: … only if the key is quoted, as in JSON.
 _PARAMETER: Final = re.compile(
     r"""(\b(?:password|passwd|passphrase|secret)\s*(?:=|["']\s*[=:])\s*)"""
     r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,;&)}]+)""",
@@ -30,9 +30,9 @@ class Redactor:
     """Replaces secrets in texts and in structured values.
 
     Args:
-        secrets: texts that must never be printed. Texts shorter than 4 characters are only removed
-            by the rules on keys and connection strings, because masking them everywhere would
-            damage ordinary text.
+        secrets: texts that must never be printed. A text shorter than 4 characters is not replaced
+            everywhere, because that would damage ordinary text; it is only removed where a key or a
+            connection string shows that it is a secret.
     """
 
     def __init__(self, secrets: Iterable[str | SecretStr] = ()) -> None:
@@ -67,7 +67,7 @@ class Redactor:
                 return self.text(str(value))
 
     def entry(self, key: str, value: object) -> object:
-        """Return `value` in the form that can be printed under `key`."""
+        """Return the form of `value` that may be printed under `key`."""
         if _SECRET_KEY.search(key) and value is not None and not isinstance(value, bool):
             return MASK
         return self.value(value)
@@ -77,7 +77,7 @@ _known = Redactor()
 
 
 def register_secrets(secrets: Iterable[str | SecretStr]) -> None:
-    """Register secrets, so that `mask` removes them."""
+    """Register secrets, so that `mask` replaces them."""
     global _known
     _known = Redactor(secrets)
 
@@ -88,5 +88,5 @@ def known_redactor() -> Redactor:
 
 
 def mask(text: str) -> str:
-    """Remove secrets from a text from outside, such as a driver's message."""
+    """Return a text from outside, such as a driver's message, without secrets."""
     return _known.text(text)

@@ -22,7 +22,7 @@ _SOCKET: Final = "NOTIFY_SOCKET"
 _WATCHDOG: Final = "WATCHDOG_USEC"
 _WATCHDOG_PROCESS: Final = "WATCHDOG_PID"
 _BEATS: Final = 3
-"""Number of reports within the watchdog's time."""
+"""Number of reports that are sent within the watchdog's time limit."""
 
 _log = structlog.get_logger(__name__)
 
@@ -31,12 +31,13 @@ class ServiceManager:
     """Sends messages to the service manager, if there is one.
 
     Args:
-        address: of its socket; empty if there is none.
-        watchdog_seconds: seconds without `alive` after which it kills this process; 0 for never.
+        address: address of the service manager's socket; empty if there is none.
+        watchdog_seconds: the service manager kills this process if it gets no report for so many
+            seconds; 0 if it never does.
     """
 
     def __init__(self, address: str, watchdog_seconds: float = 0.0) -> None:
-        # In systemd's notation, @ stands for the first byte of an abstract address.
+        # systemd writes @ for the zero byte with which an abstract socket address begins.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._pause = watchdog_seconds / _BEATS
         self._is_ready = False
@@ -44,8 +45,8 @@ class ServiceManager:
 
     @classmethod
     def of_environment(cls, environ: MutableMapping[str, str] = os.environ) -> Self:
-        """Remove the service manager's variables from the environment, so that children send
-        nothing.
+        """Create the object from the service manager's variables, and remove them from the
+        environment, so that child processes send nothing.
         """
         address = environ.pop(_SOCKET, "")
         process = environ.pop(_WATCHDOG_PROCESS, str(os.getpid()))
@@ -54,7 +55,7 @@ class ServiceManager:
         return cls(address, int(microseconds) / 1e6 if is_watched else 0.0)
 
     def alive(self) -> None:
-        """Report that the appliance is alive; the first call reports that it is ready."""
+        """Report that the appliance is alive; the first call also reports that it is ready."""
         now = time.monotonic()
         if not self._is_ready:
             self._is_ready = True

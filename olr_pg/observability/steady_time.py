@@ -1,10 +1,11 @@
-"""A clock that runs evenly, even if the machine's clock is changed.
+"""A clock that never jumps, even if the machine's clock is changed.
 
-A clock is corrected from time to time, perhaps by an hour. Ages, lags and rates are differences of
-two times. With a changed clock, a table that is behind would show no lag for an hour, or an hour
-too much. So times here are Unix time at the start of the process plus the elapsed time, including
-time in which the machine was suspended. To show such a time to people, or to compare it with the
-time of a file, add `clock_shift`.
+A machine's clock is corrected from time to time, perhaps by an hour. Ages, lags and rates are
+differences of two times. If the clock was changed between the two times, a table that is behind
+would show no lag for an hour, or a lag that is an hour too long. So a steady time is the Unix time
+at the start of the process plus the time since then, including time in which the machine was
+suspended. To show such a time to people, or to compare it with the time of a file, add
+`clock_shift`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import time
 from typing import Final
 
 SHIFT_SECONDS_MIN: Final = 0.5
-"""Difference between two unchanged clocks, because they are read one after the other."""
+"""A smaller difference between the two clocks is ignored, because they are read one after the
+other.
+"""
 
 _AHEAD: Final = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 

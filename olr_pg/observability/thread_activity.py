@@ -1,9 +1,10 @@
-"""Detects stuck threads by the system's counters, because a stuck thread cannot report itself.
+"""Detects stuck threads by the operating system's counters, because a stuck thread cannot report
+that it is stuck.
 
 A working thread uses processor time. A thread that waits with a time limit is scheduled when the
-limit expires. A thread that waits for a lock that is never released does neither. So a thread that
-has work and was not scheduled for minutes is stuck. Threads without work may wait for any time; the
-caller says which threads have work.
+limit expires. A thread that waits for a lock that is never released neither uses processor time nor
+is scheduled. So a thread that has work and was not scheduled for minutes is stuck. Threads without
+work may wait as long as they like; the caller says which threads have work.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ThreadActivity:
     """Records since when threads have been inactive.
 
     Args:
-        clock: monotonic, in seconds.
+        clock: returns monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,13 +37,13 @@ class ThreadActivity:
         self._seen: dict[tuple[int, ...], _Seen] = {}
 
     def longest_still(self, busy: Iterable[Sequence[threading.Thread]]) -> tuple[float, str]:
-        """Check groups of threads with work; at least one thread of each group must be active.
+        """Return how long a group of threads that have work has been inactive.
 
-        The time of a group that had no work at the last check starts now.
+        A group is active if one of its threads is. The inactive time of a group that was not in
+        `busy` at the last call starts now.
 
         Returns:
-            The longest time in which no thread of a group was active, and that group's thread
-            names.
+            (the longest inactive time of a group in seconds, the names of that group's threads).
         """
         now = self._clock()
         seen: dict[tuple[int, ...], _Seen] = {}
@@ -50,7 +51,7 @@ class ThreadActivity:
         for group in busy:
             tasks = tuple(thread.native_id for thread in group if thread.native_id is not None)
             counts = tuple(map(_counts, tasks))
-            if "" in counts:  # a thread has ended, or the system does not count
+            if "" in counts:  # a thread has ended, or the system has no such counters
                 continue
             before = self._seen.get(tasks)
             since = now if before is None or before.counts != counts else before.since

@@ -1,7 +1,7 @@
-"""Spans of the appliance's work for tracing; without a collector no spans are made.
+"""Creates spans of the appliance's work for tracing; if nothing collects them, it creates none.
 
-The rooms name their spans by this module; `olr_pg.monitor.otlp` collects them if configured
-(`metrics.otlp`). So no other room needs OpenTelemetry's library.
+All other rooms (folders of `olr_pg`) create their spans with this module. `olr_pg.monitor.otlp`
+collects them if `metrics.otlp` is configured. So only that module needs OpenTelemetry's library.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ _NOTHING: Final = nullcontext()
 def span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:
     """Return the span of some work; it lasts while the context is active.
 
-    An exception that leaves the context marks the span as failed.
+    If an exception leaves the context, the span is marked as failed.
 
     Args:
-        attributes: attributes that distinguish the span: names of tables, SCNs and counts, never
-            values of rows.
+        attributes: attributes of the span: names of tables, SCNs and counts, never values of rows.
     """
     if not _collector:
         return _NOTHING
@@ -36,10 +35,10 @@ def span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:
 
 
 def collect(begin: Begin) -> None:
-    """Pass every span to `begin` from now on, until `end_collecting`."""
+    """From now on, pass every new span to `begin`, until `end_collecting` is called."""
     _collector.append(begin)
 
 
 def end_collecting() -> None:
-    """Stop making spans."""
+    """Create no more spans."""
     _collector.clear()

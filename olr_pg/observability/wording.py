@@ -15,7 +15,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
     Args:
         one: the singular.
-        many: the plural, if it is not formed by an s.
+        many: the plural; default: the singular with an s.
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
@@ -27,7 +27,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Return a time span as short text; "never" for none."""
+    """Return a time span as short text; "never" for None."""
     if seconds is None:
         return "never"
     if seconds < 60:

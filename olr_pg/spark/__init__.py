@@ -1,4 +1,4 @@
-"""The Spark session, the Java that it runs on, and the jobs that decode."""
+"""Runs the Spark session, and the jobs in it that decode redo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DATA_SOURCE: Final = "olr_pg.datasource.source"
-"""Given by name, because it depends on decoding, which this room must not import."""
+"""The data source is given by its name, because it depends on decoding, which this folder must not
+import.
+"""
 
 
 def register(spark: SparkSession) -> None:

@@ -14,15 +14,15 @@ _SECONDS_MAX: Final = 300.0
 
 
 def archive_classes() -> bool:
-    """Create the archive, if there is none for this Java and this Spark.
+    """Create the archive of classes if there is none for this Java and this Spark.
 
-    No session may run in this process.
+    Call it only while no session runs in this process.
 
     Returns:
-        Whether it exists now; some Javas create none, and sessions work without it.
+        Whether the archive exists now. Some Javas cannot create it; sessions work without it.
 
     Raises:
-        OlrPgError: as for `get_session`; 6002 it cannot be written.
+        OlrPgError: as for `get_session`; 6002 the archive cannot be written.
     """
     java, spark = find_java(), spark_home()
     if not archive_options(java, spark):
@@ -31,13 +31,13 @@ def archive_classes() -> bool:
 
 
 def _run_session(*java_options: str) -> bool:
-    """Run a session with a task and SQL; return whether its Java ended normally."""
+    """Run a session that uses a task and SQL; return whether its Java ended normally."""
     try:
         session = get_session(SparkSettings("local[1]", java_options=java_options))
         for _ in run_tasks(session, [b""], bytes):
             pass
-        session.range(1)  # the first use of SQL begins it, and its classes are most
+        session.range(1)  # the first use starts the SQL part, which has most classes
     finally:
-        # It writes the archive at its end, unless it is killed.
+        # Java writes the archive when it ends, unless it is killed.
         whole = stop_session(_SECONDS_MAX)
     return whole

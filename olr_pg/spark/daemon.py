@@ -1,12 +1,12 @@
 """The process from which Spark's Python workers are forked, after a warm-up.
 
 Spark starts it as ``python -m olr_pg.spark.daemon pyspark.worker`` (``spark.python.daemon.module``)
-once per executor, and forks a worker from it for every task slot. Modules that are imported here
-before the first fork, and compiled kernels that are loaded, are available in every worker from its
-start.
+once per executor, and forks a worker from it for every task slot. Every worker has from its start
+the modules that were imported here, and the compiled kernels that were loaded here, before the
+fork.
 
-The environment variable `PRELOAD_VARIABLE` lists what to warm up, separated by commas: modules to
-import, and ``module:function`` entries whose function is called without arguments.
+The environment variable `PRELOAD_VARIABLE` lists, separated by commas, the modules to import for
+the warm-up. An entry ``module:function`` also calls that function, without arguments.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PRELOAD_VARIABLE: Final = "OLR_PG_SPARK_PRELOAD"
 
 
 def preload(entries: str) -> None:
-    """Import and call what `entries` lists; see the module.
+    """Import the modules and call the functions that `entries` lists; see the module.
 
     Raises:
-        ImportError: there is no such module.
-        AttributeError: the module has no such function.
+        ImportError: a listed module does not exist.
+        AttributeError: a module does not have the listed function.
     """
     for entry in filter(None, entries.split(",")):
         module_name, _, function_name = entry.partition(":")
@@ -38,14 +38,14 @@ def preload(entries: str) -> None:
 
 
 def main() -> None:
-    """Warm up, then fork workers until Spark closes the standard input."""
-    # Results hold rows, on whichever machine this is.
+    """Warm up this process, then fork workers until Spark closes the standard input."""
+    # Results contain rows, so files must be private on every machine.
     os.umask(PRIVATE_UMASK)
-    # All that is loaded stays, a million objects of Numba's among it. Nobody looks through them for
-    # garbage, now or in the workers, which collect it after every task: that would take twice as
-    # long as a 10 MB log to decode.
+    # Exclude all objects that are loaded here, about a million of them Numba's, from garbage
+    # collection, also in the workers: they are never garbage. A worker collects garbage after every
+    # task; with these objects, that would take twice as long as decoding a 10 MB log.
     gc.disable()
-    # Spark reads a port from the standard output: nobody else may write there.
+    # Spark reads a port number from the standard output, so nothing else may be written there.
     with contextlib.redirect_stdout(sys.stderr):
         preload(os.environ.get(PRELOAD_VARIABLE, ""))
     from pyspark.daemon import manager

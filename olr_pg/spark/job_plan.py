@@ -1,8 +1,8 @@
-"""Combines tasks into Spark tasks, and Spark tasks into jobs.
+"""Groups tasks into Spark tasks, and Spark tasks into jobs.
 
-Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more, and two jobs run
-at a time (`planned_jobs`). So the work that is done ahead is divided into two jobs, and each core
-gets its share of a job as one Spark task.
+Each job costs Java about 15 ms of processor time, and each Spark task 3 ms more. So there are few
+jobs, and each core gets its share of a job as one Spark task. Two jobs run at a time
+(`planned_jobs`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 JOB_BYTES: Final = 128 << 20
-"""Bytes of input per core in one job, if single tasks are smaller. The last job can have up to half
-as much more, because a small extra job would cost as much as any.
+"""Bytes of input per core in one job, if tasks are small enough to combine. The last job can be up
+to half larger, because a small job more would cost as much as a large one.
 """
 
 FIRST_JOB_BYTES: Final = 16 << 20
-"""Bytes per core in the first job, if results arrive at the end of a job; the second has twice as
-much, and so on up to `JOB_BYTES`. So the caller soon gets the first results.
+"""Bytes of input per core in the first job, if results arrive only when their job ends. The second
+job has twice as much, and so on up to `JOB_BYTES`. So the caller gets the first results soon.
 """
 
 Job: TypeAlias = "list[list[int]]"
-"""The tasks of each Spark task of a job, in order."""
+"""A job: for each of its Spark tasks, the numbers of the tasks, in order."""
 
 
 def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) -> list[Job]:
-    """Divide tasks into jobs: `width` tasks per job, or as many as its bytes allow.
+    """Divide tasks into jobs. A job has `width` tasks, or more if all its tasks are small.
 
     Args:
         count: number of tasks.
-        width: number of parallel tasks, at least 1.
+        width: number of tasks that run in parallel, at least 1.
         sizes: bytes of input of each task; empty if unknown.
-        growing: whether the first jobs are smaller.
+        growing: whether the first jobs are smaller than the later ones.
     """
     jobs: list[Job] = []
     first, left = 0, sum(sizes)
@@ -56,10 +56,11 @@ def job_bytes(number: int, *, growing: bool) -> int:
 
 
 def _shares(tasks: range, width: int, sizes: Sequence[int]) -> Job:
-    """Distribute the tasks of a job to the cores, each to the core with the least so far.
+    """Distribute the tasks of a job to the cores; each task goes to the core that has the fewest
+    bytes so far.
 
-    So results arrive approximately in the order in which they are needed: few wait, and their files
-    are soon reused.
+    So results arrive approximately in the order in which the caller takes them. Few results wait
+    for others, and their files are soon reused.
     """
     if not sizes:
         return [[task] for task in tasks]

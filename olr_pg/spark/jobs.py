@@ -1,20 +1,22 @@
 """Runs one task per payload on Spark; results are in order.
 
-A task returns few large binary pieces, not a row per change (architecture, “Few large results from
-Spark”). Jobs are RDDs: a DataFrame with ``mapInArrow`` does the same, but its planning costs the
-JVM twice as much for each job, five times as much for the first ones, and it needs pandas in every
-process.
+A task returns a few large binary pieces, not a row per change (architecture, “Few large results
+from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the same results, but it
+costs the JVM twice as much per job (five times as much for the first jobs), and it needs pandas in
+every process.
 
 Spark schedules in the same way on one machine and on a cluster: `job_plan` determines the jobs and
 their Spark tasks, and `planned_jobs` keeps two jobs running and takes their results in order. If
-the driver and the executors share a directory (`session.RESULTS_PROPERTY`; always on one machine),
-each result is a file (`files.result_files`), which is taken as soon as it exists. Otherwise results
-pass through the JVM (`result_cells`) at the end of their job.
+the driver and the executors share a directory (`session.RESULTS_PROPERTY`), as they do on one
+machine unless files are encrypted, each task writes its result to a file there
+(`files.result_files`), and the driver takes the result as soon as the file is complete. Otherwise
+results pass through the JVM (`result_cells`) when their job ends.
 
 **Errors.** If a task raises an error, the error is its result. So the driver raises the same
-`OlrPgError`, and Spark does not retry a task that fails for a permanent reason. Spark retries tasks
-whose worker or executor was lost, if the master has retries (``local[N,F]``, clusters); every
-attempt writes its own file, and the first complete file gets the result's name.
+`OlrPgError`, and Spark does not retry a task that fails for a permanent reason. If a worker or an
+executor is lost, Spark retries its tasks, provided that the master URL allows retries
+(``local[N,F]``, clusters). Each attempt writes its own file, and the first complete file gets the
+result's name.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result, TaskResult
 
 _SPARE_FILES: Final = 4
-"""Result files per core that are kept between calls, about 16 MB each: a task writes one, and the
-driver has another.
+"""Number of result files per core, of about 16 MB each, that are kept for later calls. A task needs
+one to write to while the driver still reads another.
 """
 
 
@@ -55,30 +57,31 @@ def run_tasks(
 ) -> Generator[tuple[int, Result], None, None]:
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
-    Nothing is submitted before the first result is requested, and the work that is done ahead is
-    limited. Closing the iterator cancels running work.
+    Nothing is submitted before the first result is requested. The amount of work that is done
+    before the caller takes its results is limited. Closing the iterator cancels running tasks.
 
     Args:
         spark: the session.
-        payloads: the input of each task; small (a path and a range, not the data), because on a
-            cluster every task of a job receives the payloads of that job.
-        task: called in a worker process as ``task(payload)``, or ``task(payload, broadcast)`` if
-            there is a broadcast; importable there, or a closure. It can run more than once for a
-            payload, so it must not have side effects.
-        broadcast: data that all tasks need; sent to each executor once, also for later calls with
-            the same bytes.
-        max_parallel: maximum number of parallel tasks, at least 1; default: the session's number of
-            cores.
-        sizes: approximate bytes of input of each task: small tasks are combined, and more of them
-            can be done ahead.
+        payloads: the input of each task. Keep them small (a path and a range, not the data),
+            because they pass through the driver's JVM.
+        task: the function that is called in a worker process as ``task(payload)``, or
+            ``task(payload, broadcast)`` if there is a broadcast. It must be importable there, or be
+            a closure. It can run more than once for a payload, so it must not have side effects.
+        broadcast: data that all tasks need. It is sent to each executor once; later calls with the
+            same bytes reuse it.
+        max_parallel: maximum number of tasks that run in parallel, at least 1; default: the
+            session's number of cores.
+        sizes: approximate bytes of input of each task. If given, small tasks are combined into
+            larger Spark tasks.
         inline_only: pass every result through the JVM, as on a cluster.
-        writes: the task writes its result to a further argument, a `TaskResult`, instead of
-            returning it, so that the result does not have to be in memory.
+        writes: whether the task writes its result to an additional last argument, a `TaskResult`,
+            instead of returning it. Then the whole result need not be in memory.
         description: the description of the jobs on Spark's page.
 
     Raises:
-        OlrPgError: the error that a task raised, after the results before it; 6004 a task raised
-            anything else; 6005 Spark could not run a job; 6006 a result could not be transferred.
+        OlrPgError: the OlrPgError that a task raised, after the results before that task's; 6004 a
+            task raised another exception; 6005 Spark could not run a job; 6006 a result could not
+            be transferred.
     """
     if not payloads:
         return
@@ -97,6 +100,6 @@ def run_tasks(
 
 
 def _returned(task: Callable[..., Result], *arguments: Any) -> None:
-    """Return a task that writes the result that `task` returns."""
+    """Call `task`, and write the result that it returns to the last argument."""
     result: TaskResult = arguments[-1]
     result.write(task(*arguments[:-1]))

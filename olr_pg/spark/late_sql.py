@@ -1,7 +1,8 @@
-"""A Spark session whose SQL part is started on first use.
+"""Provides a Spark session whose SQL part is started on first use.
 
-Tasks only need the context. Catalogues, the planner and the registered data source take more than
-half of a session's start in Java; a session that never makes a data frame does not need them.
+`run_tasks` needs only the Spark context. SQL's catalogues, its planner and the registered data
+source take more than half of the time in which Java starts a session. A session that never creates
+a DataFrame does not need them.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ if TYPE_CHECKING:
 
 
 class LateSqlSession(SparkSession):
-    """A session that has the context at once, and everything else on first use.
+    """A session that starts with only the Spark context, and starts everything else on first use.
 
-    `SparkSession` keeps its Java objects in private attributes, which its constructor sets; until
-    then they are missing.
+    `SparkSession` keeps its Java objects in private attributes, which its constructor sets. Here
+    that constructor is called when one of these attributes is first read.
     """
 
     def __init__(self, context: SparkContext) -> None:
         self._sc = context
         self._beginning = threading.RLock()
         self._has_begun = False
-        # The constructor does, for what Java raises everywhere in this process.
+        # The constructor of SparkSession would also do this; it converts all exceptions of Java in
+        # this process.
         install_exception_handler()
 
     def __getattr__(self, name: str) -> Any:
-        # Only called for what is missing.
+        # Python calls this only for a missing attribute.
         if name.startswith("__") or "_beginning" not in self.__dict__:
             raise AttributeError(name=name, obj=self)
         with self._beginning:
@@ -44,7 +46,7 @@ class LateSqlSession(SparkSession):
         return object.__getattribute__(self, name)
 
     def stop(self) -> None:
-        """Stop the context, and everything else that was started."""
+        """Stop the Spark context, and the SQL part if it was started."""
         if self._has_begun:
             super().stop()
         else:

@@ -1,8 +1,8 @@
 """Runs Spark jobs and takes their results in order.
 
 Two jobs run at a time, so that no core waits for the slowest task of a job or for the driver. The
-next job is submitted when all results of the oldest have been taken. So at most the results of two
-jobs exist at once, in memory or on disk.
+next job is submitted when the caller has taken all results of the oldest job. So the results of at
+most two jobs exist at a time, in memory or on disk.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ if TYPE_CHECKING:
 _JOBS_UNDER_WAY: Final = 2
 
 _POLL_SECONDS: Final = (0.001, 0.016)
-"""First and maximum pause before a result file is checked again."""
+"""The first pause and the longest pause between two checks for a result file, in seconds."""
 
 _ASK_SECONDS: Final = 0.1
-"""Interval at which Java is asked whether a job has ended, while its files are expected."""
+"""Interval at which we ask Java whether a job has ended, while we wait for its result files."""
 
 _VISIBLE_SECONDS: Final = 10.0
-"""How long a network file system's cache can hide the file of an ended job."""
+"""Maximum time for which the cache of a network file system can hide the result file of a job that
+has ended.
+"""
 
 _ENDING_SECONDS: Final = 0.5
-"""How long jobs have to end by themselves when their results have arrived. A cancelled worker is
-lost, and the next job would have to wait for a new one.
+"""Time that the last job gets to end by itself after all its results have arrived. Cancelling a job
+would kill its workers, and the next job would have to wait for new ones.
 """
 
 
@@ -55,11 +57,11 @@ def planned_results(
     files: ResultFiles | None,
     description: str,
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the results in order; submit jobs as results are taken.
+    """Yield the results in order of the tasks; submit the next job when results were taken.
 
     Args:
-        files: the files for results; None to pass them through Java.
-        description: of the jobs, for display.
+        files: the files for results; None to pass the results through Java.
+        description: description of the jobs on Spark's page.
     """
     work = _work(call, None if files is None else str(files.directory))
     waiting = deque(jobs)
@@ -78,7 +80,8 @@ def planned_results(
         else:
             for task in tasks:
                 yield task, _from_file(task, submitted, files)
-        # Only now: results that wait to be taken count as under way.
+        # Remove the job only now, because a job whose results were not taken yet counts as under
+        # way.
         under_way.popleft()
         if not waiting and not under_way:
             _wait(submitted, _ENDING_SECONDS)
@@ -101,7 +104,7 @@ def _run(task: Callable[[], Callable[..., None]], payload: bytes, result: TaskRe
 
 
 def _pauses() -> Iterator[float]:
-    """Yield the pauses before each check: short ones first."""
+    """Yield the pauses before the next checks, in seconds: first short ones, then longer ones."""
     seconds, longest = _POLL_SECONDS
     while True:
         yield seconds
@@ -109,7 +112,9 @@ def _pauses() -> Iterator[float]:
 
 
 def _wait(job: SparkJob, seconds_max: float = math.inf) -> None:
-    """Wait for a job's end, but not inside Java, where Ctrl-C would break the connection."""
+    """Wait for a job's end in Python, because a Ctrl-C during a call of Java would break the
+    connection to it.
+    """
     until = time.monotonic() + seconds_max
     for pause in _pauses():
         if job.done() or time.monotonic() > until:
@@ -118,11 +123,12 @@ def _wait(job: SparkJob, seconds_max: float = math.inf) -> None:
 
 
 def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -> Iterator[Cell]:
-    """Run a task on the worker, and yield its result as cells.
+    """Run a task on the worker; yield its result or its error as cells, unless a file has the
+    result.
 
     Args:
-        run: runs the task, which writes its result.
-        directory: for the file with the result; None to return it as cells.
+        run: runs the task, which writes its result to the argument.
+        directory: the directory for the file with the result; None to yield the result as cells.
     """
     try:
         if directory is None:
@@ -135,7 +141,8 @@ def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -
             run(file)
             file.finish()
         except Exception as error:
-            # Seen before the job ends. On a full disk there may be no room for it, either.
+            # Also write the error to the file, so that the driver sees it before the job ends. This
+            # may fail too, for example because the disk is full.
             with suppress(OlrPgError, OSError, ValueError):
                 file.fail(*error_cell(task, error)[1:3])
             raise
@@ -146,7 +153,7 @@ def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -
 
 
 def _from_file(task: int, job: SparkJob, files: ResultFiles) -> Result:
-    """Wait for the file with a result, or for its job's end."""
+    """Wait for the file with a task's result, and return the result."""
     ended_at: float | None = None
     asked_at = time.monotonic()
     for pause in _pauses():
@@ -165,7 +172,9 @@ def _from_file(task: int, job: SparkJob, files: ResultFiles) -> Result:
 
 
 def _check_hidden(task: int, ended: Iterable[Cell], seconds: float) -> None:
-    """Raise why a file is missing, unless a cache may hide it."""
+    """Raise the error because of which an ended job has no file for a task; do nothing while a
+    cache may still hide the file.
+    """
     for cell in ended:
         if cell.task == task:
             raise_error(task, cell.kind, cell.data)
@@ -178,5 +187,6 @@ def _from_cells(tasks: Sequence[int], ended: Iterable[Cell]) -> Iterator[tuple[i
     for cell in ended:
         of_task[cell.task].append(cell)
     for task in tasks:
-        # Taken out: what was handed on need not be kept.
+        # Remove the cells from the dictionary, so that their memory is free after the caller has
+        # used the result.
         yield task, join_cells(task, of_task.pop(task))

@@ -1,12 +1,12 @@
-"""The results of tasks as cells that pass through Java.
+"""Converts results of tasks to cells that pass through Java, and back.
 
 If results are files (`files.result_files`), only errors are cells. Otherwise cells contain the
-results, compressed: messages repeat names, so they shrink to a tenth, and the driver's network can
-receive what many executors decode. Large results are cut, because they are copied several times and
-must fit Java's heap.
+compressed results. Compression reduces them to a tenth, because messages repeat names; so the
+driver's network is fast enough for the results of many executors. A large result is divided into
+several cells, because a cell is copied several times and must fit into Java's heap.
 
-A task's error is a value too, so that the driver raises the same `OlrPgError`, and Spark does not
-retry a permanent failure.
+The error of a task is also returned as a cell, not raised in Spark. So the driver can raise the
+same `OlrPgError`, and Spark does not retry a permanent failure.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result
 
 PART_MAX: Final = 8 * 1024 * 1024
-"""Maximum bytes of a cell; a larger result takes several."""
+"""Maximum bytes of a cell; a larger result is divided into several cells."""
 
 _CODEC: Final = "zstd"
-"""At level 1, Arrow's default: 0.8 GB/s, compared with 1.3 of LZ4, but half the size."""
+"""zstd at level 1 (Arrow's default) compresses 0.8 GB/s; LZ4 compresses 1.3 GB/s, but its output
+has twice the size.
+"""
 
 
 class Cell(NamedTuple):
@@ -39,7 +41,7 @@ class Cell(NamedTuple):
     Attributes:
         task: the task's number.
         kind: the kind of `data`.
-        size: of the result, before it was compressed.
+        size: bytes of the whole result before it was compressed; 0 for an error.
     """
 
     task: int
@@ -93,8 +95,8 @@ def _words(error: Exception) -> str:
 
 @contextmanager
 def errors_of_task(**where: str) -> Iterator[None]:
-    """Convert errors of a task in this process as `join_cells` does: an unexpected one includes its
-    location.
+    """Convert errors of a task that runs in this process, as `join_cells` does: an exception that
+    is not an `OlrPgError` becomes error 6004 with the place `where`.
     """
     try:
         yield
@@ -111,8 +113,8 @@ def join_cells(task: int, cells: list[Cell]) -> Result:
         cells: all cells of the task, in order.
 
     Raises:
-        OlrPgError: the task's own; 6004 the task raised another exception; 6006 the result is
-            incomplete.
+        OlrPgError: the OlrPgError that the task raised; 6004 the task raised another exception;
+            6006 the result is incomplete.
     """
     for cell in cells:
         raise_error(task, cell.kind, cell.data)
@@ -131,7 +133,7 @@ def raise_error(task: int, kind: Kind, data: Result) -> None:
     """Raise the error in a cell or file; do nothing if it contains a result.
 
     Raises:
-        OlrPgError: the task's own; 6004 the task raised another exception.
+        OlrPgError: the OlrPgError that the task raised; 6004 the task raised another exception.
     """
     if kind not in (Kind.ERROR, Kind.CRASH):
         return

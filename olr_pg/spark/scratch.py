@@ -1,4 +1,6 @@
-"""Scratch directories of sessions; a new session deletes those of killed processes."""
+"""Creates the scratch directory of a session, and deletes the directories that killed processes
+left.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,23 @@ _LOCK_FILE: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A session's directory, which is locked while its process lives."""
+    """The scratch directory of a session; its lock file is locked until the process ends."""
 
     path: Path
     _lock: IO[bytes]
 
     def remove(self) -> None:
-        """Delete the directory and its contents, as far as possible."""
+        """Delete the directory and its contents; ignore errors."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
 def new_scratch(parent: Path | None = None) -> Scratch:
-    """Create a directory for this process; delete those of killed processes.
+    """Create a scratch directory for this process; delete the scratch directories of killed
+    processes.
 
     Args:
-        parent: the parent directory; None for the temporary directory.
+        parent: the parent directory; None for the system's directory of temporary files.
 
     Raises:
         OSError: the disk is full, or permission is denied.
@@ -54,7 +57,8 @@ def new_scratch(parent: Path | None = None) -> Scratch:
 
 def _remove_abandoned(parent: Path) -> None:
     for path in parent.glob(f"{_PREFIX}*"):
-        # Another user's, one that is not ready yet, or one that somebody else removes right now.
+        # Ignore directories of other users, directories without a lock file yet, and directories
+        # that another process is just removing.
         with contextlib.suppress(OSError):
             if path.lstat().st_uid == os.geteuid() and _is_abandoned(path):
                 shutil.rmtree(path, ignore_errors=True)
@@ -66,5 +70,6 @@ def _is_abandoned(path: Path) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # An empty moment before its owner has locked it: that one is not abandoned.
+        # If only the lock file exists, the owner may have just created it and not locked it yet:
+        # then the directory is not abandoned.
         return any(entry.name != _LOCK_FILE for entry in path.iterdir())

@@ -1,10 +1,10 @@
-"""The process's only Spark session: started on first use, stopped permanently.
+"""Starts the process's only Spark session on first use, and stops it.
 
-The default is local mode. All sockets of a local session listen only on loopback, and so does
-Spark's web page in any mode, unless the environment variable `ADDRESS_VARIABLE` sets another
-address. Java's output is written to a file in the session's scratch directory, and is part of the
-error if Spark does not start. The JVM ends with this process in any case, because it reads from a
-pipe whose other end only this process has.
+By default, Spark runs in local mode. All sockets of a local session listen only on the loopback
+address. In every mode, so does Spark's web page, unless the environment variable `ADDRESS_VARIABLE`
+sets another address for it. Java's output is written to a file in the session's scratch directory,
+and is part of the error if Spark does not start. The JVM ends when this process ends, even if it is
+killed: the JVM reads from a pipe whose other end only this process has.
 """
 
 from __future__ import annotations
@@ -38,21 +38,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ADDRESS_VARIABLE: Final = "SPARK_LOCAL_IP"
-"""Spark's own variable: the address of its web page, if that is enabled."""
+"""An environment variable of Spark: the address on which its web page listens, if the page is
+enabled.
+"""
 
 RESULTS_PROPERTY: Final = "spark.olr_pg.results"
-"""A directory that the driver and all executors share."""
+"""The Spark property with a directory that the driver and all executors share."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _UNREACHED_ADDRESS: Final = ("192.0.2.1", 9)
-"""An address for documentation (RFC 5737), to which nothing is sent."""
+"""An address that is reserved for documentation (RFC 5737); nothing is sent to it."""
 
 _STOP_SECONDS_MAX: Final = 15.0
 _JAVA_OUTPUT_MAX: Final = 2_000
 
 _JAVA_OPTIONS: Final = (
-    # Spark here only hands out tasks: the quick compiler and the small collector start faster and
-    # take less memory than the defaults, which are tuned for long computations inside the JVM.
+    # Here Spark only distributes tasks. So these options select the quick compiler and the small
+    # garbage collector: both start faster and need less memory than the defaults, which are made
+    # for long computations in the JVM.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
 )
@@ -68,10 +71,12 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n
 """
 
 _JVM_NAMES: Final = ("PythonRDD", "PythonUtils", "SimplePythonFunction", "SparkConf")
-"""Names that every job looks up."""
+"""Names of Java classes that PySpark looks up for every job."""
 
 _SOCKET_NAME_BYTES: Final = 48
-"""What Spark appends to the directory of its sockets, with some reserve."""
+"""Maximum bytes of the name that Spark appends to the path of its sockets' directory, with some
+reserve.
+"""
 
 _SOCKET_PATH_BYTES: Final = 108
 """Maximum length of a socket's path, including its terminator (Linux, unix(7))."""
@@ -88,11 +93,12 @@ class SparkSettings:
         conf: Spark properties (`spark.conf`); they override this module's defaults.
         preload: modules and ``module:function`` entries with which the workers warm up, see
             `olr_pg.spark.daemon`.
-        results: a directory that the driver and all executors share (`spark.results`); None for the
-            session's own directory, if every task runs on this host.
-        encrypted: Spark's own files are encrypted, and workers write no rows to other files.
-        java_options: Java's options, in addition to this module's defaults and instead of the
-            archive of classes.
+        results: a directory that the driver and all executors share (`spark.results`). If it is
+            None, a session whose tasks all run on this host uses its own directory; other sessions
+            use none.
+        encrypted: whether Spark encrypts its own files, and workers write no rows to other files.
+        java_options: Java options in addition to this module's defaults; if there are any, the
+            session does not use the archive of classes.
     """
 
     master: str = "local[*,3]"
@@ -104,7 +110,7 @@ class SparkSettings:
 
     @property
     def local(self) -> bool:
-        """True if every task runs on this host."""
+        """Whether every task runs on this host."""
         return self.master.startswith("local")
 
 
@@ -117,8 +123,8 @@ class _Running:
 
     @property
     def dead(self) -> bool:
-        """Whether the JVM is dead; asks the JVM itself, because a killed one stops answering before
-        its process has ended.
+        """Whether the JVM is dead. It asks the JVM itself, because a killed JVM stops answering
+        before its process has ended.
         """
         from py4j.protocol import Py4JError
 
@@ -132,7 +138,7 @@ _running: _Running | None = None
 
 
 def get_session(settings: SparkSettings) -> SparkSession:
-    """Return the session; start it if none runs (seconds), or if its JVM has died.
+    """Return the session; start it if none runs, or if its JVM has died. A start takes seconds.
 
     Raises:
         OlrPgError: 6001 and 6002 no usable Java, 6003 Spark does not start, 6007 a session with
@@ -151,13 +157,13 @@ def get_session(settings: SparkSettings) -> SparkSession:
 
 
 def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
-    """Stop the session and its JVM, and delete its files; does nothing if none runs.
+    """Stop the session and its JVM, and delete its files; do nothing if no session runs.
 
     Args:
         seconds_max: time limit for the JVM to end before it is killed.
 
     Returns:
-        Whether it ended by itself.
+        Whether the JVM ended by itself, without being killed; True if no session ran.
     """
     global _running
     with _lock:
@@ -166,7 +172,7 @@ def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 
 def spark_home() -> Path:
-    """Return the installation folder of Spark: the package's own."""
+    """Return the directory in which the package pyspark has installed Spark."""
     import pyspark
 
     return Path(pyspark.__file__).parent
@@ -178,9 +184,9 @@ def default_properties(
     """Return the default Spark properties of a session; the user's properties override them.
 
     Args:
-        settings: the session's.
+        settings: the session's settings.
         scratch: a directory of this session for Java's settings and for Spark's files.
-        archived: Java options for the archive of classes.
+        archived: the Java options that use the archive of classes; empty if there is none.
     """
     java_options = [*_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={(scratch / _LOG_FILE).as_uri()}"]
     java_options += settings.java_options or archived
@@ -190,7 +196,7 @@ def default_properties(
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.driver.extraJavaOptions": " ".join(java_options),
-        # Large results of local tasks do not pass through the JVM (see `jobs`).
+        # Little memory is enough if large results do not pass through the JVM (see `jobs`).
         "spark.driver.memory": "512m" if settings.local and not settings.encrypted else "2g",
         "spark.driver.maxResultSize": "0",
         "spark.python.daemon.module": "olr_pg.spark.daemon",
@@ -203,12 +209,14 @@ def default_properties(
             "spark.driver.bindAddress": _LOOPBACK,
             "spark.driver.host": _LOOPBACK,
             "spark.local.dir": str(scratch),
-            # What a killed Python worker leaves in its temporary directory goes with the session.
+            # Files that a killed Python worker leaves in its temporary directory are deleted with
+            # the session's directory.
             "spark.executorEnv.TMPDIR": str(scratch),
         }
         if not settings.encrypted:
             properties[RESULTS_PROPERTY] = str(scratch)
-        # Between Java and Python: over TCP each job waits 40 ms for a delayed acknowledgement.
+        # Connect Java and Python by Unix sockets: over TCP, each job would wait 40 ms for a delayed
+        # acknowledgement.
         if len(os.fsencode(scratch)) + _SOCKET_NAME_BYTES < _SOCKET_PATH_BYTES:
             properties |= {
                 "spark.python.unix.domain.socket.enabled": "true",
@@ -225,20 +233,22 @@ def _shows_page(properties: Mapping[str, str]) -> bool:
 
 
 def _page_address(properties: Mapping[str, str]) -> str:
-    """Return the address of the web page; other sockets have separate properties."""
+    """Return the address on which the web page listens. The addresses of other sockets are in Spark
+    properties.
+    """
     return os.environ.get(ADDRESS_VARIABLE, _LOOPBACK) if _shows_page(properties) else _LOOPBACK
 
 
 def _driver_address(master: str) -> dict[str, str]:
-    """Return properties that make the driver reachable for a cluster, although the page is on
-    loopback.
+    """Return Spark properties with an address at which a cluster can reach the driver, although the
+    web page listens only on loopback.
     """
     named = _MASTER_ADDRESS.match(master)
     target = (named[1].strip("[]"), int(named[2])) if named else _UNREACHED_ADDRESS
     family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(target)  # of datagrams: it only looks up the way
+            probe.connect(target)  # sends nothing, because it is a datagram socket
             address = str(probe.getsockname()[0])
         except OSError:
             return {}
@@ -305,8 +315,9 @@ def _launch(
     with words.open("wb") as log, environment, _keeping_interrupt_handler():
         gateway = None
         try:
-            # In a session of its own: signals that are sent to this process's group (by a terminal,
-            # by whoever supervises it) would end the JVM under the work that is being ended.
+            # Start the JVM in a separate session of the operating system. Otherwise a signal to
+            # this process's group, from a terminal or a supervisor, would end the JVM while we
+            # still need it to end running work.
             streams = {"stdout": log, "stderr": log, "start_new_session": True}
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
@@ -324,8 +335,7 @@ def _launch(
 
 
 def _cache_jvm_names(context: SparkContext) -> None:
-    """Cache the short names that PySpark looks up in the JVM, instead of looking them up for every
-    job.
+    """Cache the class names that PySpark would otherwise look up in the JVM for every job.
 
     For each lookup the JVM searches its imported packages in about 250 archives.
     """
@@ -341,7 +351,7 @@ def _launch_environment(
     """Set the environment variables that Spark reads at its start, and restore them afterwards."""
     changes = {
         "JAVA_HOME": str(java.home),
-        # Another installation of Spark on this host would not fit this Python package.
+        # Another Spark on this host may have a version that does not fit this Python package.
         "SPARK_HOME": str(spark_home()),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -349,13 +359,15 @@ def _launch_environment(
         "PYSPARK_SUBMIT_ARGS": _submit_arguments(properties, scratch),
     }
     if settings.local or _shows_page(properties):
-        # Spark's page is bound to it, and to all addresses without it.
+        # Spark's page listens on this address; without the variable, it would listen on all
+        # addresses.
         changes[ADDRESS_VARIABLE] = _page_address(properties)
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
     try:
         with warnings.catch_warnings():
-            # From Python 3.12 on; the child only sets a signal to be ignored before it executes.
+            # Python 3.12 and later warn of this fork. It is safe: the child only ignores a signal
+            # before it executes Java.
             warnings.filterwarnings(
                 "ignore", "This process .* is multi-threaded", DeprecationWarning
             )
@@ -369,7 +381,8 @@ def _launch_environment(
 
 
 def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
-    """Return arguments of spark-submit with a file of `properties`, which can contain secrets.
+    """Return the arguments of spark-submit. They name a file that contains `properties`, because
+    properties can contain secrets.
 
     Every user of the host can see a command line. Other users cannot read the file or the scratch
     directory.
@@ -384,7 +397,9 @@ def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
 
 @contextlib.contextmanager
 def _keeping_interrupt_handler() -> Iterator[None]:
-    """Keep this process's handling of Ctrl-C; a SparkContext installs its own handler."""
+    """Restore this process's handler of Ctrl-C at the end of the context, because a SparkContext
+    installs its own handler.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -401,11 +416,12 @@ def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
     context = running.spark.sparkContext
     gateway, updates = context._gateway, _end_updates(context)
     try:
-        # A JVM that is gone already (killed, out of memory) has nothing left to stop ...
+        # If the JVM has already ended (killed, out of memory), stop() fails, and nothing is left to
+        # stop.
         with contextlib.suppress(Py4JError, OSError), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark", RuntimeWarning)
             running.spark.stop()
-        # ... and ends that call early: the second one only makes pyspark forget the context.
+        # stop() may have failed early; this second call makes pyspark forget the context.
         context.stop()
     finally:
         by_itself = _close_gateway(gateway, running.process, seconds_max)
@@ -416,9 +432,10 @@ def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 
 def _end_updates(context: SparkContext) -> threading.Thread:
-    """End the server for accumulator updates, which are not used here, while Java ends.
+    """Start to stop PySpark's server for accumulator updates, which are not used here; return the
+    thread that stops it, so that Java can end meanwhile.
 
-    It checks its connection once a second, and at once when Java has ended.
+    The server notices a shutdown within a second, or at once when Java has ended.
     """
     server = context._accumulatorServer
     context._accumulatorServer = None  # type: ignore[assignment]

@@ -1,9 +1,9 @@
-"""The resources of one call of `run_tasks` in Spark; they are released at its end.
+"""Holds the resources that one call of `run_tasks` uses in Spark, and releases them at its end.
 
-Each job has a cost for Java and the driver, mostly for communication between the two. So jobs are
-submitted without waiting (``collectAsync``) and without separate threads, results use no further
-socket, and a Spark task's payloads are its partition's data instead of a part of the function. A
-job takes about 20 ms this way; `RDD.collect` in a thread takes 40.
+Each job costs time in Java and in the driver, mostly for communication between the two. To reduce
+it, jobs are submitted asynchronously (``collectAsync``) without a thread for each, results need no
+additional socket, and the payloads are the data of the partitions, not a part of the function. So a
+job takes about 20 ms; with `RDD.collect` in a thread it would take 40 ms.
 """
 
 from __future__ import annotations
@@ -32,26 +32,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Share: TypeAlias = "list[tuple[int, bytes]]"
-"""The tasks of one Spark task: their numbers and payloads."""
+"""The tasks that one Spark task runs: their numbers and payloads."""
 
 Work: TypeAlias = "Callable[[Iterable[Share]], Iterator[Any]]"
 
 _JOBS_MAX: Final = 4
-"""More than run at a time, because one may just be ending."""
+"""Number of the latest jobs whose end is checked: more than run at a time, because others may just
+be ending.
+"""
 
 _CANCEL_SECONDS: Final = 10.0
-"""Time limit for cancelled jobs to end."""
+"""Maximum time to wait for the end of cancelled jobs."""
 
 _CALL_SITE: Final = "olr_pg"
-"""The name of the stages on Spark's page, instead of a line of PySpark."""
+"""The name of the stages on Spark's page; the default would be a line of PySpark's source."""
 
 
 class SparkJob:
     """A submitted job.
 
     Args:
-        action: Java's future.
-        description: its description on Spark's page.
+        action: Java's future for the result of the job.
+        description: the job's description on Spark's page.
     """
 
     def __init__(self, action: Any, description: str) -> None:
@@ -71,7 +73,8 @@ class SparkJob:
         """Wait for the job's end; return the results of its Spark tasks, in order.
 
         Raises:
-            OlrPgError: 6005, it failed; 6008, a host lacks what tasks need.
+            OlrPgError: 6005, the job failed; 6008, a host of the cluster lacks something that tasks
+                need.
         """
         with spark_errors(job=self._description):
             batches = [bytes(batch) for batch in self._action.get()]
@@ -79,7 +82,7 @@ class SparkJob:
 
 
 class SparkCall:
-    """A call: its task, and its jobs; used by one thread at a time.
+    """One call of `run_tasks`, with its task and its jobs; used by one thread at a time.
 
     Args:
         spark: the session.
@@ -87,7 +90,7 @@ class SparkCall:
             result)``.
 
     Attributes:
-        cores: of the session.
+        cores: number of cores of the session.
     """
 
     def __init__(self, spark: SparkSession, task: Callable[..., None]) -> None:
@@ -105,8 +108,8 @@ class SparkCall:
     def __exit__(self, *_: object) -> None:
         from py4j.protocol import Py4JError
 
-        # A JVM that has gone away has nothing left to cancel (AttributeError: the session was
-        # stopped from another thread).
+        # If the JVM has ended, nothing is left to cancel. (AttributeError: another thread has
+        # stopped the session.)
         with contextlib.suppress(Py4JError, OSError, AttributeError, OlrPgError):
             java = self._spark.sparkContext._jsc
             if not self._have_ended():
@@ -122,7 +125,7 @@ class SparkCall:
         return all(job.done() for job in self._jobs)
 
     def prepare(self, broadcast: bytes | None) -> None:
-        """Set up what every job of the call needs.
+        """Create the broadcast that all jobs of the call use, and read the number of cores.
 
         Raises:
             OlrPgError: 6005, the session is dead.
@@ -136,7 +139,7 @@ class SparkCall:
 
     @property
     def shared_directory(self) -> str | None:
-        """Return a directory that driver and executors share; None if there is none.
+        """A directory that the driver and the executors share; None if there is none.
 
         Raises:
             OlrPgError: 6005, the session is dead.
@@ -146,12 +149,13 @@ class SparkCall:
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
-        """Return the task in the form that a worker calls: with a payload, and an object for the
-        result.
+        """A function without arguments that a worker calls to get the task. The worker then calls
+        the task with a payload, and an object to which the task writes its result.
 
-        On a worker with another version of the package it raises 6008.
+        If the worker has another version of olr_pg, the function raises error 6008.
         """
-        # Only what the worker needs is captured, above all not `self`.
+        # The function is sent to workers, so it must refer only to objects that they need, and not
+        # to `self`.
         task, broadcast, wanted = self._task, self._broadcast, installed_version()
 
         def in_worker() -> Callable[..., None]:
@@ -169,7 +173,7 @@ class SparkCall:
         """Submit a job.
 
         Args:
-            work: the function of a Spark task, called with its share.
+            work: the function that each Spark task calls with an iterator of its shares.
             shares: the shares of its Spark tasks.
             description: the description of the job on Spark's page.
 
@@ -178,7 +182,8 @@ class SparkCall:
         """
         with spark_errors(job=description):
             context = self._spark.sparkContext
-            # Of this thread, until another call's: what the thread does besides has none.
+            # The job group is a setting of this thread, and lasts until `__exit__` clears it or
+            # another call replaces it.
             context.setJobGroup(self._group, description)
             context._jsc.setCallSite(_CALL_SITE)
             rdd: Any = context.parallelize(shares, len(shares)).mapPartitions(work)
@@ -189,26 +194,25 @@ class SparkCall:
 
 @lru_cache(maxsize=1)
 def installed_version() -> str:
-    """Return the version of this package, as its installation says."""
+    """Return the version of olr_pg that is installed."""
     return version("olr-pg")
 
 
 @lru_cache(maxsize=1)
 def _shared_directory(context: SparkContext) -> str | None:
-    """Return the shared directory; it is cached, because reading a context's settings takes a
-    hundred calls.
+    """Return the shared directory. It is cached, because reading the settings of a context takes a
+    hundred calls of Java.
     """
     directory: str | None = context.getConf().get(RESULTS_PROPERTY)
     return directory
 
 
-# --- broadcasts that outlive the jobs they were made for ---
-#
-# What the tasks of an appliance need stays the same from log to log. A broadcast for each call
-# would leave a file behind every time, until the JVM happens to collect its garbage.
+# Broadcasts are kept after the call that created them, because the tasks of an appliance need the
+# same data for each log. A new broadcast for each call would leave a file on disk each time, until
+# the JVM collects its garbage.
 
 KEPT: Final = 2
-"""Number of unused broadcasts that are kept."""
+"""If there are more broadcasts than this, unused ones are deleted."""
 
 _Key = tuple[str, bytes]
 
@@ -220,7 +224,7 @@ class _Held:
 
 
 class Broadcasts:
-    """Keeps the broadcasts of this process, the least recently used first; thread-safe."""
+    """Keeps the broadcasts of this process, ordered by their last use; thread-safe."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[_Key, _Held] = OrderedDict()
@@ -228,7 +232,7 @@ class Broadcasts:
 
     @contextlib.contextmanager
     def borrow(self, context: SparkContext, data: bytes) -> Iterator[Broadcast[bytes]]:
-        """Yield the broadcast of `data`, which is kept while the context is active."""
+        """Yield the broadcast of `data`; it is not deleted while the context is active."""
         key = context.applicationId, hashlib.sha256(data).digest()
         with self._lock:
             held = self._held.get(key)
@@ -249,7 +253,7 @@ class Broadcasts:
         unused = [key for key, held in self._held.items() if held.users == 0]
         for key in unused[: max(0, len(self._held) - KEPT)]:
             dropped = self._held.pop(key)
-            # What belonged to a session that has ended went with it.
+            # The broadcasts of an ended session were deleted with it.
             if key[0] == application:
                 with contextlib.suppress(Py4JError, OSError):
                     dropped.broadcast.destroy()
@@ -263,7 +267,7 @@ BROADCASTS: Final = Broadcasts()
 
 @contextlib.contextmanager
 def spark_errors(**where: str) -> Iterator[None]:
-    """Convert errors of Spark and of the connection to its JVM to 6005 or 6008."""
+    """Convert errors of Spark, and of the connection to its JVM, to error 6005 or 6008."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -281,13 +285,13 @@ _MISSING_ON_EXECUTOR: Final = (
     (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
     (r"cannot cache function", "the compiled kernels cannot be kept there"),
 )
-"""Texts of Spark's errors, and their meaning: the start of the process that runs tasks has
-failed.
+"""Patterns for the texts of Spark's errors after which a host could not start the process that runs
+tasks, and the reason for each.
 """
 
 
 def _missing_on_executor(words: str) -> str | None:
-    """Return what a host lacks to run tasks; None for another error."""
+    """Return the reason why a host cannot run tasks; None if the error has another cause."""
     for pattern, meaning in _MISSING_ON_EXECUTOR:
         if found := re.search(rf".*{pattern}.*", words):
             return f"{meaning}: {found[0].strip()}"
@@ -295,18 +299,19 @@ def _missing_on_executor(words: str) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first message of Spark's innermost exception, without the JVM's stack."""
+    """Return the first message of Spark's innermost exception, without the JVM's stack trace."""
     from py4j.protocol import Py4JError
 
     words = str(error)
     cause: Any = getattr(error, "java_exception", None)
-    with contextlib.suppress(Py4JError, OSError):  # the exception's words are in the JVM
+    with contextlib.suppress(Py4JError, OSError):  # reading the exception calls the JVM, which may have ended
         while cause is not None:
             said = str(cause.toString())
             if said.startswith("org.apache.spark."):
                 words = said
             cause = cause.getCause()
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    # Where the text begins with a line of its own, the first one has only the exception's name.
+    # If the first line ends with a colon, it has only the exception's name, and the second line has
+    # the message.
     first = lines[:2] if lines and lines[0].endswith(":") else lines[:1]
     return " ".join(first) or plain_reason(error)
