@@ -1,5 +1,5 @@
-"""BINARY_FLOAT and BINARY_DOUBLE values. Oracle stores IEEE 754 numbers with changed bits, so that
-the bytes sort as the numbers do.
+"""BINARY_FLOAT and BINARY_DOUBLE values. Oracle stores IEEE 754 numbers with some bits inverted, so
+that the order of the bytes is the order of the numbers.
 
 Facts: values-and-lobs §8.
 """
@@ -34,7 +34,7 @@ def decode_binary_float(raw: bytes, width: int) -> float:
     same value.
 
     Raises:
-        OlrPgError: 2050, another length.
+        OlrPgError: 2050, `raw` does not have `width` bytes.
     """
     if len(raw) != width:
         raise malformed(_NAMES[width], raw)
@@ -46,7 +46,7 @@ def encode_binary_float(value: float, width: int) -> bytes:
     """Encode a number as Oracle's 4 or 8 bytes. Oracle has only one form of zero and one of NaN.
 
     Raises:
-        OlrPgError: 2058, beyond the range of BINARY_FLOAT.
+        OlrPgError: 2058, the number is beyond the range of BINARY_FLOAT.
     """
     if math.isnan(value):
         return _flipped(_NANS[width], to_oracle=True)
@@ -60,9 +60,7 @@ def encode_binary_float(value: float, width: int) -> bytes:
 
 
 def shortest(value: float, width: int) -> str:
-    """Write the shortest decimal text that gives the same number of `width` bytes when it is read
-    back.
-    """
+    """Return the shortest decimal text that is parsed to the same float of `width` bytes."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if width == 4:
@@ -81,7 +79,8 @@ def _flipped(raw: bytes, *, to_oracle: bool) -> bytes:
 def binary_float_to_float(
     values: ValueColumn, width: int, target_width: int
 ) -> tuple[ValueColumn, Counters]:
-    """Convert BINARY_FLOAT or BINARY_DOUBLE to float4 or float8. NaN gets its canonical form.
+    """Convert BINARY_FLOAT or BINARY_DOUBLE to float4 or float8. Every NaN becomes the same
+    (canonical) NaN.
 
     Args:
         values: values of `width` bytes.

@@ -1,11 +1,12 @@
 """Conversion of binary XML (an XMLTYPE stored as BLOB) to XML text.
 
-A document is a stream of tokens. Token tables in the database give the name of each id. Facts:
-values-and-lobs §24; they come from published documents and were not checked against real redo.
+A document is a stream of tokens. The tokens contain ids instead of names; token tables in the
+database map each id to its name. Facts: values-and-lobs §24; they come from published documents and
+were not checked against real redo.
 
-Not every code is known: those of comments, processing instructions and typed values are not. An
-unknown code, an id that is not in the token tables, and a result that is not well-formed XML are
-errors. The value is then unavailable; nothing is guessed.
+The codes of comments, processing instructions and typed values are unknown. An unknown code, an id
+that is not in the token tables, and a result that is not well-formed XML are errors. After an
+error, the value is unavailable; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from olr_pg.datatypes.outcomes import printed
 from olr_pg.errors import Code, OlrPgError
 
 _NO_NAMESPACE: Final = frozenset({"07", "02"})
-"""Ids of Oracle's URI for "no namespace" and of xmlns (the token tables of a real database)."""
+"""The ids of two namespaces: Oracle's URI for "no namespace", and xmlns. They are from the token
+tables of a real database.
+"""
 
 _XML_NAMESPACE: Final = "01"
 
@@ -29,7 +32,7 @@ _PREFIX: Final = re.compile(r"[^\W\d][\w.-]*")
 
 
 class QualifiedName(NamedTuple):
-    """A row of X$QN: the namespace's id, the local name, whether it names an attribute."""
+    """A row of X$QN: the namespace's id, the local name, and whether it is an attribute's name."""
 
     namespace: str
     local: str
@@ -42,7 +45,7 @@ class XmlTokens:
 
     Attributes:
         namespaces: URI by id (X$NM).
-        names: by id (X$QN).
+        names: name by id (X$QN).
     """
 
     namespaces: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +56,7 @@ NO_TOKENS: Final = XmlTokens()
 
 
 def token_id(number: int) -> str:
-    """Spell an id as the token tables do: upper-case hex, whole bytes, no leading zero bytes."""
+    """Return an id as in the token tables: upper-case hex, whole bytes, no leading zero bytes."""
     return number.to_bytes(max(1, (number.bit_length() + 7) // 8)).hex().upper()
 
 
@@ -70,7 +73,7 @@ class _Declared(NamedTuple):
 
 
 def _sax() -> ModuleType:
-    """Import the module of Python that escapes text in XML. It is imported late because it also
+    """Import Python's module for escaping XML text. It is imported on first use because it also
     loads a web client.
     """
     from xml.sax import saxutils
@@ -79,7 +82,7 @@ def _sax() -> ModuleType:
 
 
 class _Document:
-    """The XML text of one document while it is being written."""
+    """Builds the XML text of one document."""
 
     def __init__(self, raw: bytes, tokens: XmlTokens) -> None:
         self._raw = raw
@@ -115,7 +118,7 @@ class _Document:
         """Return the whole document.
 
         Raises:
-            OlrPgError: 2123.
+            OlrPgError: 2123, the document cannot be converted.
         """
         while self._at < len(self._raw):
             code = self._number(1)
@@ -155,8 +158,8 @@ class _Document:
         return found
 
     def _whole(self, code: int) -> None:
-        """Write an element or attribute together with its text. A length of one byte is stored
-        minus 1; code 8F means length 0.
+        """Write an element or attribute together with its text. If the length is one byte, the byte
+        is the length minus 1, except that 8F means length 0.
         """
         if code in (0xC0, 0xC2):
             length = self._number(1)
@@ -241,7 +244,7 @@ class _Document:
         self._open.append(_Element(name, written))
 
     def _written(self, name: QualifiedName) -> str:
-        """Return the name with the prefix that was declared last for its namespace."""
+        """Return the name with the prefix that was last declared for its namespace."""
         if name.namespace == _XML_NAMESPACE:
             return f"xml:{name.local}"
         if name.namespace not in _NO_NAMESPACE:
@@ -260,7 +263,7 @@ class _Document:
         standalone = ""
         if flags & 0x01:
             standalone = f' standalone="{"yes" if flags & 0x10 else "no"}"'
-        # The text is UTF-8 now, whichever encoding the declaration named.
+        # The text is UTF-8 now, so the encoding in the declaration is omitted.
         self._out.append(f'<?xml version="{version}"{standalone}?>')
 
     def _prolog(self) -> None:
@@ -306,6 +309,6 @@ def binary_xml_text(raw: bytes, tokens: XmlTokens) -> str:
     """Convert the bytes of a binary XML document to XML text.
 
     Raises:
-        OlrPgError: 2123, a code or a name that is not known, or bytes that are no document.
+        OlrPgError: 2123, a code or name is unknown, or the bytes are not a valid document.
     """
     return _Document(raw, tokens).text()

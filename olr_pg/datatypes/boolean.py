@@ -1,5 +1,5 @@
 """BOOLEAN values of Oracle 23ai (one byte, 01 or 00; values-and-lobs §10), and columns of other
-types that hold true and false.
+types that become boolean in the target.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _WHOLE: Final = re.compile(r"-?\d{1,18}")
 
 
 def decode_boolean(raw: bytes) -> bool:
-    """Decode the value of one byte.
+    """Decode a BOOLEAN value.
 
     Raises:
-        OlrPgError: 2050, neither 00 nor 01.
+        OlrPgError: 2050, the value is neither 00 nor 01.
     """
     if raw not in (b"\x00", b"\x01"):
         raise malformed("BOOLEAN", raw)
@@ -36,7 +36,7 @@ def boolean_to_bool(values: ValueColumn) -> ValueColumn:
     """Convert BOOLEAN to bool. Both have the same bytes.
 
     Raises:
-        OlrPgError: 2050.
+        OlrPgError: 2050, a value is malformed.
     """
     null = nulls(values)
     present = ~null
@@ -49,15 +49,15 @@ def boolean_to_bool(values: ValueColumn) -> ValueColumn:
 
 
 def flag_texts(pairs: BooleanPairs) -> dict[str, bool]:
-    """Return whether each text stands for true or for false."""
+    """Return the boolean value of each text in `pairs`."""
     return {
         text: is_true for pair in pairs for text, is_true in zip(pair, (True, False), strict=True)
     }
 
 
 def flag_numbers(pairs: BooleanPairs) -> dict[int, bool]:
-    """Return whether each number stands for true or for false. Without pairs of numbers, 1 is true
-    and 0 is false.
+    """Return the boolean value of each number in `pairs`. If `pairs` has no numbers, 1 is true and
+    0 is false.
     """
     numbers = [pair for pair in pairs if all(map(_WHOLE.fullmatch, pair))]
     texts = flag_texts(tuple(numbers) or (("1", "0"),))
@@ -65,7 +65,7 @@ def flag_numbers(pairs: BooleanPairs) -> dict[int, bool]:
 
 
 def no_flag(pairs: BooleanPairs, *, row: int | None = None) -> OlrPgError:
-    """Make the error for a value that stands neither for true nor for false."""
+    """Return the error for a value that represents neither true nor false."""
     shown = ", ".join("/".join(pair) for pair in pairs)
     where = {} if row is None else {"row": row}
     return OlrPgError(

@@ -1,11 +1,11 @@
-"""The supported Oracle character sets: id, name, Python codec, and the places where Oracle and the
-codec differ.
+"""The supported Oracle character sets: id, name, Python codec, and the characters that Oracle and
+the codec map differently.
 
 Facts: values-and-lobs §2.1. A single-byte set is a table of 256 characters. The table is built from
 a codec and overrides written as ``byte=code point``, or it is generated (`charset_tables`). A byte
-without a character is *undefined*. A multi-byte set is a codec with overrides by byte sequence,
-because Oracle may map two sequences to two characters where Python maps both to one. `exact` is
-True where a comparison with Oracle's own tables left no known difference.
+without a character is *undefined*. A multi-byte set is a codec with overrides by byte sequence:
+Oracle can map two sequences to different characters although Python maps both to the same
+character. `exact` is True if a comparison with Oracle's own tables left no known difference.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ class Charset:
     Attributes:
         number: NLS_CHARSET_ID.
         name: NLS_CHARSET_NAME.
-        structure: how characters are made of bytes.
-        codec: the Python codec that the set is based on, of a generated table its standard.
-        table: single-byte sets: the 256 characters, `UNDEFINED` if a byte has none.
-        overrides: multi-byte sets: the byte sequences that Oracle maps otherwise, with Oracle's
-            character.
-        exact: no known difference from Oracle remains.
+        structure: how bytes encode characters.
+        codec: the Python codec that the set is based on; for a generated table, the name of the
+            standard that defines it.
+        table: for single-byte sets, the 256 characters; `UNDEFINED` for a byte without a character.
+        overrides: for multi-byte sets, the byte sequences that Oracle and the codec map
+            differently, with Oracle's character.
+        exact: whether no difference from Oracle is known.
     """
 
     number: int
@@ -56,7 +57,7 @@ class Charset:
 
     @property
     def ascii_superset(self) -> bool:
-        """Tell whether bytes below 0x80 are ASCII wherever all bytes of a value are."""
+        """Return whether a value that has only bytes below 0x80 is ASCII text."""
         if self.structure == "single-byte":
             return all(self.table[byte] == chr(byte) for byte in range(128))
         wide = self.codec.startswith("utf-16")
@@ -269,7 +270,8 @@ _MULTI_BYTE: Final[tuple[tuple[int, str, str, str, bool], ...]] = (
     (845, "KO16KSCCS", "johab", "", False),
     (846, "KO16MSWIN949", "cp949", "C9A1-C9FE=E000 FEA1-FEFE=E05E", True),
     (850, "ZHS16CGB231280", "gb2312", "A1AB=301C", True),
-    # GB18030 has GBK's characters, and the private use area for most codes that GBK leaves free.
+    # GB18030 has GBK's characters. It maps most codes that GBK does not use to Unicode's private
+    # use area.
     (852, "ZHS16GBK", "gb18030", "80=20AC", False),
     (854, "ZHS32GB18030", "gb18030", "", True),
     (
@@ -336,7 +338,7 @@ def _override_pairs(override: str) -> list[tuple[bytes, str]]:
 
 
 def _generated() -> list[Charset]:
-    """Build the sets of `charset_tables`; they were not compared with Oracle's."""
+    """Build the sets of `charset_tables`. Their tables were not compared with Oracle's own."""
     found = []
     for names, standard, digits in TABLES:
         table = bytes.fromhex(digits).decode("utf-16-be", "surrogatepass")
@@ -362,10 +364,10 @@ def _by_name() -> dict[str, Charset]:
 
 
 def charset(identity: int | str) -> Charset:
-    """Find the character set of an Oracle id or name.
+    """Return the character set with an Oracle id or name.
 
     Raises:
-        OlrPgError: 2056, not known or without a decoder.
+        OlrPgError: 2056, the character set is unknown or has no decoder.
     """
     found = (
         _by_number().get(identity)
@@ -383,8 +385,8 @@ def supported_charsets() -> tuple[Charset, ...]:
 
 
 def bytes_per_character(charset_id: int) -> int | None:
-    """Return the largest number of bytes per character that Oracle uses for column lengths, or None
-    if it is not known.
+    """Return the maximum number of bytes per character, with which Oracle computes column lengths;
+    None if it is unknown.
     """
     if charset_id in _WIDEST:
         return _WIDEST[charset_id]
@@ -397,8 +399,8 @@ def lob_charset(charset_form: int | None, charset_id: int | None, database: str)
     takes precedence over the form.
 
     Args:
-        charset_form: ColumnCSForm; 2 without an id is AL16UTF16.
-        charset_id: ColumnCSId; 2000 for everything that Oracle keeps as UTF-16 (docs/lobs.md).
+        charset_form: ColumnCSForm; 2 means AL16UTF16 if no id is given.
+        charset_id: ColumnCSId; 2000 for every LOB that Oracle stores as UTF-16 (docs/lobs.md).
         database: NLS_CHARACTERSET.
 
     Raises:

@@ -1,10 +1,10 @@
 """Choices that replace the default type mapping: target types, target names, and the values for
 true and false.
 
-The default mapping loses nothing (`mapping`). A choice says what a column becomes in the target
-instead. A value that the chosen type cannot hold is an error that names the column (`convert`); it
+The default mapping loses nothing (`mapping`). A choice replaces a column's name or type in the
+target. A value that the chosen type cannot hold is an error that names the column (`convert`); it
 is never rounded or left out. Only this module decides the name and type of a source column in the
-target: load, replication, schema, assessment and checks ask here.
+target: load, replication, schema conversion, assessment and checks use it.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ _NOTES: Final = {
 }
 _OF_BLOB: Final = {PgKind.TEXT: "hexadecimal: values of half a gigabyte at most"}
 _DIGITS_OF: Final = {"smallint": 4, "integer": 9, "bigint": 18}
-"""The number of digits with which every number fits the integer type."""
+"""By integer type, the largest number of decimal digits that always fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """A choice for columns by their names.
+    """A choice for the columns whose names match a pattern.
 
     Attributes:
-        type_name: as SQL writes it; empty for none.
-        name: of the target's column; empty for none.
-        pairs: the values for true and false, if the target is boolean; empty for none.
+        type_name: the target type in SQL; empty if no type is chosen.
+        name: the column's name in the target; empty if no name is chosen.
+        pairs: the values for true and false, if the target type is boolean; empty if none are
+            chosen.
     """
 
     type_name: str = ""
@@ -75,23 +76,25 @@ class ColumnChoice:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of a target.
+    """The choices for one target: the target type of each Oracle type, names, and choices for
+    single columns.
 
     Attributes:
-        integers: of NUMBER(p,0) with p up to 18: the smallest integer that fits, at least integer,
-            bigint, or numeric(p,0).
-        number: of NUMBER without precision, and of NUMBER(*,0).
-        flags: of these types, as ``NUMBER(1)``, columns become boolean.
-        date: of DATE.
-        raw_16: of RAW(16).
-        clob: of CLOB and NCLOB.
-        blob: of BLOB.
-        keep_names: names stay as the dictionary has them, in upper case.
-        columns: by shell patterns of ``OWNER.NAME.COLUMN``; the first that fits and says something
-            of it decides.
-        owners: the owner's name in patterns, if it differs: that of one of several containers.
-        contexts: by application contexts (SYS_CONTEXT), in upper case, the first part of the names
-            of the settings that have their values.
+        integers: the type for NUMBER(p,0) with p up to 18: the smallest integer type that fits
+            (``fitting``), at least integer, at least bigint, or numeric(p,0).
+        number: the type for NUMBER without precision, and for NUMBER(*,0).
+        flags: the types, such as ``NUMBER(1)``, whose columns become boolean.
+        date: the type for DATE.
+        raw_16: the type for RAW(16).
+        clob: the type for CLOB and NCLOB.
+        blob: the type for BLOB.
+        keep_names: whether names keep their case; otherwise upper-case names become lower case.
+        columns: choices by shell pattern of ``OWNER.NAME.COLUMN``. Of the patterns that match a
+            column, the first one that sets a property (type, name or pairs) decides this property.
+        owners: the owner's name for use in patterns, by the table's owner, if both differ because
+            there are several containers.
+        contexts: the prefix of the PostgreSQL settings that contain the values of an application
+            context (SYS_CONTEXT), by the context's name in upper case.
     """
 
     integers: Integers = "fitting"
@@ -111,17 +114,17 @@ class Choices:
         return fold_identifier(name, column=column, keep_case=self.keep_names)
 
     def column_name(self, table: str, column: str) -> str:
-        """Return the target's name of a column of ``OWNER.NAME``, without regard to the table's
-        other columns.
+        """Return the target's name of a column of the table ``OWNER.NAME``. Clashes with names of
+        other columns are not resolved.
         """
         return self._chosen_name(table, column) or self.name(column, column=True)
 
     def column_names(self, table: str, columns: Sequence[str]) -> dict[str, str]:
-        """Return the target's names of a table's columns. Where two would get the same name by
-        folding, both keep their source names.
+        """Return the target's names of a table's columns, by source name. If folding gives two
+        columns the same name, both keep their source names.
 
         Raises:
-            OlrPgError: 5016, two have one name by choice.
+            OlrPgError: 5016, a chosen name is also the name of another column.
         """
         names = {column: self.column_name(table, column) for column in columns}
         counts = Counter(names.values())
@@ -139,7 +142,7 @@ class Choices:
         return next((one.name for one in self._of(table, column) if one.name), "")
 
     def chosen_type(self, table: str, column: OracleColumn) -> str:
-        """Return the type that is chosen for a column by name; empty where none is."""
+        """Return the type that is chosen for a column by its name; empty if none is chosen."""
         return next((one.type_name for one in self._of(table, column.name) if one.type_name), "")
 
     def pg_type(self, table: str, column: OracleColumn) -> PgType:
@@ -166,8 +169,8 @@ class Choices:
         return PgType(name, kind, self._note(table, column, kind, default))
 
     def is_flag_by_type(self, table: str, column: OracleColumn) -> bool:
-        """Return whether a column becomes boolean because of its type alone, with no choice for its
-        name.
+        """Return whether a column becomes boolean because of its type, not because of a choice for
+        its name.
         """
         return not self.chosen_type(table, column) and self._of_type(column) == "boolean"
 
@@ -211,7 +214,7 @@ class Choices:
         return self.integers if digits <= _DIGITS_OF[self.integers] else ""
 
     def _note(self, table: str, column: OracleColumn, kind: PgKind, default: PgType) -> str:
-        """Say what the chosen type loses that the default type would keep."""
+        """Return a note about what the chosen type loses and the default type would keep."""
         if kind is default.kind:
             return default.note
         if kind is PgKind.BOOL:
@@ -228,7 +231,7 @@ class Choices:
 
 
 def _short_name(column: OracleColumn) -> str:
-    """Name the type of a flag: ``NUMBER(1)``, ``CHAR(1)``, ``VARCHAR2(1)``."""
+    """Return the type's name as in `flags`: ``NUMBER(1)``, ``CHAR(1)``, ``VARCHAR2(1)``."""
     code = column.type_code
     if code == OracleType.NUMBER:
         return f"NUMBER({column.precision})" if column.scale == 0 else ""

@@ -1,4 +1,4 @@
-"""Columns of values: the form in which the conversions take and return values."""
+"""Columns of values: the form of the values that conversions receive and return."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class _Slices(NamedTuple):
 class ValueColumn(_Slices):
     """Values of one column as slices of a buffer that is only read.
 
-    Value i is ``data[offset[i] : offset[i] + length[i]]``: Oracle's internal form on the way in,
-    PostgreSQL's binary form on the way out.
+    Value i is ``data[offset[i] : offset[i] + length[i]]``. The values have Oracle's internal form
+    before a conversion, and PostgreSQL's binary form after it.
 
     Attributes:
         offset: shape (n).
@@ -39,12 +39,12 @@ class ValueColumn(_Slices):
         offset: npt.NDArray[np.int64],
         length: npt.NDArray[np.int64],
     ) -> Self:
-        """Create a column whose `data` is a view that cannot be written, see `read_only`."""
+        """Create a column whose `data` is a read-only view, see `read_only`."""
         return super().__new__(cls, read_only(data), offset, length)
 
     def value(self, row: int) -> bytes | None:
-        """Return value `row` as bytes, or None for NULL. It is meant for errors and rare rows, not
-        for whole columns.
+        """Return value `row` as bytes, or None for NULL. It is too slow for whole columns; use it
+        for errors and rare rows.
         """
         start, length = int(self.offset[row]), int(self.length[row])
         return None if length < 0 else self.data[start : start + length].tobytes()
@@ -55,10 +55,10 @@ class ValueColumn(_Slices):
 
 
 def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a view of `data` that cannot be written, whatever memory `data` is in.
+    """Return a read-only view of `data`.
 
-    Numba compiles a kernel once for writable arrays and once for read-only ones. Columns that are
-    always read-only need only one of the two.
+    Numba compiles a kernel separately for writable and for read-only arrays. Because columns are
+    always read-only, each kernel is compiled only once.
     """
     if data.flags.writeable:
         data = data.view()
@@ -67,7 +67,7 @@ def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def column_of(values: Iterable[bytes | None]) -> ValueColumn:
-    """Build a column that holds copies of `values` one after the other."""
+    """Build a column that contains copies of `values`, one after the other."""
     present = list(values)
     length = np.array([-1 if v is None else len(v) for v in present], np.int64)
     data = np.frombuffer(b"".join(v for v in present if v is not None), np.uint8)
@@ -78,7 +78,7 @@ def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueCo
     """Build a column of equally wide values.
 
     Args:
-        items: shape (n), already in the byte order to write.
+        items: shape (n), already in PostgreSQL's byte order.
         null: shape (n), True if the value is NULL.
     """
     width = items.dtype.itemsize
@@ -110,19 +110,19 @@ def per_distinct(
     empty_is_null: bool = True,
 ) -> ValueColumn:
     """Convert values with the Python function `convert`, which is called once per distinct value.
-    It is meant for rare conversions.
+    It is slow, so it is for rare conversions.
 
     Args:
-        empty_is_null: as Oracle's values have it (values-and-lobs §0.1); this does not hold for
-            PostgreSQL's form and for LOBs.
+        empty_is_null: whether a value of length 0 is NULL: True for Oracle's values
+            (values-and-lobs §0.1), False for values in PostgreSQL's form and for LOBs.
     """
     every = range(len(values.length))
     return column_of(_converted(values, every, convert, empty_is_null=empty_is_null))
 
 
 def compact(values: ValueColumn) -> ValueColumn:
-    """Return the same values in a buffer that holds nothing else. The column is returned as it is
-    if its buffer holds nothing else.
+    """Return the same values in a buffer that contains only these values. If that is already so,
+    return the column unchanged.
     """
     size = int(np.maximum(values.length, 0).sum())
     if size >= values.data.size:
@@ -138,10 +138,11 @@ def replace_rows(
     source: ValueColumn,
     convert: Callable[[bytes], bytes | None],
 ) -> ValueColumn:
-    """Return `values` with the given `rows` replaced by what `convert` returns for those rows of
-    `source`.
+    """Return `values` with the given `rows` replaced: the new values are those of `source`,
+    converted by `convert`.
 
-    The buffer is copied compactly, so that a few values do not keep a whole log window in memory.
+    The values are copied to a new buffer, because a few values must not keep a large part of a log
+    in memory.
     """
     extra = column_of(_converted(source, rows.tolist(), convert))
     length = values.length.copy()

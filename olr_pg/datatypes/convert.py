@@ -1,9 +1,9 @@
-"""Conversion of columns of Oracle values to PostgreSQL's binary form, for any target type that can
-hold them.
+"""Converts columns of Oracle values to PostgreSQL's binary form, for any target type that can hold
+the values.
 
 `encoder_for` chooses the conversion of a column once; the encoder then converts batches. The target
-type may differ from the default mapping if it can hold the values. A value that it cannot hold is
-an error that names the row; nothing is guessed.
+type may differ from the default mapping. If it cannot hold a value, an error with the row is
+raised; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ class Encoder:
     """The conversion of one column to one PostgreSQL type.
 
     Attributes:
-        column_name: for errors.
-        oracle_type: for errors.
+        column_name: the column's name, for errors.
+        oracle_type: the column's Oracle type, for errors.
         kind: the target's binary form.
         encode: the conversion itself.
-        plain: what `plain` writes of a value is what `encode` makes of it.
+        plain: whether `plain.write_plain` gives the same result as `encode`.
     """
 
     column_name: str
@@ -114,7 +114,8 @@ class Encoder:
         policy changed).
 
         Raises:
-            OlrPgError: 2050–2057; `column` and `row` name the value.
+            OlrPgError: 2050–2057, a value cannot be converted; the error contains `column` and
+                `row`.
         """
         try:
             return self.encode(values)
@@ -124,7 +125,7 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A source column and the target type that its values are to be converted to."""
+    """A source column and the target type of its conversion."""
 
     column: OracleColumn
     kind: PgKind
@@ -142,7 +143,7 @@ def encoder_for(
     """Choose the encoder of a column for a PostgreSQL type.
 
     Args:
-        target: a kind, an OID or a type name; None takes the default mapping.
+        target: a kind, an OID or a type name; None for the type of the default mapping.
         policies: the handling of values that do not fit.
 
     Raises:
@@ -181,11 +182,13 @@ _VECTORS: Final = {
 }
 _JSONB_VERSION: Final = b"\x01"
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
-"""Behind an even number of backslashes."""
+"""Matches the JSON escape of U+0000. The number of backslashes before it must be even; otherwise
+its own backslash is escaped.
+"""
 
 _XML_ENCODING: Final = re.compile(rb"""^(<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
-"""Matches the encoding in an XML declaration. PostgreSQL would decode binary XML by it, but the
-text is UTF-8 by then.
+"""Matches the encoding in an XML declaration. It is removed, because PostgreSQL would decode the
+text by it, but the text is already UTF-8.
 """
 
 
@@ -194,9 +197,7 @@ def _counting_nothing(convert: Callable[[ValueColumn], ValueColumn]) -> Encode:
 
 
 def _printed(text_of: Callable[[bytes], str]) -> Encode:
-    """Return a conversion of any type to text, by a Python function. It is slow and meant for types
-    that are rare.
-    """
+    """Return a conversion to text by a Python function. It is slow, so it is for rare types."""
     return _counting_nothing(
         lambda values: per_distinct(values, lambda raw: text_of(raw).encode("utf-8"))
     )
@@ -247,7 +248,7 @@ def _text_in(request: _Request, found: Charset, *, is_lob: bool = False) -> Enco
 
 
 def _text_to_boolean(values: ValueColumn, utf8: Encode, request: _Request) -> Encoded:
-    """Return true and false for the texts that stand for them; any other is an error."""
+    """Convert the texts that represent true and false; any other text is an error."""
     pairs = request.policies.boolean_pairs
     padded = request.column.type_code == OracleType.CHAR
     known = {
@@ -267,8 +268,8 @@ def _text_to_boolean(values: ValueColumn, utf8: Encode, request: _Request) -> En
 def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> Encoded:
     """Convert text to UTF-8 bytes, keeping U+0000, for targets that must keep it.
 
-    The result is not the bytes that Oracle stores. The table data of a load is text and does not
-    contain them, and a reader of the column would have to know the source's character set.
+    The result is not the bytes that Oracle stores, for two reasons. A load reads the table as text,
+    without those bytes. And a reader of the column would have to know the source's character set.
     """
     bad = set[bytes]()
 
@@ -284,8 +285,8 @@ def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> E
 
 
 def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
-    """Return a conversion that applies `first`, then `second` to each distinct value. A value that
-    `first` left empty is not taken as NULL.
+    """Return a conversion that applies `first`, then `second` to each distinct value. An empty
+    result of `first` does not count as NULL.
     """
 
     def both(values: ValueColumn) -> Encoded:
@@ -296,7 +297,9 @@ def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
 
 
 def _text_to_jsonb(values: ValueColumn, utf8: Encode, policies: Policies) -> Encoded:
-    """Convert JSON text to jsonb. U+0000, which jsonb cannot hold, is written as an escape."""
+    """Convert JSON text to jsonb. jsonb refuses escaped U+0000, so the escape is removed, replaced
+    or an error, as the policy `nul` says.
+    """
     column, counters = utf8(values)
     with_nul = 0
 
@@ -340,8 +343,8 @@ def _blob(request: _Request) -> Encode | None:
     if request.kind is PgKind.UUID:
         return _counting_nothing(blob_to_uuid)
     if request.kind in (PgKind.JSON, PgKind.JSONB):
-        # Bytes that are not UTF-8 are an error here: a policy that replaces them would change the
-        # document.
+        # Bytes that are not UTF-8 are an error here, because a policy that replaces them would
+        # change the document.
         strict = replace(request.policies, undecodable="error")
         return _text_in(replace(request, policies=strict), charset(AL32UTF8), is_lob=True)
     plain = _raw(request)
@@ -376,7 +379,7 @@ def _vector(request: _Request) -> Encode | None:
 
 
 def _keeping_empty(encode: Encode) -> Encode:
-    """Return `encode` for LOBs, where a value of no bytes is not NULL."""
+    """Return `encode` for LOBs: a value of length 0 stays empty instead of becoming NULL."""
 
     def encode_lobs(values: ValueColumn) -> Encoded:
         column, counters = encode(values)
@@ -387,7 +390,7 @@ def _keeping_empty(encode: Encode) -> Encode:
 
 
 def _local(form: TemporalForm) -> Plan:
-    """Return the conversions of DATE and TIMESTAMP, which hold date and time without a zone."""
+    """Return the plan for DATE or TIMESTAMP, whose values have no time zone."""
 
     def plan(request: _Request) -> Encode | None:
         kind, policies = request.kind, request.policies
@@ -487,6 +490,6 @@ _PLANS: Final[dict[OracleType, Plan]] = {
     OracleType.UROWID: _address(urowid_to_text),
     OracleType.BOOLEAN: _boolean,
 }
-"""The conversions by Oracle type. A value of a LOB type is the content of the LOB, not the locator
-in the row.
+"""The plans by Oracle type; a plan chooses the conversion for a target type. A value of a LOB type
+is the content of the LOB, not the locator in the row.
 """

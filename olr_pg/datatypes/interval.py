@@ -71,7 +71,7 @@ class DaySecond(NamedTuple):
 
     @property
     def parts(self) -> tuple[int, int, int, int, int]:
-        """(days, hours, minutes, seconds, nanoseconds) of the magnitude."""
+        """Return (days, hours, minutes, seconds, nanoseconds) of the absolute value."""
         seconds, nanos = divmod(abs(self.total), _NANOS_PER_SECOND)
         days, rest = divmod(seconds, 86_400)
         hours, rest = divmod(rest, 3600)
@@ -107,7 +107,7 @@ def decode_year_month(raw: bytes) -> YearMonth:
     """Decode an INTERVAL YEAR TO MONTH of 5 bytes.
 
     Raises:
-        OlrPgError: 2050, the bytes are no such value.
+        OlrPgError: 2050, the bytes are malformed.
     """
     if len(raw) != 5 or not 49 <= raw[4] <= 71:
         raise malformed("INTERVAL YEAR TO MONTH", raw)
@@ -136,7 +136,7 @@ def decode_day_second(raw: bytes) -> DaySecond:
     """Decode an INTERVAL DAY TO SECOND of 11 bytes.
 
     Raises:
-        OlrPgError: 2050, the bytes are no such value.
+        OlrPgError: 2050, the bytes are malformed.
     """
     if len(raw) != 11:
         raise malformed("INTERVAL DAY TO SECOND", raw)
@@ -195,10 +195,11 @@ def year_month_to_interval(values: ValueColumn) -> ValueColumn:
 def day_second_to_interval(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert INTERVAL DAY TO SECOND to interval. Nanoseconds are cut to microseconds towards zero.
+    """Convert INTERVAL DAY TO SECOND to interval. Nanoseconds are truncated to microseconds
+    (towards zero).
 
     Raises:
-        OlrPgError: 2050 malformed; 2057 where the policy forbids to cut.
+        OlrPgError: 2050 malformed; 2057 the policy forbids to truncate a value.
     """
     out = np.zeros(len(values.length), PG_INTERVAL)
     micros, days = np.zeros(len(out), np.int64), np.zeros(len(out), np.int64)
@@ -248,8 +249,8 @@ def day_second_kernel(
     micros: Longs,
     days: Longs,
 ) -> tuple[int, int, int]:
-    """Convert INTERVAL DAY TO SECOND to microseconds and days. Returns (row, outcome, cut
-    fractions).
+    """Convert INTERVAL DAY TO SECOND to microseconds and days. Returns (row, outcome, number of
+    truncated values).
     """
     cut = 0
     for row in range(len(length)):

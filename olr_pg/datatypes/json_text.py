@@ -1,4 +1,5 @@
-"""JSON values as text: values decoded from OSON images, and values that python-oracledb returns.
+"""Converts JSON values to text: values decoded from OSON images, and values returned by
+python-oracledb.
 
 A value of a type that JSON does not have becomes a string: dates and intervals in ISO 8601, binary
 values in lower-case hex, infinities and NaN by name. Numbers are exact.
@@ -37,7 +38,7 @@ def oson_to_json(
     """Convert OSON images to JSON text in UTF-8, with `prefix` before each.
 
     Raises:
-        OlrPgError: 2050 no OSON image; 2051, 2052 text that the policies refuse.
+        OlrPgError: 2050 the bytes are not an OSON image; 2051, 2052 the policies refuse a text.
     """
     undecodable = nul = 0
 
@@ -54,14 +55,15 @@ def oson_to_json(
 
 
 def json_text(value: Any, policies: Policies | None = DEFAULT_POLICIES) -> tuple[bytes, int]:
-    """Return (JSON text in UTF-8, how many strings held U+0000).
+    """Return (JSON text in UTF-8, number of strings that contained U+0000).
 
     Args:
-        value: of `decode_oson`, or as python-oracledb gives JSON columns.
+        value: a result of `decode_oson`, or a JSON column's value from python-oracledb.
         policies: `nul` applies; None keeps U+0000.
 
     Raises:
-        OlrPgError: 2052 U+0000 where the policy says error; 2058 no JSON value.
+        OlrPgError: 2052 U+0000 is found and the policy makes it an error; 2058 `value` is not a
+            JSON value.
     """
     writer = _Writer(policies)
     parts = list(writer.parts(value))
@@ -138,7 +140,7 @@ class _Writer:
 
 
 class _Written:
-    """Text that is written as it is."""
+    """Text that is already JSON."""
 
     __slots__ = ("text",)
 

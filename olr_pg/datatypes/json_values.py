@@ -1,6 +1,8 @@
-"""Column values as JSON, in the output format of ``olr-pg decode`` (docs/decode-output.md).
+"""Converts column values to JSON, in the output format of ``olr-pg decode``
+(docs/decode-output.md).
 
-NUMBERs are exact JSON numbers. They are therefore handed to orjson as finished text.
+A NUMBER becomes an exact JSON number. orjson has no exact decimals, so it receives the number as
+finished text.
 """
 
 from __future__ import annotations
@@ -78,16 +80,16 @@ def json_converter(
     timezone: str = "+00:00",
     policies: Policies = DEFAULT_POLICIES,
 ) -> JsonConverter:
-    """Choose the conversion of a column's values to JSON; it is called once per column.
+    """Return the function that converts a column's values to JSON. Call this once per column.
 
     Args:
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
         timezone: DBTIMEZONE, for TIMESTAMP WITH LOCAL TIME ZONE.
-        policies: `undecodable` applies; U+0000 stays.
+        policies: only `undecodable` applies; U+0000 is kept.
 
     Returns:
-        A function from Oracle's bytes, or None, to a value that orjson can write. It raises
-        OlrPgError 2050 or 2051 for bytes that are no value of the type.
+        A function that converts Oracle's bytes, or None for NULL, to a value that orjson can write.
+        It raises OlrPgError 2050 or 2051 for bytes that are not a valid value of the type.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.
@@ -102,10 +104,10 @@ def json_converter(
     elif column.type_code == OracleType.TIMESTAMP_LTZ:
         convert = _local(timezone)
     else:
-        # Types without their own form (BLOBs, objects) are shown as hex, like RAW.
+        # Types without a converter (BLOBs, objects) are written in hex, like RAW.
         convert = _CONVERTERS.get(column.type_code, decode_raw)
     if column.type_code in LOB_TYPES:
-        # An empty LOB is no NULL.
+        # An empty LOB is not NULL.
         return lambda raw: None if raw is None else convert(raw)
 
     def converter(raw: bytes | None) -> JsonValue:

@@ -1,8 +1,9 @@
 """LOB locators: the bytes that a row stores for a LOB column (values-and-lobs §16).
 
-A locator names a LOB and says where its bytes are: in the row itself, in extents of blocks, through
-a header block, through page pointers, or in the LOB index. One kernel reads all forms. It was
-checked on every example of values-and-lobs §16.6, which are from a real database.
+A locator contains a LOB's id and the place of its bytes: in the row itself, in extents of blocks,
+or in pages that a header block, the locator's page pointers or the LOB index lists. One kernel
+reads all forms. It was checked with all examples of values-and-lobs §16.6, which are from a real
+database.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ COUNT: Final = 8
 REST: Final = 9
 LOB_ID: Final = 10
 FACTS: Final = 11
-"""How many numbers `read_locator` fills: one per name above."""
+"""The size of the array that `read_locator` fills. The constants above are the indexes in it."""
 
 _EMPTY = int(LobForm.EMPTY)
 _INLINE = int(LobForm.INLINE)
@@ -106,13 +107,14 @@ class Locator:
         lob_id: 10 bytes.
         kind: 1 BLOB, 2 CLOB, 4 NCLOB, 8 BFILE.
         text: the encoding of a CLOB or NCLOB.
-        length: bytes of the value; −1 if the locator does not contain it (`POINTERS`: the length
-            depends on the page size; `INDEXED`: the index has it).
-        stored: bytes of the compressed form, else `length`.
-        start, size: the inline bytes, the extent list or the page pointers, in the locator; for
-            `HEADER` the block's address is `count`.
-        count: extents, or full pages, or the header block's address.
-        rest: bytes in the last, partial page (`POINTERS`).
+        length: bytes of the value; −1 if the locator does not contain the length (`POINTERS`: it
+            depends on the page size; `INDEXED`: it is in the index).
+        stored: bytes of the stored form if the value is compressed; else `length`.
+        start, size: where the inline bytes, the extent list or the page pointers are in the
+            locator.
+        count: the number of extents or of full pages; for `HEADER`, the address of the header
+            block.
+        rest: the number of bytes in the last page, which is not full (`POINTERS`).
     """
 
     form: LobForm
@@ -130,7 +132,7 @@ class Locator:
 
 @kernel
 def number_be(data: Any, at: int, size: int) -> int:
-    """Read the unsigned big-endian number of `size` ≤ 7 bytes at `at`."""
+    """Read an unsigned big-endian number of `size` bytes (at most 7) at `at`."""
     value = 0
     for i in range(size):
         value = value << 8 | int(np.int64(data[at + i]))
@@ -145,8 +147,8 @@ def lob_number(data: Any, at: int) -> int:
 
 @kernel
 def read_locator(data: Any, at: int, length: int, facts: Any) -> int:
-    """Read a locator into `facts` (shape `FACTS`; its offsets are absolute). Returns 0, or the
-    reason why it could not (`_REASONS`).
+    """Read a locator into `facts`, an array of `FACTS` numbers; offsets are relative to the start
+    of `data`. Returns 0, or a number that stands for the reason of the failure (`_REASONS`).
     """
     for i in range(FACTS):
         facts[i] = 0
@@ -311,7 +313,7 @@ def decode_locator(raw: bytes) -> Locator:
     """Decode the bytes of a LOB column.
 
     Raises:
-        OlrPgError: 2122, they are no locator.
+        OlrPgError: 2122, the bytes are not a locator.
     """
     data: npt.NDArray[np.uint8] = np.frombuffer(raw, np.uint8)
     facts = np.zeros(FACTS, np.int64)

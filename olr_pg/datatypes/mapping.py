@@ -1,7 +1,7 @@
 """The mapping from Oracle types to PostgreSQL types, and the folding of names (type-mapping §2). No
-other module has it.
+other module contains either.
 
-The default mapping loses nothing. Whoever wants a compromise chooses it for a column.
+The default mapping loses nothing. A mapping that loses something must be chosen (`choices`).
 """
 
 from __future__ import annotations
@@ -81,18 +81,16 @@ _TITLES: Final = {
 CHARACTER_TYPES: Final = frozenset(
     {OracleType.VARCHAR2, OracleType.VARCHAR, OracleType.CHAR, OracleType.LONG}
 )
-"""The types whose values are text in the row itself."""
+"""The types whose values are text that is stored in the row itself."""
 
 LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB, OracleType.JSON, OracleType.VECTOR})
-"""The types whose values are delivered in chunks. A CLOB or BLOB may be empty without being
-NULL.
-"""
+"""The types whose values are delivered in chunks. An empty CLOB or BLOB is not NULL."""
 
 
 class PgKind(IntEnum):
-    """The PostgreSQL types that values are encoded for. The numbers are their OIDs.
+    """The PostgreSQL types that values can be encoded for. The numbers are the types' OIDs.
 
-    Types of pgvector have another OID in every database; here they have negative numbers.
+    The OIDs of pgvector's types differ between databases; here these types have negative numbers.
     """
 
     SPARSEVEC = -3
@@ -129,9 +127,9 @@ class PgType:
     """A PostgreSQL column type.
 
     Attributes:
-        name: as SQL writes it, such as ``numeric(15,2)``.
-        kind: which binary form its values have.
-        note: what the target column does not keep; empty where everything is kept.
+        name: the type in SQL, such as ``numeric(15,2)``.
+        kind: the binary form of its values.
+        note: a note about what the target column loses; empty if it loses nothing.
     """
 
     name: str
@@ -140,7 +138,9 @@ class PgType:
 
 
 class OracleColumn(Protocol):
-    """The attributes of a column that conversions need. `dictionary.model.Column` has them."""
+    """The attributes of a column that conversions need. `dictionary.model.Column` implements this
+    protocol.
+    """
 
     @property
     def name(self) -> str:
@@ -172,7 +172,7 @@ class OracleColumn(Protocol):
 
     @property
     def char_length(self) -> int | None:
-        """COL$.SPARE3: the length in characters, or None if it is not known."""
+        """COL$.SPARE3: the length in characters, or None if it is unknown."""
 
     @property
     def xml(self) -> bool:
@@ -193,9 +193,7 @@ _REFUSALS: Final = {
 
 
 def oracle_type_name(column: OracleColumn) -> str:
-    """Return the column's type as messages name it, such as ``NUMBER(15,2)`` or
-    ``VARCHAR2(20)``.
-    """
+    """Return the column's type for messages, such as ``NUMBER(15,2)`` or ``VARCHAR2(20)``."""
     code = _known(column.type_code)
     if code is None:
         return f"type code {column.type_code}"
@@ -223,7 +221,7 @@ def pg_type(column: OracleColumn) -> PgType:
     """Choose the PostgreSQL type that a new target column gets.
 
     Raises:
-        OlrPgError: 2055 where `refusal` has a reason.
+        OlrPgError: 2055, the column's type cannot be replicated (see `refusal`).
     """
     reason = refusal(column)
     if reason is not None:
@@ -247,7 +245,7 @@ def _number(column: OracleColumn) -> PgType:
             return PgType("numeric", PgKind.NUMERIC)
         return PgType(f"numeric({max(38 - min(scale, 0), scale)},{max(scale, 0)})", PgKind.NUMERIC)
     if scale is None:
-        return PgType("numeric", PgKind.NUMERIC)  # FLOAT(b): the value is decimal
+        return PgType("numeric", PgKind.NUMERIC)  # FLOAT(b): Oracle stores it as a decimal number
     if scale <= 0:
         return _integer(precision - scale)
     return PgType(f"numeric({max(precision, scale)},{scale})", PgKind.NUMERIC)
@@ -265,8 +263,8 @@ def _integer(digits: int) -> PgType:
 
 
 def _characters(column: OracleColumn) -> int:
-    """Return how many characters the column holds. Where that is not known, return the `length` in
-    bytes as an upper bound.
+    """Return the column's maximum number of characters. If it is unknown, return an upper bound,
+    computed from the length in bytes.
     """
     if column.char_length is not None:
         return column.char_length
@@ -408,8 +406,8 @@ _MODIFIER: Final = re.compile(r"\s*\([\d\s,-]*\)")
 
 
 def pg_kind(target: PgKind | int | str) -> PgKind | None:
-    """Return the kind of a PostgreSQL type, found by its OID or by its name with or without
-    modifiers, or None.
+    """Return the kind of a PostgreSQL type, given by its OID or by its name with or without
+    modifiers; None if the type is unknown.
     """
     if isinstance(target, int):
         return PgKind(target) if target in _PG_OIDS else None
@@ -421,12 +419,12 @@ _PG_OIDS: Final = frozenset(PgKind)
 
 
 def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False) -> str:
-    """Fold an Oracle name to its PostgreSQL name. The caller must always quote the result
+    """Convert an Oracle name to the PostgreSQL name. The caller must always quote the result
     (type-mapping §2.2).
 
-    A name that Oracle would not quote becomes lower case; any other name stays. A name over 63
-    bytes is cut and ends with a hash of the whole name. A column that is named as a system column
-    gets a ``_`` at its end.
+    A name that needs no quotes in Oracle is converted to lower case; any other name stays
+    unchanged. A name of more than 63 bytes is truncated, and ends with a hash of the whole name. If
+    a column has the name of a PostgreSQL system column, ``_`` is appended.
     """
     folded = name.lower() if not keep_case and _FOLDABLE.fullmatch(name) else name
     if column and folded in _SYSTEM_COLUMNS:

@@ -1,5 +1,5 @@
-"""NUMBER and FLOAT, one value at a time: base-100 digits after an exponent byte (values-and-lobs
-§3).
+"""Conversion of single NUMBER and FLOAT values. They are stored as an exponent byte and base-100
+digits (values-and-lobs §3).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _EXPONENT_MAX: Final = 62
 
 
 def decode_number(raw: bytes) -> str:
-    """Decode a NUMBER to exact decimal text, without an exponent or needless zeros. Infinities are
-    ``Infinity`` and ``-Infinity``.
+    """Decode a NUMBER to exact decimal text, without an exponent and without redundant zeros.
+    Infinities are ``Infinity`` and ``-Infinity``.
 
     Raises:
-        OlrPgError: 2050, the bytes are no NUMBER.
+        OlrPgError: 2050, the bytes are not a NUMBER.
     """
     if raw == b"\x00":
         return "-Infinity"
@@ -60,11 +60,11 @@ def _read_digits(raw: bytes) -> tuple[bool, int, list[int]]:
 
 
 def encode_number(value: Decimal | int | str) -> bytes:
-    """Encode a decimal value as Oracle's bytes, rounded half up to 20 base-100 digits as Oracle
-    does.
+    """Encode a decimal value as Oracle's bytes. It is rounded half up to 20 base-100 digits, as in
+    Oracle.
 
     Raises:
-        OlrPgError: 2058, not a number or out of range (values-and-lobs §3.4).
+        OlrPgError: 2058, the value is not a number, or it is out of range (values-and-lobs §3.4).
     """
     try:
         number = Decimal(value)

@@ -38,7 +38,7 @@ def number_to_integers(
     Args:
         values: NUMBER values.
         width: 2, 4 or 8 bytes.
-        policies: `infinity` applies; an integer cannot keep it.
+        policies: `infinity` applies; because integers have no infinity, `keep` is an error here.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 out of range or infinite, 2057 with a fraction.
@@ -55,10 +55,11 @@ def number_to_integers(
 def number_to_boolean(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER to bool: by 1 and 0, or by the numbers of `boolean_pairs`.
+    """Convert NUMBER to bool: 1 is true and 0 is false, unless `boolean_pairs` contains other
+    numbers.
 
     Raises:
-        OlrPgError: 2050 malformed, 2053 any other value, 2057 with a fraction.
+        OlrPgError: 2050 malformed, 2053 neither true nor false, 2057 with a fraction.
     """
     integers, counters = number_to_integers(values, 8, policies)
     number = integers.data.view(">i8")
@@ -109,9 +110,10 @@ def number_to_floats(
 ) -> tuple[ValueColumn, Counters]:
     """Convert NUMBER to float4 or float8, correctly rounded.
 
-    The kernel converts a value where one multiplication or division of exact doubles gives the
-    result. Other values (with many digits, or powers beyond 10^22) are converted one by one through
-    their decimal text. `inexact` counts the values whose shortest float text is another number.
+    The kernel converts a value if one multiplication or division of exact doubles gives the result.
+    Other values (with many digits, or large powers of ten) are converted one by one from their
+    decimal text. `inexact` counts the values of which the float's shortest decimal text is a
+    different number.
     """
     count = len(values.length)
     out, null, slow = np.zeros(count), nulls(values), np.zeros(count, np.bool_)
@@ -120,7 +122,8 @@ def number_to_floats(
     row, outcome, infinite = floats_kernel(*values, rule, digits_max, out, null, slow)
     check(row, outcome, values, f"NUMBER to float{width}")
     if width == 4:
-        # A double halfway between two floats does not show on which side the decimal was.
+        # If the double is exactly between two floats, it is unknown to which of them the decimal
+        # value is nearer.
         slow |= (out.view(np.int64) & (2 * _FLOAT32_TIE - 1)) == _FLOAT32_TIE
         slow &= np.isfinite(out) & ~null
     inexact = 0

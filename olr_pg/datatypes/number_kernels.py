@@ -1,8 +1,8 @@
 """Kernels that convert the digits of NUMBER values to integers, numeric and floats.
 
-The kernels read the *significant digits* of a value: its digit bytes without zero digits at either
-end. So a non-canonical form gives the same result as the canonical one. With n such digits d0 …
-dn−1 and the base-100 exponent E the value is ± Σ d[i] · 100^(E − i).
+The kernels read the *significant digits* of a value: its base-100 digits without zeros at either
+end. So all stored forms of a number give the same result. With n such digits d[0] … d[n − 1] and
+the base-100 exponent E, the value is ± Σ d[i] · 100^(E − i).
 """
 
 from __future__ import annotations
@@ -26,25 +26,27 @@ FINITE: Final = 1
 PLUS_INFINITY: Final = 2
 MINUS_INFINITY: Final = 3
 BAD: Final = -1
-"""The kinds of NUMBER that `significant` returns."""
+"""The kinds of NUMBER that `significant` returns, from `NULL` to `BAD`."""
 
 KEEP: Final = 0
 AS_NULL: Final = 1
 AS_ERROR: Final = 2
-"""How the kernels may handle an infinity."""
+"""How the kernels handle an infinite value: `KEEP`, `AS_NULL` or `AS_ERROR`."""
 
 _EXACT_POWER_MAX: Final = 22
 _POWERS_OF_TEN: Final = np.array([10.0**i for i in range(_EXACT_POWER_MAX + 1)], np.float64)
 NOT_SHORT: Final = -(2**63)
-"""What `short_integer` returns for a value that it does not decode."""
+"""The result of `short_integer` for a value that it does not decode."""
 _POWERS_OF_HUNDRED: Final = np.array([100**i for i in range(10)], np.int64)
 
 
 @kernel
 def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, int, int]:
-    """Find (kind, sign, first digit's position, digits, exponent) of the NUMBER at `start`.
+    """Return (kind, sign, position of the first digit, number of digits, exponent) of the NUMBER at
+    `start`.
 
-    `digits` is 0 for zero. A digit is ``byte − 1`` where sign is 1 and ``101 − byte`` where −1.
+    The number of digits is 0 for zero. A digit is ``byte − 1`` if the sign is 1, and ``101 − byte``
+    if it is −1.
     """
     if length <= 0:
         return NULL, 1, start, 0, 0
@@ -68,7 +70,7 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
         sign, zero, low, high, exponent = -1, 101, 2, 101, NEGATIVE_BIAS - head
     if first == end:
         return BAD, 1, start, 0, 0
-    faults = 0  # negative if any byte is out of range: one branch instead of two per byte
+    faults = 0  # negative if a byte is out of range: saves branches
     for i in range(first, end):
         digit = byte_at(data, i)
         faults |= (digit - low) | (high - digit)
@@ -79,7 +81,7 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     while first < end and data[first] == zero:
         first += 1
         exponent -= 1
-    # Zero has no sign, in all of its forms.
+    # Every stored form of zero gets the sign 1.
     return FINITE, sign if first < end else 1, first, end - first, exponent
 
 
@@ -92,7 +94,7 @@ def _digit(byte: int, sign: int) -> int:
 def _integer(
     data: Bytes, first: int, count: int, sign: int, exponent: int
 ) -> tuple[int, np.uint64]:
-    """Return (outcome, magnitude) of an integral NUMBER below 10^19."""
+    """Return (outcome, absolute value) of an integer below 10^19."""
     if count == 0:
         return OK, np.uint64(0)
     if exponent > 9 or (exponent == 9 and _digit(byte_at(data, first), sign) > 9):
@@ -229,8 +231,8 @@ def _write_numeric(
 
 @inlined_kernel
 def write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
-    """Write a canonical value as `_write_numeric` does, in one pass. Returns 0 for any other
-    value.
+    """Write a value in one pass, if it is in canonical form. Returns the result of
+    `_write_numeric`, or 0 for any other value.
     """
     if length < 2 or length > 21:
         return 0
@@ -257,11 +259,11 @@ def numeric_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """Convert NUMBER to binary numeric, written as 16-bit units in the byte order of a
-    little-endian machine.
+    """Convert NUMBER to binary numeric, written in 16-bit units. The machine must be little-endian.
 
     Returns:
-        (row, outcome, infinite values, units written); `out_offset` and `out_length` are bytes.
+        (row, outcome, number of infinite values, units written). `out_offset` and `out_length` are
+        in bytes.
     """
     at = 0
     infinite = 0
@@ -304,7 +306,7 @@ def floats_kernel(
     null: npt.NDArray[np.bool_],
     slow: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
-    """Convert NUMBER to float64 where exact arithmetic gives the result; mark the other rows in
+    """Convert NUMBER to float64 if exact arithmetic gives the result; mark all other rows in
     `slow`.
     """
     infinite = 0

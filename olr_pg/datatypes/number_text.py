@@ -31,7 +31,7 @@ _UNITS: Final = np.array([48 + i % 10 for i in range(100)], np.uint8)
 
 @kernel
 def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
-    """Return an upper bound of the bytes that `text_kernel` writes."""
+    """Return an upper bound for the number of bytes that `text_kernel` writes."""
     total = 0
     for row in range(len(length)):
         if length[row] <= 0:

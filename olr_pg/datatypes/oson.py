@@ -1,7 +1,7 @@
 """OSON, the binary form of JSON columns: decoding and encoding of images (values-and-lobs §12).
 
-Decoding does not recurse and is bounded. An image is refused if its offsets form a circle, point
-outside of the image, or lead to more work than a fixed multiple of its size.
+Decoding does not recurse, and its work is limited. An image is refused if its offsets form a cycle,
+point outside of the image, or require more work than a fixed multiple of its size.
 `olr_pg.datatypes.json_text` writes the decoded values as text.
 """
 
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 
 class Single(float):
-    """A BINARY_FLOAT value. It is printed with fewer digits than the double of the same value."""
+    """A BINARY_FLOAT value. Its shortest text has fewer digits than that of the same value as a
+    double.
+    """
 
 
 Leaf: TypeAlias = (
@@ -59,7 +61,7 @@ Json: TypeAlias = Union[Leaf, "dict[str, Json]", "list[Json]"]
 """
 
 DEPTH_MAX: Final = 1024
-"""How deep values may be nested: Oracle's own limit."""
+"""The maximum nesting depth: Oracle's own limit."""
 
 _MAGIC: Final = b"\xffJZ"
 _RELATIVE: Final = 0x0001
@@ -151,8 +153,8 @@ class _Image:
         return tree_size
 
     def _segment(self, count: int, hash_width: int, width: int, size: int, length: int) -> None:
-        """Read a segment of field names: their hashes, their offsets, and the names, each after its
-        length.
+        """Read a segment of field names. It contains the hashes, then the offsets, then the names;
+        each name follows its length.
         """
         self.take(count * hash_width)
         offsets = self.take(count * width)
@@ -285,13 +287,14 @@ _FIXED: Final[dict[int, tuple[int, Callable[[bytes], Leaf]]]] = {
 
 
 def decode_oson(raw: bytes, policies: Policies = DEFAULT_POLICIES) -> tuple[Json, int]:
-    """Decode an image. Returns (the document, how many of its texts were undecodable).
+    """Decode an image. Returns (the document, the number of its texts that were undecodable).
 
     Args:
-        policies: `undecodable` applies.
+        policies: only `undecodable` applies.
 
     Raises:
-        OlrPgError: 2050, no OSON image; 2051, undecodable text where the policy says error.
+        OlrPgError: 2050 the bytes are not an OSON image; 2051 a text is undecodable, and the policy
+            makes this an error.
     """
     image = _Image(raw, policies)
     return image.read(), image.undecodable

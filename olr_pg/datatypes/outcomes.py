@@ -1,4 +1,4 @@
-"""The outcomes that the kernels of values return.
+"""The outcomes that kernels for values return.
 
 A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``. If it
 converts all rows, it returns ``(-1, Outcome.OK)``.
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @inlined_kernel
 def byte_at(data: Any, at: int) -> int:
-    """Return the byte at `at` as a signed integer. Numba turns a mix of signed and unsigned
-    integers into floats.
+    """Return the byte at `at` as a signed integer, because Numba converts mixed signed and unsigned
+    integers to floats.
     """
     return int(np.int64(data[np.uint64(at)]))
 
@@ -68,22 +68,22 @@ _HEX_BYTES_MAX: Final = 64
 
 
 def printed(raw: bytes) -> str:
-    """Return the bytes as hex for an error message, cut if they are many."""
+    """Return the bytes in hex for an error message; many bytes are truncated."""
     cut = raw[:_HEX_BYTES_MAX].hex()
     return cut if len(raw) <= _HEX_BYTES_MAX else f"{cut}… ({len(raw)} bytes)"
 
 
 def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
-    """Build the error for bytes that are no value of `oracle_type`."""
+    """Return the error for bytes that are not a valid value of `oracle_type`."""
     return OlrPgError(Code.VALUE_MALFORMED, f"{oracle_type} {printed(raw) or '(no bytes)'}")
 
 
 def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
-    """Raise the error of a kernel's result. Return normally if the kernel converted all rows.
+    """Raise the error if a kernel could not convert a row.
 
     Args:
         row, outcome: the kernel's result.
-        conversion: for the message, such as ``NUMBER to bigint``.
+        conversion: text for the error message, such as ``NUMBER to bigint``.
     """
     if row >= 0:
         fail(row, Outcome(outcome), values, conversion)

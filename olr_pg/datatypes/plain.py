@@ -1,8 +1,8 @@
 """The most common conversions of values, one value at a time, for kernels that convert whole rows.
 
-`plain_form` returns which of these conversions a column can use. `write_plain` converts a value, or
-leaves it to the column's `Encoder`, which handles every form and every policy and reports errors.
-Both give the same bytes (tests compare them).
+`plain_form` returns the conversion that a column can use. `write_plain` converts a value, or
+returns that the caller must use the column's `Encoder`. The encoder handles every form and every
+policy, and reports errors. Both give the same bytes (tests compare them).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class PlainForm(IntEnum):
 
 
 PLAIN_BYTES_MAX: Final = 32
-"""The most bytes that a value other than text or bytes takes, including alignment."""
+"""Maximum bytes of a written value with its alignment; not for text and RAW."""
 
 ENCODED: Final = 255
-"""For `put_field`: the value is in PostgreSQL's form already."""
+"""A form for `put_field`: the value already has PostgreSQL's form."""
 
 _NULL: Final = -1
 _LEFT: Final = -2
@@ -73,8 +73,8 @@ def plain_form(column: OracleColumn, kind: PgKind, facts: DatabaseFacts) -> Plai
     """Choose the plain conversion of a column to `kind`. Returns `NONE` if there is none.
 
     Args:
-        column: as `encoder_for` took it.
-        kind: of the encoder.
+        column: the column that the encoder was made for.
+        kind: the encoder's kind.
     """
     code = column.type_code
     if code == OracleType.NUMBER:
@@ -143,15 +143,15 @@ def _put_number(
 def write_plain(
     data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
 ) -> int:
-    """Write the value of `size` bytes at `start`. Returns how many bytes were written, −1 for NULL,
-    −2 if it is left to the encoder.
+    """Write the value of `size` bytes at `start`. Returns the number of bytes written, −1 for NULL,
+    or −2 if the caller must use the encoder.
 
     Args:
         form: `PlainForm`.
-        out: has room for the value, or `PLAIN_BYTES_MAX`.
+        out: must have space for the value: its size for text and RAW, else `PLAIN_BYTES_MAX`.
         shorts: the same memory.
-        at: where to write; even for a NUMBER that becomes a numeric. The bytes after the value are
-            undefined then: values are written one after the other.
+        at: the position to write to; must be an even number if `form` is `NUMERIC`. Bytes after the
+            value can be overwritten, so write values in ascending order.
     """
     if size <= 0:
         return _NULL
@@ -177,13 +177,13 @@ def write_plain(
 def put_field(
     data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
 ) -> int:
-    """Write a field of a row in PostgreSQL's form, with its size in front. Returns where the field
-    ends, or −2 if the value is left to the encoder.
+    """Write a field of a row in PostgreSQL's form: its size, then its value. Returns the end of the
+    field, or −2 if the caller must use the encoder.
 
     Args:
-        size: −1 or less is NULL.
+        size: the value's size; NULL if it is negative.
         form: `PlainForm`, or `ENCODED`.
-        out: has space for the field and, after all fields, for twice `PLAIN_BYTES_MAX`.
+        out: must have space for the field, and after all fields for twice `PLAIN_BYTES_MAX` bytes.
         shorts: the same memory.
     """
     place = at + 4

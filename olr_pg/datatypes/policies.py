@@ -1,4 +1,4 @@
-"""Policies for values that PostgreSQL cannot hold as they are, and counters of such values."""
+"""Policies for values that PostgreSQL cannot hold unchanged, and counters of such values."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ Calendar = Literal["label", "error"]
 BooleanPairs = tuple[tuple[str, str], ...]
 
 BOOLEAN_PAIRS: Final[BooleanPairs] = (("Y", "N"), ("T", "F"), ("1", "0"))
-"""The default pairs for true and false if a column becomes boolean. Upper and lower case differ."""
+"""The default (true, false) pairs for a column that becomes boolean. They are case-sensitive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    r"""What to do with values that PostgreSQL cannot hold: one choice for each case of type-mapping
-    part 4. The defaults are the ones recommended there.
+    r"""How to handle values that PostgreSQL cannot hold: one choice for each case of type-mapping
+    part 4. The defaults are the recommendations of that part.
 
     Attributes:
-        undecodable: bytes that are no character: an error, U+FFFD, or ``\xNN`` text.
-        nul: U+0000 in text: left out, U+FFFD, or an error.
-        infinity: ±infinity of NUMBER: kept if the target type has it (otherwise an error), NULL, or
-            an error.
-        fraction: nanoseconds: cut to microseconds, or an error.
-        calendar: 29 February of a Julian leap year only: 1 March, or an error.
-        char_blanks: keep the blank padding of CHAR for targets other than character(n).
-        local_timezone: zone (offset or region name) in which DATE and TIMESTAMP are interpreted if
-            the target is timestamptz; None refuses that conversion.
-        boolean_pairs: (true, false) as text or number, if the target is boolean; any other value is
-            an error.
+        undecodable: bytes that are not a character: an error, or replaced by U+FFFD or by the text
+            ``\xNN``.
+        nul: U+0000 in text: removed, replaced by U+FFFD, or an error.
+        infinity: an infinite NUMBER: kept (an error if the target type has no infinity), replaced
+            by NULL, or an error.
+        fraction: nanoseconds: truncated to microseconds, or an error.
+        calendar: a 29 February that exists only in the Julian calendar: becomes 1 March, or an
+            error.
+        char_blanks: whether values of CHAR keep trailing blanks if the target type is not
+            character(n).
+        local_timezone: the zone (offset or region name) of DATE and TIMESTAMP values, for the
+            conversion to timestamptz; None to refuse this conversion.
+        boolean_pairs: (true, false) pairs of texts or numbers, if the target type is boolean; any
+            other value is an error.
     """
 
     undecodable: Undecodable = "replace"

@@ -30,8 +30,7 @@ def raw_to_bytea(values: ValueColumn) -> ValueColumn:
 
 
 def raw_to_uuid(values: ValueColumn) -> ValueColumn:
-    """Convert RAW(16) to uuid. The bytes keep the order that SYS_GUID gives them (type-mapping
-    §4.10).
+    """Convert RAW(16) to uuid. The order of the bytes stays the same (type-mapping §4.10).
 
     Raises:
         OlrPgError: 2053, a value of another length.
@@ -40,8 +39,8 @@ def raw_to_uuid(values: ValueColumn) -> ValueColumn:
 
 
 def blob_to_uuid(values: ValueColumn) -> ValueColumn:
-    """Convert the contents of a BLOB column as `raw_to_uuid` converts RAW. An empty BLOB is not
-    NULL here.
+    """Convert the values of a BLOB column to uuid, like `raw_to_uuid`. An empty BLOB is not NULL,
+    so it is an error.
 
     Raises:
         OlrPgError: 2053, a value of another length.

@@ -29,10 +29,10 @@ _ALPHABET: Final = np.frombuffer(_ALPHABET_TEXT.encode("ascii"), np.uint8)
 
 
 def decode_rowid(raw: bytes) -> str:
-    """Write a ROWID as text: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` for the restricted form.
+    """Return a ROWID as text: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` for the restricted form.
 
     Raises:
-        OlrPgError: 2050, neither 10 nor 6 bytes.
+        OlrPgError: 2050, the length is neither 10 nor 6 bytes.
     """
     if len(raw) == _EXTENDED_LENGTH:
         return format_rowid(
@@ -47,8 +47,8 @@ def decode_rowid(raw: bytes) -> str:
 
 
 def decode_urowid(raw: bytes) -> str:
-    """Write a UROWID as text: a physical one as a ROWID, any other as ``*`` and the base 64 of its
-    bytes.
+    """Return a UROWID as text. A physical UROWID becomes the text of a ROWID; any other becomes
+    ``*`` and its bytes in base 64.
 
     The physical form is ``01, object u32, file u16, block u32, slot u16``. Two clients agree on
     that; it was not checked against real redo.
@@ -75,7 +75,7 @@ def rowid_to_text(values: ValueColumn) -> ValueColumn:
     """Convert ROWID to its text of 18 characters.
 
     Raises:
-        OlrPgError: 2050, a value of another length than 10 and 6.
+        OlrPgError: 2050, the length of a value is neither 10 nor 6 bytes.
     """
     if (values.length == _RESTRICTED_LENGTH).any():
         return per_distinct(values, lambda raw: decode_rowid(raw).encode("ascii"))
@@ -92,7 +92,7 @@ def urowid_to_text(values: ValueColumn) -> ValueColumn:
     """Convert UROWID to text.
 
     Raises:
-        OlrPgError: 2050.
+        OlrPgError: 2050, a value is malformed.
     """
     return per_distinct(values, lambda raw: decode_urowid(raw).encode("ascii"))
 

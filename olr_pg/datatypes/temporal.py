@@ -1,11 +1,11 @@
 """DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE and WITH LOCAL TIME ZONE values (values-and-lobs
 §5–§7).
 
-Years are numbered as in Oracle: 1 is AD 1, −1 is 1 BC, and there is no year 0. Bytes that say year
-0, which date arithmetic can produce, count as 1 BC. A *label* is a date and time as the calendar
-names it, without a zone. The conversion keeps labels: each keeps its year, month and day in
-PostgreSQL's proleptic Gregorian calendar. Only 29 February of a year that is a leap year in the
-Julian calendar but not in the Gregorian one becomes 1 March (type-mapping §4.3).
+Years are numbered as in Oracle: 1 is AD 1, −1 is 1 BC, and there is no year 0. If the stored year
+is 0, which date arithmetic can produce, it counts as 1 BC. A *label* is a date and time as written,
+without a zone. The conversion keeps labels: year, month and day are the same in PostgreSQL's
+proleptic Gregorian calendar. The only exception is a 29 February that exists in the Julian but not
+in the Gregorian calendar: it becomes 1 March (type-mapping §4.3).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DateTime(NamedTuple):
     """A stored date and time: a calendar label without a zone.
 
     Attributes:
-        year: Oracle's label, −4712 … 9999, negative BC.
+        year: numbered as in Oracle, −4712 … 9999; negative means BC.
         nanosecond: 0 … 999,999,999.
     """
 
@@ -79,8 +79,8 @@ class DateTime(NamedTuple):
     nanosecond: int = 0
 
     def isoformat(self) -> str:
-        """Write as ``2026-03-07T01:44:39.5``, without trailing zeros in the fraction. The year
-        ``-0001`` is 1 BC.
+        """Return text such as ``2026-03-07T01:44:39.5``, without trailing zeros in the fraction.
+        The year ``-0001`` is 1 BC.
         """
         sign = "-" if self.year < 0 else ""
         text = (
@@ -106,10 +106,11 @@ class ZonedDateTime(NamedTuple):
     zone: Zone
 
     def isoformat(self) -> str:
-        """Write as ISO 8601: local time with ``+HH:MM`` if the zone is an offset, UTC with ``Z`` if
-        it is a region.
+        """Return ISO 8601 text: local time with ``+HH:MM`` if the zone is an offset, UTC with ``Z``
+        if it is a region.
 
-        The rules of a region change with Oracle's time zone file; the instant does not.
+        For a region, the local time depends on the version of Oracle's time zone file, but UTC does
+        not.
         """
         if self.zone.offset_minutes is None:
             return self.utc.isoformat() + "Z"
@@ -127,7 +128,7 @@ def decode_date(raw: bytes) -> DateTime:
     """Decode a DATE of 7 bytes.
 
     Raises:
-        OlrPgError: 2050, the bytes are no DATE.
+        OlrPgError: 2050, the bytes are not a DATE.
     """
     if len(raw) != 7 or not _is_date(raw):
         raise malformed("DATE", raw)
@@ -138,7 +139,7 @@ def decode_timestamp(raw: bytes) -> DateTime:
     """Decode a TIMESTAMP, with or without local time zone, of 7 or 11 bytes.
 
     Raises:
-        OlrPgError: 2050, the bytes are no TIMESTAMP.
+        OlrPgError: 2050, the bytes are not a TIMESTAMP.
     """
     if len(raw) not in (7, 11) or not _is_date(raw[:7]):
         raise malformed("TIMESTAMP", raw)
@@ -149,10 +150,11 @@ def decode_timestamp(raw: bytes) -> DateTime:
 
 
 def decode_timestamp_tz(raw: bytes) -> ZonedDateTime:
-    """Decode a TIMESTAMP WITH TIME ZONE of 13 bytes (9 without a fraction are tolerated).
+    """Decode a TIMESTAMP WITH TIME ZONE of 13 bytes. A form of 9 bytes, without a fraction, is
+    accepted too.
 
     Raises:
-        OlrPgError: 2050, the bytes are no such value.
+        OlrPgError: 2050, the bytes are malformed.
     """
     if len(raw) not in (9, 13):
         raise malformed("TIMESTAMP WITH TIME ZONE", raw)
@@ -171,7 +173,7 @@ def encode_date(value: DateTime) -> bytes:
     """Encode a DATE as its 7 bytes; the fraction is dropped.
 
     Raises:
-        OlrPgError: 2058, no such date in Oracle's calendar or range.
+        OlrPgError: 2058, the date does not exist in Oracle's calendar, or is out of its range.
     """
     quotient, rest = divmod(abs(value.year), 100)
     sign = -1 if value.year < 0 else 1
@@ -201,7 +203,7 @@ def encode_timestamp(value: DateTime) -> bytes:
     """Encode a TIMESTAMP as its 7 bytes, or 11 if it has a fraction.
 
     Raises:
-        OlrPgError: 2058, as `encode_date`.
+        OlrPgError: 2058, as for `encode_date`.
     """
     if not 0 <= value.nanosecond <= _NANOS_MAX:
         raise OlrPgError(
@@ -212,11 +214,11 @@ def encode_timestamp(value: DateTime) -> bytes:
 
 
 def local_isoformat(value: DateTime, zone: str) -> str:
-    """Write a label of `zone` as ISO 8601: with ``+HH:MM`` for an offset; converted to UTC with
-    ``Z`` for a region.
+    """Return a local time in `zone` as ISO 8601 text: with ``+HH:MM`` if the zone is an offset;
+    converted to UTC, with ``Z``, if it is a region.
 
     Raises:
-        OlrPgError: 2059, the zone is not known.
+        OlrPgError: 2059, the zone is unknown.
     """
     if offset_minutes(zone) is not None:
         return f"{value.isoformat()}{zone.strip()}"
@@ -256,11 +258,11 @@ def shifted(value: DateTime, seconds: int) -> DateTime:
 def temporal_to_micros(
     values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[Longs, npt.NDArray[np.bool_], Counters]:
-    """Return (microseconds since 2000-01-01 of each label, which are NULL, counters). A NULL has 0
-    microseconds.
+    """Return (microseconds since 2000-01-01 for each label, whether each value is NULL, counters).
+    A NULL has 0 microseconds.
 
     Raises:
-        OlrPgError: 2050 malformed, 2057 where a policy forbids a loss.
+        OlrPgError: 2050 malformed, 2057 a value would lose something, and a policy forbids it.
     """
     out = np.zeros(len(values.length), np.int64)
     row, outcome, moved, cut = micros_kernel(
@@ -280,13 +282,13 @@ def temporal_to_timestamp(
 
     Args:
         values: values of layout `form`.
-        form: a TIMESTAMP_TZ holds UTC already.
+        form: the stored layout; values of layout `TIMESTAMP_TZ` are already in UTC.
         policies: `calendar` and `fraction` apply.
         zone: if given, the labels are local time of this zone (offset or region name) and are
             converted to UTC: DBTIMEZONE for TIMESTAMP WITH LOCAL TIME ZONE.
 
     Raises:
-        OlrPgError: as `temporal_to_micros`; 2059, the zone is not known.
+        OlrPgError: as for `temporal_to_micros`; 2059, the zone is unknown.
     """
     micros, null, counters = temporal_to_micros(values, form, policies)
     if zone is not None:
@@ -300,7 +302,8 @@ def temporal_to_date(
     """Convert DATE or TIMESTAMP to date.
 
     Raises:
-        OlrPgError: as `temporal_to_micros`; 2057 if there is a time of day.
+        OlrPgError: as for `temporal_to_micros`; 2057, a value has a time of day other than
+            00:00:00.
     """
     micros, null, counters = temporal_to_micros(values, form, policies)
     days, rest = np.divmod(micros, MICROS_PER_DAY)
@@ -311,9 +314,7 @@ def temporal_to_date(
 
 
 def offset_minutes(zone: str) -> int | None:
-    """Return the minutes of a zone that is written as an offset (``+02:00``), or None for any other
-    zone.
-    """
+    """Return the minutes of a zone that is an offset (``+02:00``), or None for any other zone."""
     match = _OFFSET.fullmatch(zone.strip())
     if not match:
         return None
@@ -324,8 +325,8 @@ def offset_minutes(zone: str) -> int | None:
 def to_utc(micros: Longs, zone: str) -> Longs:
     """Convert local times in `zone` to UTC, both in microseconds since 2000-01-01.
 
-    A local time in the hour that occurs twice in autumn is taken as the first of the two, in summer
-    time. Oracle's behaviour there is unknown (values-and-lobs §6.3).
+    When summer time ends, one hour occurs twice. A local time in this hour counts as the first
+    occurrence, in summer time. Oracle's behaviour is unknown (values-and-lobs §6.3).
     """
     minutes = offset_minutes(zone)
     if minutes is not None:
@@ -334,15 +335,16 @@ def to_utc(micros: Longs, zone: str) -> Longs:
         region = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError) as error:
         raise OlrPgError(Code.TIME_ZONE_UNKNOWN, f"{zone!r} is no offset and no region") from error
-    # No zone changes its offset within a quarter of an hour.
+    # Zones change their offset only at full quarters of an hour, so one look-up per quarter is
+    # enough.
     quarters, inverse = np.unique(micros // _QUARTER_HOUR, return_inverse=True)
     offsets = np.array([_region_offset(region, quarter) for quarter in quarters.tolist()], np.int64)
     return micros - offsets[inverse] * MICROS_PER_SECOND
 
 
 def _region_offset(region: ZoneInfo, quarter: int) -> int:
-    """Return the region's offset in seconds east of UTC at a local quarter of an hour. Outside of
-    Python's years the nearest year is taken.
+    """Return the region's offset in seconds east of UTC at a local quarter of an hour. For a time
+    outside of Python's range of years, use the nearest time in that range.
     """
     minutes = min(max(15 * quarter, _MINUTES_MIN), _MINUTES_MAX)
     offset = (_EPOCH + timedelta(minutes=minutes)).replace(tzinfo=region).utcoffset()
@@ -358,13 +360,13 @@ _MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1) 
 
 @kernel
 def civil_days(year: int, month: int, day: int) -> int:
-    """Return the days from 2000-01-01 to a proleptic Gregorian date. Year 0 is 1 BC; days beyond
-    the month's end carry over.
+    """Return the number of days from 2000-01-01 to a proleptic Gregorian date. Year 0 is 1 BC. A
+    day beyond the month's end counts as a day of the next month.
 
     Args:
-        year: −4799 or later.
+        year: at least −4799.
     """
-    # Count from 1 March 4801 BC, so that leap days are at the end of a year and nothing is
+    # Count from 1 March 4801 BC, so that a leap day is the last day of a year, and no number is
     # negative.
     if month > 2:
         years, months = np.uint64(year + 4800), np.uint64(month - 3)
@@ -397,8 +399,8 @@ def civil_date(days: int) -> tuple[int, int, int]:
 def date_days(data: Bytes, at: int) -> tuple[int, int]:
     """Return (moved, days since 2000-01-01) of the date in the 7 bytes at `at`.
 
-    `moved` is −1 if the bytes are malformed, 1 if a 29 February was moved, else 0. Oracle's
-    calendar is Julian before 15 October 1582: every fourth year is a leap year.
+    `moved` is −1 if the bytes are malformed, 1 if a 29 February became 1 March, else 0. Before 15
+    October 1582, Oracle uses the Julian calendar, in which every fourth year is a leap year.
     """
     high, low = byte_at(data, at) - 100, byte_at(data, at + 1) - 100
     month, day = byte_at(data, at + 2), byte_at(data, at + 3)
@@ -417,8 +419,9 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
     if day > 28:
         if month == 2:
             gregorian_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-            # Oracle's day numbers (format J) include a year 0. By these, 4 BC is a leap year and 5
-            # BC is not. The bytes of both days were never seen, so both are accepted.
+            # It is unknown which years BC are leap years in Oracle. Oracle's day numbers (format J)
+            # count a year 0; then 4 BC is a leap year and 5 BC is not. Without a year 0, 5 BC is
+            # one. So a 29 February is accepted in both.
             julian_leap = year <= 1582 and (year % 4 == 0 or label % 4 == 0)
             if day > 29 or not (gregorian_leap or julian_leap):
                 return -1, 0
@@ -433,8 +436,8 @@ def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
     """Convert a label of 7 or 11 bytes to microseconds.
 
     Returns:
-        (moved, micros, rest): −1 malformed, 0, or 1 where the calendar moved a 29 February; µs
-        since 2000-01-01; nanoseconds beyond the microsecond.
+        (moved, micros, rest). `moved` is as for `date_days`, `micros` are microseconds since
+        2000-01-01, and `rest` are the remaining nanoseconds (0 to 999).
     """
     moved, days = date_days(data, at)
     if moved < 0:
@@ -464,8 +467,8 @@ def micros_kernel(
     fraction_error: bool,
     out: Longs,
 ) -> tuple[int, int, int, int]:
-    """Convert labels to microseconds since 2000-01-01. Returns (row, outcome, dates moved by the
-    calendar, cut fractions).
+    """Convert labels to microseconds since 2000-01-01. Returns (row, outcome, number of moved
+    dates, number of truncated fractions).
     """
     calendar_moves = 0
     cut = 0

@@ -1,10 +1,10 @@
 """VARCHAR2, CHAR, NVARCHAR2, NCHAR and LONG values: conversion between bytes of a character set,
 Python text and UTF-8.
 
-Most text is already valid UTF-8 without U+0000. A column of such text is passed on without a copy.
-Kernels convert the single-byte sets and AL16UTF16. Rows that no kernel converts (undecodable bytes,
-U+0000, multi-byte sets, CESU-8) are converted in Python, once per distinct value, by the policies
-of values-and-lobs §2.4 and type-mapping §4.6.
+Most text is already valid UTF-8 without U+0000. A column of such text is not copied. Kernels
+convert text in single-byte sets and in AL16UTF16. All other rows (undecodable bytes, U+0000,
+multi-byte sets, CESU-8) are converted in Python, once per distinct value, by the policies of
+values-and-lobs §2.4 and type-mapping §4.6.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def decode_text_by_policy(
     """Decode bytes. Returns (text, whether bytes were undecodable). U+0000 is kept.
 
     Raises:
-        OlrPgError: 2051 where the policy says error.
+        OlrPgError: 2051, bytes are undecodable, and the policy makes this an error.
     """
     text, bad = _decode(raw, charset, "strict")
     if not bad:
@@ -66,7 +66,7 @@ def encode_text(text: str, charset: Charset) -> bytes:
     """Encode `text` as the bytes of a character set.
 
     Raises:
-        OlrPgError: 2058, a character is not in the set.
+        OlrPgError: 2058, the set does not contain a character.
     """
     try:
         raw = _encode(text, charset)
@@ -104,7 +104,9 @@ def _encoding_table(table: str) -> dict[int, int]:
 
 
 def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
-    """Return (text, whether bytes were undecodable); with `strict` the text is empty then."""
+    """Decode with the error handler `errors`. Returns (text, False), or ("", True) if `errors` is
+    ``strict`` and bytes are undecodable.
+    """
     try:
         if charset.structure == "single-byte":
             return codecs.charmap_decode(raw, errors, charset.table)[0], False
@@ -119,13 +121,13 @@ def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
 
 @cache
 def _overridden(charset: Charset) -> re.Pattern[bytes]:
-    """Return a pattern that finds byte sequences that an override may change."""
+    """Return a pattern that matches every byte sequence with an override."""
     return re.compile(b"|".join(re.escape(key) for key, _ in charset.overrides), re.DOTALL)
 
 
 def _decode_utf8(raw: bytes, errors: str) -> str:
-    """Decode UTF-8 that may contain CESU-8 pairs, as UTF8 always and AL32UTF8 sometimes does
-    (values-and-lobs §2.2).
+    """Decode UTF-8 that may contain CESU-8 surrogate pairs. Text in UTF8 always has them for
+    supplementary characters, text in AL32UTF8 sometimes (values-and-lobs §2.2).
     """
     if b"\xed" not in raw:
         return raw.decode("utf-8", errors)
@@ -154,7 +156,7 @@ def _decode_overridden(raw: bytes, charset: Charset, errors: str) -> str:
 
 
 class _Cleaner:
-    """Converts the rows that no kernel converts, and counts what it had to change."""
+    """Converts the values that no kernel converts, and counts the changes by policies."""
 
     def __init__(self, charset: Charset, policies: Policies) -> None:
         self._charset = charset
@@ -208,8 +210,8 @@ def text_with_nul(values: ValueColumn, charset: Charset) -> ValueColumn:
 
 
 def _by_kernel(values: ValueColumn, charset: Charset) -> tuple[ValueColumn, Longs]:
-    """Convert with the kernels. Returns the column and the rows that the kernels did not
-    convert.
+    """Convert values with kernels. Returns the column, and the indexes of the rows that were not
+    converted.
     """
     dirty = np.zeros(len(values.length), np.bool_)
     if charset.structure in ("utf-8", "cesu-8"):
@@ -230,9 +232,7 @@ def _occurrences(values: ValueColumn, rows: Longs, changed: set[bytes]) -> int:
 
 
 def strip_blanks(values: ValueColumn) -> ValueColumn:
-    """Return UTF-8 values without their trailing blanks, for CHAR columns that become text or
-    varchar.
-    """
+    """Remove the trailing blanks of UTF-8 values, for CHAR columns that become text or varchar."""
     length = values.length.copy()
     strip_kernel(values.data, values.offset, length)
     return values._replace(length=length)
@@ -254,7 +254,9 @@ def _from_single_byte(values: ValueColumn, charset: Charset, dirty: Flags) -> Va
 
 @cache
 def _utf8_table(table: str) -> tuple[Bytes, Bytes]:
-    """Return (size of each character in UTF-8, 0 where undefined or U+0000; the UTF-8 bytes)."""
+    """Return for each of the 256 bytes (size of its character in UTF-8, the UTF-8 bytes). The size
+    is 0 for U+0000 and for a byte without a character.
+    """
     size, encoded = np.zeros(256, np.uint8), np.zeros((256, 4), np.uint8)
     for byte, char in enumerate(table):
         if char not in ("\ufffe", _NUL):
@@ -277,8 +279,8 @@ def _from_utf16(values: ValueColumn, dirty: Flags) -> ValueColumn:
 
 @inlined_kernel
 def ascii_run(data: Bytes, start: int, end: int) -> int:
-    """Return where the bytes from `start` on stop being 0x01 … 0x7F. It tests eight bytes at a
-    time.
+    """Return the position of the first byte from `start` on that is not in 0x01 … 0x7F, or `end`.
+    Eight bytes are tested at a time.
     """
     at = np.uint64(start)
     stop = np.uint64(end)
@@ -287,8 +289,8 @@ def ascii_run(data: Bytes, start: int, end: int) -> int:
         word = np.uint64(0)
         for i in range(8):
             word |= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
-        # A byte of 0 borrows, and a byte above 0x7F has its top bit set: in both cases a top bit
-        # remains.
+        # A byte of 0 causes a borrow, which sets its top bit; a byte above 0x7F has its top bit set
+        # anyway.
         if (word | (word - _ONES)) & _TOPS:
             break
         at += eight
@@ -299,9 +301,7 @@ def ascii_run(data: Bytes, start: int, end: int) -> int:
 
 @inlined_kernel
 def utf8_step(data: Bytes, at: int, end: int) -> int:
-    """Return the size of the well-formed UTF-8 character at `at`, or 0 if there is none or it is
-    U+0000.
-    """
+    """Return the size of the UTF-8 character at `at`, or 0 if it is malformed or U+0000."""
     head = data[at]
     if head < 0x80:
         return 1 if head else 0
@@ -323,12 +323,12 @@ def utf8_step(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None:
-    """Mark in `dirty` the values that are not UTF-8 as PostgreSQL accepts it (no surrogates, no
+    """Mark in `dirty` the values that are not UTF-8 that PostgreSQL accepts (no surrogates, no
     U+0000).
     """
     for row in range(len(length)):
         if length[row] <= 0:
-            continue  # for NULL, which has length −1, `ascii_run` would find no end
+            continue  # skip NULL: its length −1 is an invalid end for `ascii_run`
         at = offset[row]
         end = at + length[row]
         while True:
@@ -368,8 +368,8 @@ def strip_kernel(data: Bytes, offset: Longs, length: Longs) -> None:
 def single_byte_size_kernel(
     data: Bytes, offset: Longs, length: Longs, size: Bytes, out_length: Longs, dirty: Flags
 ) -> int:
-    """Compute the sizes in UTF-8 and return their sum. A value with a byte of size 0 is marked
-    dirty and gets length 0.
+    """Compute the values' sizes in UTF-8, and return their sum. A value that contains a byte of
+    `size` 0 is marked in `dirty`, and gets length 0.
     """
     total = 0
     for row in range(len(length)):
@@ -399,7 +399,7 @@ def single_byte_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> None:
-    """Write in UTF-8 the values whose `out_length` is not 0."""
+    """Write the values with a positive `out_length` in UTF-8."""
     at = 0
     for row in range(len(length)):
         out_offset[row] = at
@@ -425,8 +425,8 @@ def utf16_kernel(
     out_length: Longs,
     dirty: Flags,
 ) -> int:
-    """Convert UTF-16BE to UTF-8. A value with a lone surrogate, an odd length or U+0000 is marked
-    dirty and gets length 0.
+    """Convert UTF-16BE to UTF-8. A value that has a lone surrogate, an odd number of bytes, or
+    U+0000 is marked in `dirty` and gets length 0.
     """
     at = 0
     for row in range(len(length)):

@@ -1,8 +1,9 @@
-"""VECTOR values (Oracle 23ai): conversion of images to elements and back, and to PostgreSQL arrays,
-bit strings and text.
+"""VECTOR values (Oracle 23ai): conversion between stored images and elements, and conversion to
+PostgreSQL arrays, pgvector's types, bit strings and text.
 
-An image is the content of the column's BLOB: values-and-lobs §13, checked on captured rows. The
-norm in an image is not read, because it may be absent or zero.
+An image is the content of the column's BLOB (values-and-lobs §13; checked with captured rows). An
+image can contain the vector's norm (its length). The norm is not read, because it may be missing or
+zero.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from olr_pg.datatypes.outcomes import malformed
 from olr_pg.errors import Code, OlrPgError
 
 DIMENSIONS_MAX: Final = 65_535
-"""Oracle's limit of dimensions. For BINARY vectors it counts bits."""
+"""Oracle's maximum number of dimensions. A dimension of a BINARY vector is one bit."""
 
 _MAGIC: Final = 0xDB
 _HEAD: Final = struct.Struct(">BBHBI")
@@ -55,10 +56,12 @@ class VectorValue:
     """A VECTOR value.
 
     Attributes:
-        format: of the elements.
-        dimensions: how many; of BINARY the bits.
-        values: float32, float64, int8; of BINARY the bytes (uint8). Sparse: those that are not 0.
-        indexes: sparse vectors: the places of `values`, from 0; None for dense ones.
+        format: the format of the elements.
+        dimensions: the number of dimensions; for BINARY, the number of bits.
+        values: the elements as float32, float64 or int8; for BINARY, the bytes (uint8); for a
+            sparse vector, only the elements that are not 0.
+        indexes: for a sparse vector, the index of each of `values`, from 0; None for a dense
+            vector.
     """
 
     format: VectorFormat
@@ -67,7 +70,7 @@ class VectorValue:
     indexes: npt.NDArray[np.int64] | None = None
 
     def dense(self) -> npt.NDArray[Any]:
-        """Return every element. For BINARY vectors, return the bytes."""
+        """Return all elements, including zeros; for BINARY, the bytes."""
         if self.indexes is None:
             return self.values
         elements = np.zeros(self.dimensions, self.values.dtype)
@@ -76,10 +79,10 @@ class VectorValue:
 
 
 def decode_vector(raw: bytes) -> VectorValue:
-    """Decode the vector of an image.
+    """Decode an image.
 
     Raises:
-        OlrPgError: 2050, no such image.
+        OlrPgError: 2050, malformed image.
     """
     if len(raw) < _HEAD.size:
         raise malformed(_TYPE, raw)
@@ -115,8 +118,8 @@ _FORMATS: Final = frozenset(VectorFormat)
 
 
 def _floats(bits: npt.NDArray[Any], form: VectorFormat) -> npt.NDArray[Any]:
-    """Convert stored bits to floats. Oracle stores them inverted as in BINARY_FLOAT and
-    BINARY_DOUBLE (values-and-lobs §8).
+    """Convert stored elements to floats. Oracle stores floats with inverted bits, as in
+    BINARY_FLOAT and BINARY_DOUBLE (values-and-lobs §8).
     """
     if form not in _VALUES:
         return bits
@@ -129,7 +132,7 @@ def encode_vector(vector: VectorValue) -> bytes:
     """Encode the vector as an image, without a norm.
 
     Raises:
-        OlrPgError: 2058, the number of elements does not fit the dimensions.
+        OlrPgError: 2058, the number of elements does not match the dimensions.
     """
     stored = _STORED[vector.format]
     count = len(vector.values)
@@ -163,10 +166,10 @@ def _quiet_nan(width: int) -> Any:
 
 
 def vector_text(raw: bytes) -> str:
-    """Write an image as text such as ``[1.5,0]``, with every element also of a sparse vector.
+    """Return an image as text such as ``[1.5,0]``. Sparse vectors become dense.
 
     Raises:
-        OlrPgError: 2050.
+        OlrPgError: 2050, a value is malformed.
     """
     vector = decode_vector(raw)
     return f"[{_printed(vector.format, vector.dense())}]"
@@ -194,7 +197,7 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
         element: ``f4`` real, ``f8`` double precision, ``i2`` smallint.
 
     Raises:
-        OlrPgError: 2050 no such image; 2053, 2057 an element does not fit.
+        OlrPgError: 2050 malformed image; 2053, 2057 an element does not fit.
     """
     values = decode_vector(raw).dense()
     oid, stored = _ARRAYS[element]
@@ -214,7 +217,7 @@ def vector_to_vector(raw: bytes) -> bytes:
     """Convert an image to the binary form of pgvector's `vector`. Sparse vectors become dense.
 
     Raises:
-        OlrPgError: 2050 no such image; 2053 an element does not fit.
+        OlrPgError: 2050 malformed image; 2053 an element does not fit.
     """
     values = _elements(raw, "vector", np.dtype(">f4"))
     return struct.pack(">hh", len(values), 0) + values.tobytes()
@@ -224,7 +227,7 @@ def vector_to_halfvec(raw: bytes) -> bytes:
     """Convert an image to the binary form of pgvector's `halfvec`, with floats of 2 bytes.
 
     Raises:
-        OlrPgError: 2050 no such image; 2053 an element does not fit.
+        OlrPgError: 2050 malformed image; 2053 an element does not fit.
     """
     values = _elements(raw, "halfvec", np.dtype(">f2"))
     return struct.pack(">hh", len(values), 0) + values.tobytes()
@@ -232,10 +235,10 @@ def vector_to_halfvec(raw: bytes) -> bytes:
 
 def vector_to_sparsevec(raw: bytes) -> bytes:
     """Convert an image to the binary form of pgvector's `sparsevec`: the elements that are not 0,
-    with their places.
+    with their indexes.
 
     Raises:
-        OlrPgError: 2050 no such image; 2053 an element does not fit.
+        OlrPgError: 2050 malformed image; 2053 an element does not fit.
     """
     values = _elements(raw, "sparsevec", np.dtype(">f4"))
     places = np.flatnonzero(values)
@@ -244,11 +247,11 @@ def vector_to_sparsevec(raw: bytes) -> bytes:
 
 
 def _elements(raw: bytes, name: str, stored: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the elements of an image for a type of pgvector. These types accept finite elements
-    only.
+    """Return the elements of an image for a type of pgvector. These types accept only finite
+    elements.
 
     Raises:
-        OlrPgError: 2050 no such image; 2053 an element does not fit.
+        OlrPgError: 2050 malformed image; 2053 an element does not fit.
     """
     vector = decode_vector(raw)
     if vector.format is VectorFormat.BINARY:
@@ -261,11 +264,11 @@ def _elements(raw: bytes, name: str, stored: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def vector_to_bits(raw: bytes) -> bytes:
-    """Convert a BINARY vector to PostgreSQL's binary form of a bit string, in the order of its
-    bytes.
+    """Convert a BINARY vector to PostgreSQL's binary form of a bit string. The order of the bytes
+    stays the same.
 
     Raises:
-        OlrPgError: 2050 no such image; 2053 another element format.
+        OlrPgError: 2050 malformed image; 2053 the vector is not BINARY.
     """
     vector = decode_vector(raw)
     if vector.format is not VectorFormat.BINARY:

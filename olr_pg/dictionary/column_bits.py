@@ -49,7 +49,7 @@ _BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
 
 
 def is_hidden(name: str, properties: int) -> bool:
-    """Tell whether the column contains no data that the user stored.
+    """Return whether the column contains no data that the user stored.
 
     A user-invisible column has the hidden bit too, but an ordinary name and no bit of Oracle's own
     columns. It contains the user's data and is not hidden in this sense.
@@ -66,17 +66,17 @@ def _has_internal_name(name: str) -> bool:
 
 
 def is_virtual(properties: int) -> bool:
-    """Tell whether the column is computed and not stored."""
+    """Return whether the column is computed and not stored."""
     return bool(properties & (VIRTUAL | VIRTUAL_ATTRIBUTE))
 
 
 def is_encrypted(properties: int) -> bool:
-    """Tell whether the column's bytes are encrypted (TDE column encryption)."""
+    """Return whether the column's bytes are encrypted (TDE column encryption)."""
     return bool(properties & ENCRYPTED)
 
 
 def is_guard(properties: int) -> bool:
-    """Tell whether the column is its table's guard column (values-and-lobs §14)."""
+    """Return whether the column is its table's guard column (values-and-lobs §14)."""
     return bool(properties & GUARD)
 
 
@@ -94,5 +94,5 @@ def char_length(type_code: int, length: int, properties: int, bytes_max: int | N
 
 
 def is_string_stored_as_lob(type_code: int, properties: int) -> bool:
-    """Tell whether a string or RAW is an extended one, stored as a LOB (values-and-lobs §15.4)."""
+    """Return whether a string or RAW is an extended one, stored as a LOB (values-and-lobs §15.4)."""
     return type_code in _STRING_TYPES and bool(properties & STORED_AS_LOB)

@@ -216,7 +216,7 @@ class Step(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether its column came or went as a whole."""
+        """Return whether its column came or went as a whole."""
         return (self.before is None) != (self.after is None)
 
 
@@ -233,7 +233,7 @@ class Evolution(NamedTuple):
 
     @property
     def stops(self) -> bool:
-        """Tell whether the table stops."""
+        """Return whether the table stops."""
         return self.error is not None
 
     @property
@@ -295,7 +295,7 @@ def judge(
 
 
 def is_dropped(table: Table | None) -> bool:
-    """Tell whether a table was dropped or is in the recycle bin (dictionary §2.1)."""
+    """Return whether a table was dropped or is in the recycle bin (dictionary §2.1)."""
     return table is None or table.name.startswith(RECYCLE_BIN)
 
 
@@ -657,7 +657,7 @@ def _essence(one: Constraint | InventoryIndex, renamed: Mapping[str, str]) -> tu
 
 
 def _holds(one: Constraint | InventoryIndex) -> bool:
-    """Tell whether it is in force."""
+    """Return whether it is in force."""
     return one.enabled if isinstance(one, Constraint) else one.usable
 
 

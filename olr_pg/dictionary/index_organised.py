@@ -34,7 +34,7 @@ _COMPRESSED: Final = 0x8
 
 
 def is_index_organised(tab: TabRow) -> bool:
-    """Tell whether the rows of the table are in an index."""
+    """Return whether the rows of the table are in an index."""
     return bool(tab.property & _ORGANISED)
 
 
@@ -48,7 +48,7 @@ def rows_index(indexes: Sequence[IndexRow]) -> IndexRow | None:
 
 
 def holds_rows(index: IndexRow) -> bool:
-    """Tell whether this index contains the rows of its index-organised table."""
+    """Return whether this index contains the rows of its index-organised table."""
     return index.type == _ROWS_INDEX
 
 

@@ -71,5 +71,5 @@ _APEX_SCHEMA: Final = re.compile(r"APEX_\d{6}")
 
 
 def is_oracle_schema(owner: str) -> bool:
-    """Tell whether a schema is Oracle's own, so that its tables contain no user data."""
+    """Return whether a schema is Oracle's own, so that its tables contain no user data."""
     return owner in ORACLE_SCHEMAS or _APEX_SCHEMA.fullmatch(owner) is not None

@@ -68,7 +68,7 @@ class _Checkpoint(SysRows):
 
 
 def is_schema_checkpoint(document: dict[str, Any]) -> bool:
-    """Tell whether a JSON object looks like a checkpoint file, with or without a schema."""
+    """Return whether a JSON object looks like a checkpoint file, with or without a schema."""
     return any(key in document for key in ("sys-obj", "sys-tab", "schema-ref-scn", "incarnations"))
 
 

@@ -108,7 +108,7 @@ def find_tables(
 
 
 def has_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> bool:
-    """Tell whether tables exist for all these (owner, name) pairs."""
+    """Return whether tables exist for all these (owner, name) pairs."""
     known = _by_name(snapshot)
     return all(pair in known for pair in names)
 

@@ -253,12 +253,12 @@ def _segments(rows: SysRows) -> Iterator[_Segment]:
 
 
 def is_encrypted(row: TablespaceRow) -> bool:
-    """Tell whether a tablespace's row marks it as encrypted."""
+    """Return whether a tablespace's row marks it as encrypted."""
     return bool((row.flags or 0) & ENCRYPTED)
 
 
 def is_encryption_known(rows: SysRows) -> bool:
-    """Tell whether the rows show which segments are in encrypted tablespaces.
+    """Return whether the rows show which segments are in encrypted tablespaces.
 
     A schema checkpoint does not, and neither does a snapshot of an older version.
     """

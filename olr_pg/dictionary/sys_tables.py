@@ -369,7 +369,7 @@ def _lobs(
 
 
 def _is_lob_index(row: ObjectRow, *kinds: int) -> bool:
-    """Tell whether an object is a LOB index, or a partition of one, of one of these types."""
+    """Return whether an object is a LOB index, or a partition of one, of one of these types."""
     return row.type in kinds and row.name.startswith("SYS_IL")
 
 
@@ -426,7 +426,7 @@ def _carry_column(known: Column, before: Column, after: Column) -> Column:
 
 
 def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:
-    """Tell whether every column of the key is delivered, so that clients can identify the row by
+    """Return whether every column of the key is delivered, so that clients can identify the row by
     it.
     """
     delivered = {

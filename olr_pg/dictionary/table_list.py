@@ -111,7 +111,7 @@ def query_tables(
     Args:
         query: one SELECT of two columns, owner and table name.
         with_refused: as for `find_tables`.
-        is_abandoned: tells whether the client has gone; called repeatedly.
+        is_abandoned: returns whether the client has gone; called repeatedly.
         steps_max: SQLite instructions after which the query is stopped.
         seconds_max: run time after which the query is stopped.
 
@@ -168,7 +168,7 @@ def names_in_containers(
 
 
 def would_name(query: str, owner: str, name: str) -> bool:
-    """Tell whether a TableList query would select a table of that owner and name.
+    """Return whether a TableList query would select a table of that owner and name.
 
     True if the query cannot be run here, because it was written for a live Oracle or takes too
     long.
@@ -302,7 +302,7 @@ class _Spellings:
         return (key > other_key) - (key < other_key)
 
     def like(self, pattern: _SqlValue, text: _SqlValue, escape: _SqlValue = "") -> bool | None:
-        """Tell whether a text matches a LIKE pattern, with or without its container."""
+        """Return whether a text matches a LIKE pattern, with or without its container."""
         if pattern is None or text is None:
             return None
         form = _like_form(str(pattern)[:_PATTERN_MAX], str(escape))
@@ -319,7 +319,7 @@ def _like_form(pattern: str, escape: str) -> tuple[tuple[str, bool], ...]:
 
 
 def _fits(text: str, form: Sequence[tuple[str, bool]]) -> bool:
-    """Tell whether a text matches a pattern; the number of steps is at most the product of both
+    """Return whether a text matches a pattern; the number of steps is at most the product of both
     lengths.
     """
     at = place = 0

@@ -355,7 +355,7 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
 def is_wanted(
     names: Sequence[str] | None, owner: str, name: str, containers: Sequence[str] = ()
 ) -> bool:
-    """Tell whether `chosen_tables` would return a table of that owner and name.
+    """Return whether `chosen_tables` would return a table of that owner and name.
 
     Args:
         containers: the containers whose names the owner can begin with.

@@ -257,7 +257,7 @@ class DecodingRun:
             idle += 1
 
     def _is_through(self) -> bool:
-        """Tell whether a run with an end has delivered everything before it."""
+        """Return whether a run with an end has delivered everything before it."""
         return self._until is not None and self._until.is_passed(self.merger.watermark)
 
     def _end_until(self) -> None:
@@ -502,7 +502,7 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """Tell whether an event may have to wait; of one SCN's missing LOB values only the first
+        """Return whether an event may have to wait; of one SCN's missing LOB values only the first
         does.
         """
         is_first = bool(event.lobs) and event.commit_scn != self._lobs_scn

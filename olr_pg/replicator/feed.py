@@ -39,7 +39,7 @@ class Chosen(NamedTuple):
         snapshot: the dictionary of the tables.
         tables: in the form in which they are decoded; the target's own filter can leave out further
             columns.
-        would_name: tells whether the TableList would select a table of that owner and name.
+        would_name: returns whether the TableList would select a table of that owner and name.
     """
 
     snapshot: Snapshot
@@ -186,7 +186,7 @@ class Feed:
         return event._replace(past=past, evolution=evolution, definition=definition)
 
     def _names_or_would(self, name: str) -> bool:
-        """Tell whether its list of tables contains that name, or would contain it after an
+        """Return whether its list of tables contains that name, or would contain it after an
         extension.
         """
         owner, _, table = name.rpartition(".")
@@ -194,7 +194,7 @@ class Feed:
         return name in self.names or (not is_left and self.chosen.would_name(owner, table))
 
     def _is_passed(self, event: SchemaEvent) -> bool:
-        """Tell whether the event's transaction is not delivered, or was already queued."""
+        """Return whether the event's transaction is not delivered, or was already queued."""
         return event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
@@ -208,7 +208,7 @@ class Feed:
         return self.queue.await_event_room(event, timeout)
 
     def _awaits_longer_list(self, event: SchemaEvent) -> bool:
-        """Tell whether an event needs the event of a table that only the next session has.
+        """Return whether an event needs the event of a table that only the next session has.
 
         The applier is about to restart with that table. The next session delivers both events.
         """

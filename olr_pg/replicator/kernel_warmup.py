@@ -47,7 +47,7 @@ _log = structlog.get_logger(__name__)
 
 
 def is_compiled() -> bool:
-    """Tell whether the kernels are on disk."""
+    """Return whether the kernels are on disk."""
     return is_on_disk(extract.extract_groups) and is_on_disk(fill_room)
 
 

@@ -22,7 +22,7 @@ class PublishedEvents:
         self._rows: set[tuple[tuple[str, int, int], bool]] = set()
 
     def is_new(self, event: SchemaEvent) -> bool:
-        """Tell whether an event was not queued yet, and remember it."""
+        """Return whether an event was not queued yet, and remember it."""
         if not event.is_of_rows:
             known = event.identity in self._definitions
             self._definitions.add(event.identity)

@@ -56,7 +56,7 @@ class SharedLogs:
         """Return the tables that a TableList query selects, and their dictionary.
 
         Args:
-            is_abandoned: tells whether the client has gone; the query is then cancelled.
+            is_abandoned: returns whether the client has gone; the query is then cancelled.
 
         Raises:
             OlrPgError: 3xxx or 7xxx, if it fails.
@@ -83,7 +83,7 @@ class SharedLogs:
             return found
 
     def is_reached(self, scn: int) -> bool:
-        """Tell whether the source has reached an SCN, even if no log with it is available yet.
+        """Return whether the source has reached an SCN, even if no log with it is available yet.
 
         False if unknown. The source is queried until it has reached it.
         """
@@ -98,7 +98,7 @@ class SharedLogs:
             return self.source.current_scn()
 
     def has_news(self) -> bool:
-        """Tell whether an online log has grown (`SourceDatabase.has_news`)."""
+        """Return whether an online log has grown (`SourceDatabase.has_news`)."""
         with self._lock:
             begin = steady_time()
             news = self.source.has_news()

@@ -109,7 +109,7 @@ class SparkDecoding:
             self.counts = self.counts._replace(here=self.counts.here + 1)
 
     def _may_ask_session(self) -> bool:
-        """Tell whether the session can be used without waiting; start it if there is none."""
+        """Return whether the session can be used without waiting; start it if there is none."""
         if self._waits:
             return True
         if self._starting is None:
@@ -160,7 +160,7 @@ class SparkDecoding:
 
 
 def _is_here(error: OlrPgError) -> bool:
-    """Tell whether a task could not open a log that this process can open."""
+    """Return whether a task could not open a log that this process can open."""
     return error.code == Code.LOG_UNREADABLE and Path(str(error.where.get("file"))).exists()
 
 

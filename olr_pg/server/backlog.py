@@ -91,7 +91,7 @@ class Backlog:
             remove_plain(left)
 
     def has_room(self, size: int) -> bool:
-        """Tell whether this many more bytes fit and can be written; False for a while after a
+        """Return whether this many more bytes fit and can be written; False for a while after a
         failure.
         """
         return self.size + size <= self.bytes_max and time.monotonic() >= self._again_at

@@ -160,7 +160,7 @@ class Connection:
             self._socket.settimeout(seconds)
 
     def has_gone(self) -> bool:
-        """Tell whether the client has closed its side, or `shut` was called; thread-safe."""
+        """Return whether the client has closed its side, or `shut` was called; thread-safe."""
         events = select.poll()
         try:
             events.register(self._socket, select.POLLRDHUP)

@@ -75,7 +75,7 @@ class ReplicationClaim:
                 self._released.notify_all()
 
     def is_wanted(self) -> bool:
-        """Tell whether another session has requested the claim since its holder's last request."""
+        """Return whether another session has requested the claim since its holder's last request."""
         holder = self._holder
         return holder is not None and self._wanted_at > holder.asked_at
 
@@ -99,7 +99,7 @@ class PortSession:
         applier: identifies the bundled applier in the checkpoint, if this is its session.
 
     Attributes:
-        is_abandoned: tells whether the client has disconnected, which cancels its work; set by the
+        is_abandoned: returns whether the client has disconnected, which cancels its work; set by the
             session's creator, called from its thread and from those that work for it.
         asked_at: time of the client's last request for replication (`time.monotonic`); requests for
             the status and the saved SCN do not count.
@@ -134,7 +134,7 @@ class PortSession:
 
     @property
     def subscribed(self) -> bool:
-        """Tell whether the session holds the claim to replicate."""
+        """Return whether the session holds the claim to replicate."""
         return self._claim.holder is self
 
     @property
@@ -290,7 +290,7 @@ class PortSession:
         queue.confirm(scn)
 
     def _is_quiet(self, queue: ReadyQueue) -> bool:
-        """Tell whether the decoder's progress counts as the client's.
+        """Return whether the decoder's progress counts as the client's.
 
         If nothing remains to be confirmed, the decoder's progress moves the checkpoint, so that a
         restart does not need the logs of a time without changes. This applies only to a client that

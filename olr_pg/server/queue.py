@@ -348,7 +348,7 @@ class ReadyQueue:
     # both sides
 
     def confirms(self, scn: int) -> bool:
-        """Tell whether `confirm(scn)` would drop anything."""
+        """Return whether `confirm(scn)` would drop anything."""
         with self._changed:
             return self._sent.confirms(scn) or self._events.confirms(scn)
 
@@ -381,7 +381,7 @@ class ReadyQueue:
         return 0 if self._spilled else None
 
     def is_empty(self) -> bool:
-        """Tell whether everything put so far is confirmed."""
+        """Return whether everything put so far is confirmed."""
         with self._changed:
             return self._is_empty
 
@@ -398,7 +398,7 @@ class ReadyQueue:
 
     @property
     def closed(self) -> bool:
-        """Tell whether `close` was called."""
+        """Return whether `close` was called."""
         return self._closed
 
     def wait_until_confirmed(self, timeout: float | None = None) -> bool:
@@ -415,7 +415,7 @@ class ReadyQueue:
             return self._is_empty
 
     def is_calm(self) -> bool:
-        """Tell whether the queue is far enough from full that it will not soon be full again."""
+        """Return whether the queue is far enough from full that it will not soon be full again."""
         with self._changed:
             is_half = 2 * self._held_bytes > self._bytes_max
             return not (self._spilled or is_half or 2 * self._ready_count > self._transactions_max)
@@ -461,11 +461,11 @@ class ReadyQueue:
 
     @property
     def _has_next(self) -> bool:
-        """Tell whether a ready transaction or event can be taken."""
+        """Return whether a ready transaction or event can be taken."""
         return bool(self._ready) and not self._events.is_in_the_way(self._transmitted_count)
 
     def _refill(self) -> bool:
-        """Tell whether anything is ready; read from the backlog if needed."""
+        """Return whether anything is ready; read from the backlog if needed."""
         if not self._ready and self._backlog is not None and self._spilled:
             try:
                 for run in self._backlog.pop():
@@ -660,7 +660,7 @@ class Transmitted:
         return count
 
     def confirms(self, scn: int) -> bool:
-        """Tell whether any commits at `scn` or before."""
+        """Return whether any commits at `scn` or before."""
         return bool(self._runs) and self._runs[0].first_commit_scn <= scn
 
     def first_commit_scn(self, confirming: int) -> int | None:
@@ -822,7 +822,7 @@ class HeldBack:
     def _is_over(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], held_bytes: int
     ) -> bool:
-        """Tell whether a client's unconfirmed transactions, without the largest, exceed the limit.
+        """Return whether a client's unconfirmed transactions, without the largest, exceed the limit.
 
         The largest can have any size, and is not confirmed before it is applied.
         """

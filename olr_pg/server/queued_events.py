@@ -57,7 +57,7 @@ class QueuedEvents:
         return len(self._ready)
 
     def has_room(self, event: SchemaEvent) -> bool:
-        """Tell whether another event can be put."""
+        """Return whether another event can be put."""
         return not event.is_of_rows or self._rows < self._rows_max
 
     def put(self, event: SchemaEvent, place: int) -> None:
@@ -86,14 +86,14 @@ class QueuedEvents:
         return self._ready[0].place - transmitted if self._ready else None
 
     def is_due(self, transmitted: int) -> bool:
-        """Tell whether the next event can be taken now."""
+        """Return whether the next event can be taken now."""
         if self.ahead(transmitted) != 0:
             return False
         event = self._ready[0].event
         return not event.lobs or event.commit_scn <= self._passed_scn
 
     def is_in_the_way(self, transmitted: int) -> bool:
-        """Tell whether the next event precedes the next transaction, and is not due yet."""
+        """Return whether the next event precedes the next transaction, and is not due yet."""
         return self.ahead(transmitted) == 0 and not self.is_due(transmitted)
 
     def take(self) -> SchemaEvent:
@@ -103,7 +103,7 @@ class QueuedEvents:
         return placed.event
 
     def confirms(self, scn: int) -> bool:
-        """Tell whether `confirm(scn)` would drop an event that a restart needs."""
+        """Return whether `confirm(scn)` would drop an event that a restart needs."""
         return any(True for _ in self._confirmed(scn))
 
     def confirm(self, scn: int) -> int:
@@ -138,7 +138,7 @@ class QueuedEvents:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there are no events that a restart needs."""
+        """Return whether there are no events that a restart needs."""
         return next(self._kept(-1), None) is None
 
     def _confirmed(self, scn: int) -> Iterator[SchemaEvent]:

@@ -27,7 +27,7 @@ class RecoveryPoint(NamedTuple):
     whole_scn: int = 0
 
     def serves(self, start_scn: int, unconfirmed_scn: int | None) -> bool:
-        """Tell whether it can replace the redo before it.
+        """Return whether it can replace the redo before it.
 
         Args:
             start_scn: the lowest begin SCN of unconfirmed transactions.
@@ -50,7 +50,7 @@ class ReplicationSource(Protocol):
         """Run a TableList query and subscribe to its tables.
 
         Args:
-            is_abandoned: tells whether the client has gone; the query is then cancelled. It can be
+            is_abandoned: returns whether the client has gone; the query is then cancelled. It can be
                 called from any thread until this call returns.
 
         Raises:

@@ -88,7 +88,7 @@ class Need(NamedTuple):
     objects: frozenset[int]
 
     def is_served(self, image: Image) -> bool:
-        """Tell whether all of them are in an image, or after it in the redo."""
+        """Return whether all of them are in an image, or after it in the redo."""
         return (
             image.whole_scn <= self.open_scn
             and self.objects.issubset(image.objects)
@@ -290,7 +290,7 @@ class BoundedRecovery:
             self._is_paused = False
 
     def has_room(self, fresh: int) -> bool:
-        """Tell whether this many more bytes can be written; call `pause` if not."""
+        """Return whether this many more bytes can be written; call `pause` if not."""
         used = files_bytes(self.directory) + self.storage.waiting_bytes
         if self._disk_max is None or used + fresh <= self._disk_max:
             return True

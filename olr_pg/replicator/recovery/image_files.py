@@ -196,7 +196,7 @@ class PartWriter:
         return sum(kept_bytes(batch) for batch in batches if id(batch) not in self._written)
 
     def is_mostly_waste(self, batches: Sequence[Kept]) -> bool:
-        """Tell whether most bytes in the files of these batches belong to other batches."""
+        """Return whether most bytes in the files of these batches belong to other batches."""
         parts = [
             found.part for batch in batches if (found := self._written.get(id(batch))) is not None
         ]
