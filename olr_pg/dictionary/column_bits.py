@@ -94,5 +94,7 @@ def char_length(type_code: int, length: int, properties: int, bytes_max: int | N
 
 
 def is_string_stored_as_lob(type_code: int, properties: int) -> bool:
-    """Return whether a string or RAW is an extended one, stored as a LOB (values-and-lobs §15.4)."""
+    """Return whether the column is an extended string or RAW, stored as a LOB (values-and-lobs
+    §15.4).
+    """
     return type_code in _STRING_TYPES and bool(properties & STORED_AS_LOB)

@@ -75,7 +75,9 @@ class ReplicationClaim:
                 self._released.notify_all()
 
     def is_wanted(self) -> bool:
-        """Return whether another session has requested the claim since its holder's last request."""
+        """Return whether another session has requested the claim after its holder's last
+        request.
+        """
         holder = self._holder
         return holder is not None and self._wanted_at > holder.asked_at
 
@@ -99,8 +101,9 @@ class PortSession:
         applier: identifies the bundled applier in the checkpoint, if this is its session.
 
     Attributes:
-        is_abandoned: returns whether the client has disconnected, which cancels its work; set by the
-            session's creator, called from its thread and from those that work for it.
+        is_abandoned: returns whether the client has disconnected; then its work is cancelled. The
+            session's creator sets it; it is called from the session's thread, and from threads that
+            work for the session.
         asked_at: time of the client's last request for replication (`time.monotonic`); requests for
             the status and the saved SCN do not count.
         is_served: whether the client waits for the server: its query runs, or logs are searched.

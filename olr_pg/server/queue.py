@@ -822,7 +822,7 @@ class HeldBack:
     def _is_over(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], held_bytes: int
     ) -> bool:
-        """Return whether a client's unconfirmed transactions, without the largest, exceed the limit.
+        """Return whether a client's unconfirmed transactions, except the largest, exceed the limit.
 
         The largest can have any size, and is not confirmed before it is applied.
         """

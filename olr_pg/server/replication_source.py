@@ -50,8 +50,8 @@ class ReplicationSource(Protocol):
         """Run a TableList query and subscribe to its tables.
 
         Args:
-            is_abandoned: returns whether the client has gone; the query is then cancelled. It can be
-                called from any thread until this call returns.
+            is_abandoned: returns whether the client has disconnected; then the query is cancelled.
+                It can be called from any thread until `resolve` returns.
 
         Raises:
             OlrPgError: if it fails; then there is no subscription.

@@ -1,9 +1,9 @@
-"""Kernels that measure and write the Chunk elements of chunked values, after the row change of the
-values.
+"""Kernels that measure and write Chunk elements. They follow the row change whose values they
+contain.
 
 A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change. Its bytes follow in Chunk
-elements of at most the chunk size, column after column. A value of no bytes has one Chunk of no
-bytes. Facts: protocol, “Elements”.
+elements of at most the chunk size, column after column. An empty value has one Chunk without bytes.
+Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from olr_pg.wire.elements import ChunkFlags, ElementCode
 from olr_pg.wire.frame_writing import put16, put64, put_head
 
 CHUNK_BYTES: Final = 1 << 20
-"""The default of how many bytes of a value one Chunk element holds."""
+"""The default for the maximum bytes of a value in one Chunk element."""
 
 _CHUNK: Final = int(ElementCode.CHUNK)
 _LAST_OF_COLUMN: Final = int(ChunkFlags.LAST_OF_COLUMN)
@@ -28,8 +28,8 @@ _NAME: Final = 37
 
 @inlined
 def value_size(dml: Any, entry: int) -> int:
-    """Return the size in bytes of a value over all its parts. The caller has checked that they are
-    in bounds.
+    """Return the total size in bytes of a value's parts. The caller must have checked that the
+    parts are within the data.
     """
     size = 0
     while entry >= 0:
@@ -42,8 +42,8 @@ def value_size(dml: Any, entry: int) -> int:
 def measure_chunks(
     dml: Any, row: int, base: int, column_size: Any, column_chunked: Any, chunk_bytes: int
 ) -> tuple[int, int]:
-    """Return (size in bytes, number) of the Chunk frames of a row change. The caller has checked
-    that its values are in bounds.
+    """Return (total size in bytes, number) of the Chunk frames of a row change. The caller must
+    have checked that its values are within the data.
     """
     total, frames = 0, 0
     for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
@@ -63,7 +63,7 @@ def write_chunks(
     dml: Any, row: int, commit_scn: int, xid: int, base: int, column_size: Any, column_data: Any,
     column_chunked: Any, chunk_bytes: int, big: bool, out: Any, at: int,
 ) -> int:  # fmt: skip
-    """Write the Chunk frames of a row change and return where they end."""
+    """Write the Chunk frames of a row change at `at`, and return their end."""
     last = -1
     for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
         if column_chunked[base + dml.values.column[entry]] and dml.values.length[entry] >= 0:

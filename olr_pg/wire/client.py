@@ -1,18 +1,20 @@
-"""The client's side of one connection of the protocol: it takes and returns bytes and has no
+"""The client's side of one connection of the protocol. It receives and returns bytes; it has no
 socket.
 
-`request` returns the bytes to send and remembers what was asked. `receive` takes the bytes that the
+`request` returns the bytes to send, and remembers the request. `receive` takes the bytes that the
 server sent, split in any way. `next_event` returns the answers in the order of the requests, or
-None until more bytes are received. A run of Data answers comes as one `Elements`: contiguous framed
-messages with their offsets, which kernels can read as they are. Every other answer comes as a
-`Reply`; a run of NoMore is one `Reply`.
+None until more bytes are received. Consecutive Data answers are returned as one `Elements`:
+contiguous framed messages with their offsets, which kernels can read directly. Every other answer
+is returned as a `Reply`; consecutive NoMore answers are one `Reply`.
 
-A server in the same process may report between two answers what happened to a table (`tell`).
+If the server is in the same process, it can also report events of tables, in order with the answers
+(`tell`).
 
-Confirming with pipelined requests: LastCommitedSCN(n) confirms every *transmitted* transaction with
-commit SCN ≤ n, and two transactions may share a commit SCN. A client must therefore not send n
-before it has made every transaction with commit SCN n durable that has been transmitted when the
-request is handled. Requests that are already on the way have an older n, which is always safe.
+Confirming with pipelined requests: LastCommitedSCN(n) confirms every transaction with commit SCN ≤
+n that the server has *transmitted* when it handles the request. Several transactions can have the
+same commit SCN. So a client must not send n before all transactions with commit SCN n that the
+server may have transmitted by then are durable. Requests that were sent earlier contain a lower n,
+which is always safe.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class Reply:
     Attributes:
         request: what was asked.
         answer: Ok, NoMore, Error, Status or SavedScn.
-        answers: how many requests of that kind in a row were answered so.
+        answers: the number of consecutive requests that got this answer.
     """
 
     request: Request
@@ -90,10 +92,10 @@ class Elements:
     """Consecutive Data answers to requests of one kind.
 
     Attributes:
-        request: what was asked for the first of them.
+        request: the request that the first of them answers.
         blob: the framed messages; each element begins 6 bytes after its offset.
         order: byte order of the connection.
-        messages: how many they are.
+        messages: the number of messages.
     """
 
     request: Request
@@ -106,7 +108,7 @@ class Elements:
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Where each message begins, and the end of the last one; shape (n + 1)."""
+        """The offset of each message, and the end of the last one; shape (n + 1)."""
         return message_offsets(self.blob, self.order.is_big)
 
     def decode(self, order: ByteOrder) -> Iterator[Element]:
@@ -142,7 +144,7 @@ class ClientProtocol:
         """Requests whose answer has not been given by `next_event`."""
 
     def request(self, request: Request, count: int = 1) -> bytes:
-        """Return the bytes that ask `request` `count` times.
+        """Return the bytes of `count` requests that are equal to `request`.
 
         Raises:
             OlrPgError: 4002, an SCN is not a 64-bit unsigned number.
@@ -158,36 +160,36 @@ class ClientProtocol:
         return self._frames.room(_ROOM_BYTES)
 
     def filled(self, count: int) -> None:
-        """Take the first `count` bytes of the buffer that `room` returned as received from the
-        server.
-        """
+        """Record that `count` bytes from the server were written into the buffer from `room`."""
         self._frames.filled(count)
 
     def receive(self, data: Buffer) -> None:
-        """Take bytes that the server sent."""
+        """Append bytes that the server sent."""
         self._frames.receive(data)
 
     def adopt(self, data: memoryview) -> None:
-        """Take bytes that the server sent, without a copy if possible. The caller must not change
-        them afterwards.
+        """Append bytes that the server sent, without copying them if possible. The caller must not
+        change the bytes afterwards.
         """
         self._frames.adopt(data)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Take an event about a table. It comes after everything that was received so far."""
+        """Add an event of a table, which follows everything received so far."""
         self._told.append(event)
 
     def told(self) -> SchemaEvent | None:
-        """Return the next event of `tell` whose preceding answers were all returned, or None."""
+        """Return the next event that `tell` has added, or None. Call this only after `next_event`
+        has returned None, because the answers before the event must be returned first.
+        """
         return self._told.popleft() if self._told else None
 
     def next_event(self) -> Event | None:
-        """Return the next answers in the order of the requests, or None until more bytes are
-        received.
+        """Return the next answers, in the order of the requests; None if more bytes must be
+        received first.
 
         Raises:
-            OlrPgError: 4001, 4002, 4003, 4007: the server broke the protocol; the connection is of
-                no use any more.
+            OlrPgError: 4001, 4002, 4003, 4007, the server violated the protocol; the connection
+                cannot be used any more.
         """
         if not self._asked:
             if self._frames.waiting:
@@ -213,14 +215,16 @@ class ClientProtocol:
             )
         answers = 1
         if isinstance(answer, NoMore):
-            # A window of requests that finds nothing is answered so often.
+            # If nothing is ready, the server answers each of the pipelined requests with NoMore.
             frame = encode_frame(message, self.order)
             answers += self._frames.skip_repeated(frame, self._asked_alike(request) - 1)
         self._answered(answers)
         return Reply(request, answer, answers)
 
     def _asked_alike(self, request: Request) -> int:
-        """Return how many unanswered requests the next run may answer. For BackToScn it is one."""
+        """Return how many unanswered requests the next run of answers can belong to: one for
+        BackToScn, else all consecutive requests of the same kind.
+        """
         count = 0
         for asked, times in self._asked:
             if type(asked) is not type(request):
@@ -231,8 +235,8 @@ class ClientProtocol:
         return count
 
     def _elements(self, request: Request) -> Elements | None:
-        """Return the Data answers received so far to requests of the same kind. For BackToScn, to
-        that one request.
+        """Return the received Data answers to `request` and, unless it is a BackToScn, to the next
+        requests of its kind. Return None if there are none.
         """
         count = self._asked_alike(request)
         data = np.frombuffer(self._frames.view(), np.uint8)

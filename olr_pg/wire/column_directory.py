@@ -1,4 +1,6 @@
-"""A directory of the tables and columns in a stream. It gives each a number that never changes."""
+"""A directory of the tables and columns in a stream. It assigns each of them a number that never
+changes.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class DescribedColumn(NamedTuple):
-    """A column as the protocol describes it, without a value.
+    """A column's description in the protocol.
 
     Attributes:
-        table: number of its table.
-        column: without a value.
+        table: the number of its table.
+        column: the description; its value is None.
     """
 
     table: int
@@ -22,11 +24,12 @@ class DescribedColumn(NamedTuple):
 
 
 class ColumnDirectory:
-    """The tables and described columns that a stream contained so far. Entries are only added.
+    """The tables and column descriptions that a stream has contained so far. Entries are never
+    removed.
 
-    A column whose description changes gets a new entry with a new number. The description changes
-    with DDL, and between a LOB that has chunks and one that is NULL. One thread adds entries; any
-    thread may read entries that have a number.
+    If a column's description changes, the column gets a new entry with a new number. DDL can change
+    the description. So can a LOB value: a value in chunks and a NULL are described differently.
+    Only one thread may add entries; any thread may read existing entries.
     """
 
     def __init__(self) -> None:
@@ -36,14 +39,14 @@ class ColumnDirectory:
         self._column_numbers: dict[DescribedColumn, int] = {}
 
     def table(self, owner: str, name: str) -> int:
-        """Return the number of a table. A table without a number gets one."""
+        """Return the number of a table; assign one if it has none."""
         number = self._table_numbers.setdefault((owner, name), len(self.tables))
         if number == len(self.tables):
             self.tables.append((owner, name))
         return number
 
     def column(self, table: int, column: ColumnValue) -> int:
-        """Return the number of a described column. A column without a number gets one."""
+        """Return the number of a column's description; assign one if it has none."""
         described = DescribedColumn(table, replace(column, value=None))
         number = self._column_numbers.setdefault(described, len(self.columns))
         if number == len(self.columns):

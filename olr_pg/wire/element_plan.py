@@ -1,4 +1,4 @@
-"""Element plans: the encoded bytes that are the same in every element of a table. They are built
+"""Element plans: the encoded bytes that are the same in all elements of a table. A plan is built
 once per subscription.
 """
 
@@ -35,17 +35,17 @@ class ElementPlan(NamedTuple):
     """Prebuilt bytes of the subscribed tables, in both byte orders. Table t is `tables[t]`.
 
     Attributes:
-        table_first: shape (tables + 1); where each table's bytes begin: ObjectId, the three name
+        table_first: shape (tables + 1); the offset of each table's bytes: ObjectId, the three name
             sizes, SchemaName, TableName.
-        table_little, table_big: those bytes, and some more.
-        table_column: shape (tables + 1); running number of delivered columns, as
-            `RowPlan.column_first`.
-        column_size: shape (columns); bytes of each column: a ColumnValue up to and with its name,
-            with ColumnValueSize 0 (at byte 1).
-        column_little, column_big: shape (columns, width); those bytes, and more up to the width,
-            which is the same for all, so that they can be copied as one block.
-        column_chunked: shape (columns); ColumnType of the Chunk elements that the column's values
-            go out in (112, 113), 0 if they do not.
+        table_little, table_big: the bytes of all tables, then padding.
+        table_column: shape (tables + 1); the running number of each table's first delivered column.
+            Guard columns are not counted here, unlike in `RowPlan.column_first`.
+        column_size: shape (columns); the number of bytes of each column's header: the ColumnValue
+            from its start to the end of its name. ColumnValueSize (at byte 1) is 0 in it.
+        column_little, column_big: shape (columns, width); the headers, padded to the same width, so
+            that each can be copied as one block.
+        column_chunked: shape (columns); the ColumnType of the column's Chunk elements (112 or 113);
+            0 if its values are not sent in chunks.
     """
 
     table_first: npt.NDArray[np.int64]
@@ -62,7 +62,8 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
     """Build the element plan of `tables`, in the order of their row plan.
 
     Raises:
-        OlrPgError: 4006 with the table, a name or the number of columns does not fit.
+        OlrPgError: 4006, a name is too long or a table has too many columns; the error contains the
+            table.
     """
     little = [_table_bytes(table, ByteOrder.LITTLE) for table in tables]
     big = [_table_bytes(table, ByteOrder.BIG) for table in tables]
@@ -88,7 +89,7 @@ def check_tables(tables: Iterable[Table]) -> None:
     """Check that the protocol can express the tables.
 
     Raises:
-        OlrPgError: as `build_element_plan`.
+        OlrPgError: as for `build_element_plan`.
     """
     for table in tables:
         _table_bytes(table, ByteOrder.LITTLE)
@@ -114,8 +115,8 @@ def _column_bytes(table: Table, order: ByteOrder) -> list[bytes]:
 
 
 _NUMERIC: Final = frozenset({OracleType.NUMBER, OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE})
-"""The types whose precision and scale are sent. Times and intervals have them too, but the protocol
-does not send those.
+"""The types whose precision and scale are sent. Columns of times and intervals also have a
+precision and a scale, but the protocol does not send them.
 """
 
 
@@ -154,12 +155,12 @@ def _in_blocks(headers: Sequence[bytes]) -> npt.NDArray[np.uint8]:
 
 
 def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
-    # With space after it, every part can be copied by `copy_forward`.
+    # The padding lets `copy_forward`, which copies whole blocks, copy every part.
     return _writable(b"".join(parts) + bytes(FORWARD))
 
 
 def _writable(data: bytes) -> npt.NDArray[np.uint8]:
-    """Return the array as a writable one, as a Spark task gets it. For read-only arrays the encoder
-    would be compiled again.
+    """Return the bytes as a writable array. In a Spark task the arrays are writable too, and Numba
+    would compile the encoder a second time for read-only arrays.
     """
     return np.frombuffer(bytearray(data), np.uint8)

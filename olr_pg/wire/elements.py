@@ -1,8 +1,8 @@
 """Elements, the content of Data messages: Begin, Commit, Insert, Update, Delete, Chunk.
 
 The elements are Python values, encoded and decoded one at a time. Clients and the command line use
-this codec, and tests compare the compiled encoder (`olr_pg.wire.encoder`) with it. Integers are
-packed in the connection's byte order. Facts: protocol, “Elements”.
+this codec. Tests compare its bytes with those of the compiled encoder (`olr_pg.wire.encoder`).
+Integers have the connection's byte order. Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ElementCode(IntEnum):
 
 
 class ChunkFlags(IntFlag):
-    """Whether a chunk is the last of its column's value, and the last of its row change."""
+    """Flags of the last chunk of a column's value, and of the last chunk of a row change."""
 
     NONE = 0
     LAST_OF_COLUMN = 1
@@ -51,11 +51,12 @@ class ColumnValue:
 
     Attributes:
         type_code: Oracle's internal type code.
-        precision, scale: of the dictionary; None = NULL there.
+        precision, scale: from the dictionary; None if NULL there.
         charset_id: Oracle's character set number; None for types without one.
-        charset_form: 1 database, 2 national character set; None for types without one.
-        chunked: the value follows in Chunk elements; `value` is None.
-        value: in Oracle's internal representation; None = NULL.
+        charset_form: 1 for the database's character set, 2 for the national one; None for types
+            without one.
+        chunked: whether the value follows in Chunk elements; then `value` is None.
+        value: in Oracle's internal representation; None if NULL or chunked.
     """
 
     name: str
@@ -68,10 +69,10 @@ class ColumnValue:
     value: bytes | None = None
 
     def described(self) -> Column:
-        """Return the column as the dictionary would describe it, with the facts that the protocol
-        contains.
+        """Return the column as a dictionary column. Attributes that the protocol does not send have
+        defaults.
 
-        Its place in the row and its length are not known: they are set to 1 and 0.
+        Its position in the row and its length are unknown; they are set to 1 and 0.
         """
         return Column(
             name=self.name,
@@ -92,11 +93,11 @@ class Begin:
     """A transaction begins.
 
     Attributes:
-        scn: SCN at which it began.
+        scn: the SCN at which it began.
         commit_scn: SCN of its COMMIT.
-        xid: packed as `olr_pg.scalars.pack_xid`.
-        timestamp: redo time, 32 bits.
-        serial, session: of the Oracle session; 0 where not known.
+        xid: packed by `olr_pg.scalars.pack_xid`.
+        timestamp: the time in the redo record, in Oracle's 32-bit form.
+        serial, session: the Oracle session; 0 if unknown.
     """
 
     scn: int
@@ -122,11 +123,11 @@ class RowChange:
     """The content that Insert, Update and Delete have in common.
 
     Attributes:
-        scn: of this change.
+        scn: the SCN of this change.
         object_id: OBJ# of the table.
         rowid: extended ROWID, 18 characters.
-        before: columns whose old value is known; empty for Insert.
-        after: columns that the statement set; empty for Delete.
+        before: the columns with known old values; empty for Insert.
+        after: the columns that the statement set, with their new values; empty for Delete.
     """
 
     scn: int
@@ -183,8 +184,8 @@ COLUMN_FIELDS: Final = "BQHqqQBB"  # the fixed part of ColumnValue
 
 
 class _Reader:
-    """Reads the bytes of one element. A read beyond its end raises an error that names the
-    field.
+    """Reads the fields of one element. A read beyond its end raises an error with the field's
+    name.
     """
 
     def __init__(self, data: Buffer, order: ByteOrder) -> None:
@@ -227,10 +228,10 @@ class _Reader:
 
 
 def decode_element(data: Buffer, order: ByteOrder) -> Element:
-    """Decode `data`, which must hold one element and nothing else.
+    """Decode `data`, which must contain exactly one element.
 
     Raises:
-        OlrPgError: 4005 with the field and its offset.
+        OlrPgError: 4005, the element is malformed; the error contains the field and its offset.
     """
     reader = _Reader(data, order)
     code, scn, commit_scn, xid, timestamp = reader.fields(HEAD_FIELDS, "header")
@@ -259,7 +260,7 @@ def decode_element(data: Buffer, order: ByteOrder) -> Element:
 
 
 def encode_element(element: Element, order: ByteOrder) -> bytes:
-    """Encode `element` without the operation code and size of its message.
+    """Encode `element`, without the size and the operation code of its message.
 
     Raises:
         OlrPgError: 4006, a name, count or number does not fit its field.
@@ -286,7 +287,7 @@ def encode_name(name: str, what: str) -> bytes:
     """Encode a schema, table, column name or ROWID in UTF-8.
 
     Raises:
-        OlrPgError: 4006, longer than 255 bytes.
+        OlrPgError: 4006, the name is longer than 255 bytes.
     """
     data = name.encode()
     if len(data) > NAME_BYTES_MAX:
@@ -295,7 +296,7 @@ def encode_name(name: str, what: str) -> bytes:
 
 
 def encode_column_header(column: ColumnValue, size: int, order: ByteOrder) -> bytes:
-    """Encode the part of a ColumnValue that ends with its name. `size` is ColumnValueSize."""
+    """Encode a ColumnValue from its start to the end of its name. `size` is ColumnValueSize."""
     name = encode_name(column.name, "ColumnName")
     return (
         _pack(

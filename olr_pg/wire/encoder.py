@@ -1,10 +1,10 @@
 """The compiled encoder: it writes finished transactions, given as columns, as framed Data messages.
 
-One pass over the columns writes every message and checks every index. It writes into rooms: buffers
-that an output gives one after the other. How many bytes a transaction takes is known only after it
-is written. The messages of a transaction are contiguous: Begin, its row changes, each followed by
-its Chunks, Commit. The Python codec in `olr_pg.wire.elements` gives the same bytes, one element at
-a time (tests compare them).
+One pass over the columns writes every message and checks every index. The encoder writes into
+*rooms*: buffers that an output provides one after the other, because the size of a transaction is
+not known before it is written. The messages of a transaction are contiguous: the Begin, the row
+changes, each followed by its Chunks, and the Commit. The Python codec in `olr_pg.wire.elements`
+gives the same bytes, one element at a time (tests compare them).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _IS_CHUNKED: Final = 36
 _HEAD: Final = 29
 BEGIN_FRAME: Final = _FRAME + _HEAD + 6
 COMMIT_FRAME: Final = _FRAME + _HEAD
-"""The size in bytes of the message."""
+"""The sizes in bytes of a framed Begin and of a framed Commit."""
 
 _SIZE_MAX: Final = (1 << 32) - 1
 _COUNT_MAX: Final = 0xFFFF
@@ -76,10 +76,10 @@ def encode_transactions(
     chunk_bytes: int = CHUNK_BYTES,
     allocate: Allocate = IN_MEMORY.allocate,
 ) -> EncodedTransactions:
-    """Encode `transactions` as framed Data messages that contain the commit SCN.
+    """Encode `transactions` as framed Data messages.
 
     The messages are written twice: first into a scratch buffer to find their size, then into a
-    buffer of just that size.
+    buffer of exactly that size.
     """
 
     def write(output: MessageOutput) -> EncodedTransactions:
@@ -96,8 +96,8 @@ def write_messages(
     output: MessageOutput,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> EncodedTransactions:
-    """Write the same messages as `encode_transactions` into an output, which also returns the
-    result's blob.
+    """Write the same messages as `encode_transactions` into an output. The result's `blob` comes
+    from the output, and is empty if the output keeps no messages in memory.
     """
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
@@ -117,14 +117,14 @@ def write_messages(
 
 
 class ElementForms(NamedTuple):
-    """How elements are to be written.
+    """The forms of the elements to write.
 
     Attributes:
-        table_first, table_data, table_column, column_size, column_data, column_chunked: of the
-            `ElementPlan`, in the byte order of the output.
+        table_first, table_data, table_column, column_size, column_data, column_chunked: the arrays
+            of the `ElementPlan`, in the byte order of the output.
         chunked: whether any column is chunked.
-        chunk_bytes: bytes of a LOB value in one Chunk element.
-        big: byte order.
+        chunk_bytes: maximum bytes of a LOB value in one Chunk element.
+        big: whether the byte order is big-endian.
     """
 
     table_first: Any
@@ -143,23 +143,25 @@ def fill_room(
     transactions: Any, dml: Any, forms: ElementForms, place: Any, first: Any, messages: Any,
     out: Any,
 ) -> int:  # fmt: skip
-    """Write messages from `place` on until `out` is full: done, full, or why a change is refused.
+    """Write messages from `place` on, until `out` is full. Returns a status: `DONE`, `FULL`, or the
+    reason why a change is refused.
 
-    It walks over the transactions, and the row changes of each:
+    The order of the messages, and the content of a row change:
 
         Begin | row change | its Chunks | row change | its Chunks | ... | Commit
 
         row change:   head | names of the table | ROWID | before image | after image
         image:        number of values 2 | header of a column | value | header | value | ...
 
-    Names and headers are copied from the element plan. A message that does not fit, with its
-    Chunks, is left to the next room, so that `out` ends after a complete one.
+    Names and headers are copied from the element plan. If a message and its Chunks do not fit
+    together, they are written into the next room, so `out` always ends after a complete message.
 
     Args:
-        place: [transaction, row change + 1 or 0 before the Begin, bytes of former rooms, bytes
-            written here, bytes that the next message and its Chunks need, BDBA, its OBJD and the
-            place of its ROWID's text + 1 or 0]; moved on.
-        first, messages: as `EncodedTransactions`, filled.
+        place: the position, which is updated: [number of the transaction; number of the row change
+            plus 1, or 0 before the Begin; bytes in earlier rooms; bytes in this room; bytes that
+            the next message and its Chunks need; then the BDBA, the OBJD and the position plus 1 of
+            the last ROWID in `out` (0 if none), see `rowid_text`].
+        first, messages: the arrays of `EncodedTransactions`, which are filled.
     """
     table_first, table_data, table_column = forms.table_first, forms.table_data, forms.table_column
     column_size, column_data = forms.column_size, forms.column_data
@@ -229,11 +231,11 @@ def _write_change(
     table_column: Any, column_size: Any, column_data: Any, column_chunked: Any, big: bool,
     place: Any, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write a row change at `at`. Returns (status, end). If the end is past `out`, the change was
-    not written whole.
+    """Write a row change at `at`. Returns (status, end). If the end is beyond `out`, the change is
+    not completely written.
 
-    A change that does not fit is measured, so that the caller can provide a room of its size. It is
-    refused if it is too large.
+    The end is correct even if the change does not fit, so that the caller can provide a room of the
+    needed size. A change of more than 4 GiB is refused.
     """
     kind, table = int(dml.kind[row]), int(dml.table[row])
     if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
@@ -281,8 +283,8 @@ def _write_images(
     dml: Any, kind: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write BeforeData and AfterData, those that the kind of change has, as far as they fit.
-    Returns (status, end).
+    """Write BeforeData (not for an Insert) and AfterData (not for a Delete), as far as they fit
+    into `out`. Returns (status, end).
     """
     entry = begin
     for image in range(_AFTER if kind == _INSERT else _BEFORE, _AFTER + (kind != _DELETE)):
@@ -301,7 +303,7 @@ def _write_stored(
     dml: Any, row: int, base: int, width: int, column_size: Any, column_data: Any, big: bool,
     out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write AfterData from values in the form in which a row piece stores them, as far as they fit.
+    """Write AfterData from the values of an inserted row piece, as far as they fit into `out`.
     Returns (status, end).
 
     None of these values is chunked: see `RowPlan.as_stored`.
@@ -343,8 +345,8 @@ def _write_stored(
 def _put_column(
     out: Any, at: int, header: Any, size: int, data: Any, offset: int, length: int, big: bool
 ) -> int:
-    """Write one ColumnValue whose part before the value has `size` bytes. The caller has checked
-    that all of it fits.
+    """Write one ColumnValue: its `header` of `size` bytes, then the value. The caller must have
+    checked that everything fits.
     """
     value = at + size
     copy_bytes(out, at, header, 0, FORWARD)
@@ -365,7 +367,9 @@ def _write_image(
     dml: Any, image: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write BeforeData or AfterData as far as it fits. Returns (status, number of values, end)."""
+    """Write BeforeData or AfterData, as far as it fits into `out`. Returns (status, number of
+    values, end).
+    """
     count_at = at
     at += 2
     entry = np.uint64(begin)
@@ -405,8 +409,8 @@ def _write_image(
 def _write_column(
     dml: Any, entry: int, size: int, header: Any, is_chunked: int, big: bool, out: Any, at: int
 ) -> int:
-    """Write one ColumnValue whose part before the value has `size` bytes, if it fits. Returns its
-    end, or −1.
+    """Write one ColumnValue, if it fits into `out`: its `header` of `size` bytes, then the value.
+    Returns its end, or −1 if the value is out of bounds.
     """
     value = dml.values[entry]
     further = 0

@@ -1,4 +1,4 @@
-"""Kernels that write integers and the head of a framed element."""
+"""Kernels that write integers, and the head of a framed element."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Frames of the protocol: ``MessageSize u32``, then that many bytes (operation code and body);
 protocol, “Frames”.
 
-This module does not interpret messages. `FrameBuffer` takes bytes as they arrive and returns whole
-messages. How the bytes were split makes no difference.
+This module does not interpret messages. `FrameBuffer` receives bytes in pieces of any size, and
+returns whole messages.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from olr_pg.errors import Code, OlrPgError
 Buffer = bytes | bytearray | memoryview
 
 SIZE_BYTES: Final = 4
-"""Size of the field MessageSize, which does not count itself."""
+"""Size of the field MessageSize. MessageSize does not include these bytes."""
 
 CODE_BYTES: Final = 2
-"""Size of OperationCode, the smallest possible message."""
+"""Size of OperationCode, and of the smallest possible message."""
 
 MESSAGE_BYTES_MAX: Final = (1 << 32) - 1
 """The largest MessageSize that the field can hold."""
 
 REQUEST_BYTES_MAX: Final = 1 << 20
-"""The default of the largest request that is accepted. Only the query of TableList has a length
-that varies.
+"""The default for the largest accepted request. Only TableList has no fixed size, because it
+contains a query.
 """
 
 _BUFFER_BYTES: Final = 1 << 12
@@ -42,12 +42,12 @@ class ByteOrder(Enum):
 
     @property
     def prefix(self) -> str:
-        """The byte order as `struct` writes it (packed, standard sizes)."""
+        """The byte order's prefix for formats of `struct` (packed, standard sizes)."""
         return "<" if self is ByteOrder.LITTLE else ">"
 
     @property
     def is_big(self) -> bool:
-        """Whether the byte order is big-endian, which is how kernels take it."""
+        """Whether the byte order is big-endian; kernels expect this form."""
         return self is ByteOrder.BIG
 
 
@@ -70,14 +70,14 @@ def encode_frame(message: Buffer, order: ByteOrder) -> bytes:
 class FrameBuffer:
     """A buffer of received bytes that returns them as messages.
 
-    After a size that is out of bounds, the next message cannot be found: `failure` is set, and no
-    further message is returned. The messages before it are returned. The size is checked as soon as
-    it is received, so at most `limit` bytes and one read wait in memory.
+    If a MessageSize is out of bounds, the next message cannot be found. Then `failure` is set, and
+    no further message is returned; the messages before it are returned. MessageSize is checked as
+    soon as it is received, so at most `limit` bytes and one read are kept in memory.
 
     Args:
-        order: byte order of the sizes.
-        limit: the largest MessageSize accepted, in bytes.
-        buffer_bytes: bytes of one allocation.
+        order: the byte order of MessageSize.
+        limit: the largest accepted MessageSize, in bytes.
+        buffer_bytes: the minimum size of an allocated buffer.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class FrameBuffer:
         self._data = np.empty(0, np.uint8).data
         self._position = 0
         self._end = 0
-        # A reader still uses the bytes that were taken: do not move anything over them.
+        # True if a reader may still use bytes of the buffer, which must then not be overwritten.
         self._is_lent = False
         self.failure: OlrPgError | None = None
 
     def room(self, size: int) -> memoryview:
-        """Return a buffer of `size` bytes or more for bytes from the peer. Call `filled` after
+        """Return a buffer of at least `size` bytes for bytes from the peer. Call `filled` after
         writing into it.
         """
         if len(self._data) - self._end < size:
@@ -108,17 +108,15 @@ class FrameBuffer:
         waiting = self.waiting
         data = self._data
         if self._is_lent or len(data) < waiting + size:
-            # Allocate twice the waiting bytes, so that a long message is not copied with each
-            # piece.
+            # Allocate space for twice the waiting bytes, so that a long message is not copied for
+            # each received piece.
             data = np.empty(max(self._buffer_bytes, size + 2 * waiting), np.uint8).data
         data[:waiting] = self._data[self._position : self._end]
         self._data, self._is_lent = data, False
         self._position, self._end = 0, waiting
 
     def filled(self, count: int) -> None:
-        """Take the first `count` bytes of the buffer that `room` returned as received from the
-        peer.
-        """
+        """Record that `count` bytes from the peer were written into the buffer from `room`."""
         self._end += count
 
     def receive(self, data: Buffer) -> None:
@@ -127,10 +125,11 @@ class FrameBuffer:
         self.filled(len(data))
 
     def adopt(self, data: memoryview) -> None:
-        """Use `data`, which the peer sent, as the buffer itself if no other bytes wait in it.
+        """Append bytes that the peer sent. If no other bytes wait, `data` becomes the buffer and is
+        not copied.
 
-        Nobody may write into `data` afterwards. Read-only memory is copied, because each kernel
-        would have to be compiled a second time for it.
+        The caller must not change `data` afterwards. Read-only memory is copied, because Numba
+        would compile each kernel a second time for read-only arrays.
         """
         if self.waiting or data.readonly:
             self.receive(data)
@@ -140,7 +139,7 @@ class FrameBuffer:
 
     @property
     def waiting(self) -> int:
-        """How many received bytes were not returned as a message yet."""
+        """The number of received bytes that were not returned yet."""
         return self._end - self._position
 
     def peek(self, count: int) -> bytes:
@@ -148,12 +147,12 @@ class FrameBuffer:
         return bytes(self.view()[:count])
 
     def view(self) -> memoryview:
-        """Return the bytes that wait, without removing them."""
+        """Return the waiting bytes, without removing them."""
         return self._data[self._position : self._end]
 
     def take(self, count: int) -> memoryview:
-        """Remove and return the next `count` bytes, which must be whole frames. They are not
-        overwritten later.
+        """Remove and return the next `count` bytes, which must be whole frames. The buffer never
+        overwrites them later.
         """
         taken = self.view()[:count]
         self._position += count
@@ -165,8 +164,8 @@ class FrameBuffer:
         self._position += count
 
     def skip_repeated(self, frame: bytes, most: int) -> int:
-        """Drop frames equal to `frame` at the beginning, at most `most` of them. Returns how many
-        were dropped.
+        """Drop the leading frames that equal `frame`, at most `most` of them. Returns the number of
+        dropped frames.
         """
         count = min(most, self.waiting // len(frame))
         alike = np.frombuffer(self.peek(count * len(frame)), np.uint8).reshape(count, len(frame))
@@ -176,7 +175,7 @@ class FrameBuffer:
         return count
 
     def next_message(self) -> bytes | None:
-        """Remove and return the next whole message without its size, or return None if it is not
+        """Remove and return the next message, without its MessageSize; None if it is not completely
         received yet.
         """
         if self.failure is not None or self.waiting < SIZE_BYTES:

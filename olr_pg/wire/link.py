@@ -1,4 +1,4 @@
-"""The interface of a link to the server, for a client of the protocol."""
+"""The interface of a client's link to the server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ class ServerLink(Protocol):
         """Send requests to the server."""
 
     def decline_image(self) -> None:
-        """Make the server read all redo from the next StartSCN on, without a recovery image."""
+        """Make the server begin without a recovery image at the next StartSCN: it reads all redo
+        from that SCN on.
+        """
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
-        """Hand `client` the bytes that the server sent. Waits until there are some.
+        """Wait until the server has sent bytes, and pass them to `client`.
 
         Args:
-            stopped: asked now and then while the server is silent: whether to give up.
+            stopped: returns whether to stop waiting; called repeatedly while the server sends
+                nothing.
         """
 
     def close(self) -> None:
-        """Close the connection. It may be called more than once."""
+        """Close the connection; can be called repeatedly."""

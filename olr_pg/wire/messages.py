@@ -1,8 +1,9 @@
-"""All requests and answers of the protocol as Python values, with encoding and decoding of each.
+"""All requests and answers of the protocol as Python values, and their encoding and decoding.
 
 `encode_request` and `encode_answer` return whole frames. `decode_request` and `decode_answer` take
-a message without its size, as `FrameBuffer.next_message` returns it. Validation is strict: a body
-must have exactly the bytes that its message defines. Facts: protocol, “Frames”.
+a message without MessageSize, as returned by `FrameBuffer.next_message`. Validation is strict: a
+body must have exactly the bytes that the protocol defines for its message. Facts: protocol,
+“Frames”.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from olr_pg.wire.frames import CODE_BYTES, Buffer, ByteOrder, encode_frame
 
 
 class RequestCode(IntEnum):
-    """Operation codes of requests. The protocol itself spells LastCommitedSCN with one t."""
+    """Operation codes of requests. LastCommitedSCN, with one t, is the protocol's own spelling."""
 
     TABLE_LIST = 1
     START_SCN = 2
@@ -63,7 +64,7 @@ class StartScn:
 
 @dataclass(frozen=True, slots=True)
 class LastCommitedScn:
-    """Confirm the transactions that were transmitted up to commit SCN `scn`, and request the next
+    """Confirm the transmitted transactions with a commit SCN up to `scn`, and request the next
     element.
     """
 
@@ -72,8 +73,8 @@ class LastCommitedScn:
 
 @dataclass(frozen=True, slots=True)
 class BackToScn:
-    """Deliver again the transactions past commit SCN `scn` that were transmitted and are not
-    confirmed.
+    """Request a second delivery of the transmitted, unconfirmed transactions with a commit SCN
+    above `scn`.
     """
 
     scn: int
@@ -99,7 +100,7 @@ Request = TableList | StartScn | LastCommitedScn | BackToScn | LogOff | GetStatu
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """The answer to a request that was done."""
+    """The answer to a request that succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Error:
     """The answer to a request that was refused. The request changed nothing.
 
     Attributes:
-        code: ErrorCode, 32 bits; this server's are those of `olr_pg.errors.Code`.
+        code: ErrorCode, 32 bits; this server sends numbers of `olr_pg.errors.Code`.
     """
 
     code: int
@@ -135,8 +136,8 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class SavedScn:
-    """The answer with the SCN in the checkpoint. None means that there is none (Flag 0, MinStartSCN
-    0).
+    """The answer with the SCN in the checkpoint; None if there is no checkpoint (Flag 0,
+    MinStartSCN 0).
     """
 
     scn: int | None
@@ -187,8 +188,8 @@ def decode_request(message: Buffer, order: ByteOrder) -> Request:
     """Decode the request in `message` (operation code and body, at least 2 bytes).
 
     Raises:
-        OlrPgError: 4003 unknown operation code; 4002 a body of the wrong length, or a query that
-            is not UTF-8 or is empty.
+        OlrPgError: 4003 unknown operation code; 4002 the body has the wrong length, or the query is
+            empty or not UTF-8.
     """
     number, body = _split(message, order)
     try:
@@ -232,7 +233,7 @@ def decode_answer(message: Buffer, order: ByteOrder) -> Answer:
     """Decode the answer in `message` (operation code and body, at least 2 bytes).
 
     Raises:
-        OlrPgError: 4003 unknown operation code; 4002 a body that its answer does not allow.
+        OlrPgError: 4003 unknown operation code; 4002 an invalid body.
     """
     number, body = _split(message, order)
     match number:

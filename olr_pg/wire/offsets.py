@@ -1,4 +1,4 @@
-"""Kernels for server and client that find where the messages begin in contiguous frames."""
+"""Kernels for server and client that find the messages in contiguous frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _DATA: Final = int(AnswerCode.DATA)
 
 
 def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArray[np.int64]:
-    """Find where each of the n framed messages in `blob` begins, and the end: shape (n + 1).
+    """Return the offset of each of the n framed messages in `blob`, and the end of the last one;
+    shape (n + 1).
 
     Raises:
         OlrPgError: 4001, `blob` is not a sequence of whole messages.
@@ -35,11 +36,11 @@ def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArra
 def message_run(
     blob: Any, start: int, big: bool, messages_max: int, bytes_max: int
 ) -> tuple[int, int]:
-    """Find the whole messages from `start` on. Returns (number of messages, where the last one
-    ends).
+    """Find the complete messages from `start` on. Returns (number of messages, end of the last
+    one).
 
-    It stops after `messages_max` messages, at a message that does not fit `bytes_max`, and at a
-    broken one.
+    It stops after `messages_max` messages, before a message that would exceed `bytes_max` in total,
+    and before an incomplete or malformed message.
     """
     count, at = 0, start
     while count < messages_max and at + _FRAME <= blob.size:
@@ -54,8 +55,8 @@ def message_run(
 
 @kernel
 def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
-    """Fill `offsets` with where the messages begin and where the last one ends, for as many
-    messages as it has room for.
+    """Fill `offsets`, of shape (n + 1), with the offsets of the first n messages and the end of the
+    last one.
     """
     at = 0
     for number in range(offsets.size):
@@ -66,11 +67,11 @@ def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
 
 @kernel
 def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[int, int]:
-    """Find the whole Data messages at the beginning of `data`. Returns (number of messages, where
-    the last one ends).
+    """Find the complete Data messages at the beginning of `data`. Returns (number of messages, end
+    of the last one).
 
-    It stops after `messages_max` messages, at a message of another kind, and at a size that is not
-    in 7..`size_max`.
+    It stops after `messages_max` messages, before an incomplete message, before a message of
+    another kind, and before a MessageSize that is not in 3..`size_max`.
     """
     count, at = 0, 0
     while count < messages_max and at + _FRAME <= data.size:
@@ -86,7 +87,8 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
 @inlined_kernel
 def get32(data: Any, at: int, big: bool) -> int:
     """Read an integer of 32 bits."""
-    # Unsigned indices: Numba then omits the check for negative indices, and these loads become one.
+    # With unsigned indices, Numba omits the check for negative indices, and the four loads become
+    # one.
     place, number = np.uint64(at), 0
     if big:
         for i in range(4):

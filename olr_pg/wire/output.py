@@ -1,4 +1,4 @@
-"""Outputs: where the encoder writes framed messages to."""
+"""Outputs: the destinations of the framed messages that the encoder writes."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 U8 = npt.NDArray[np.uint8]
 
 ROOM_BYTES: Final = 1 << 20
-"""How many bytes are written before the output takes them. They fit the processor's cache; writing
-to memory would take longer than encoding.
+"""Minimum size of a room. It fits the processor's cache: writing to memory would take longer than
+encoding.
 """
 
 _NOTHING: Final = np.empty(0, np.uint8)
 
 
 class MessageOutput(Protocol):
-    """An output: it gives the encoder rooms (buffers), one after the other, and takes the messages
-    in them.
+    """An output: it provides the encoder with rooms (buffers), one after the other, and takes the
+    messages from them.
     """
 
     def room(self, least: int) -> U8:
         """Return a buffer of at least `least` bytes for the next messages."""
 
     def take(self, size: int) -> None:
-        """Take the first `size` bytes of the room. They are messages."""
+        """Take the messages in the first `size` bytes of the room."""
 
     def taken(self) -> U8:
-        """Return what was taken since the last call, contiguous. It is empty if the output does not
-        keep messages in memory.
+        """Return the messages taken since the last call, one after the other. The result is empty
+        if the output keeps no messages in memory.
         """
 
 
 class Scratch:
-    """An output that gives the same room again and again.
+    """An output that provides the same room repeatedly.
 
     Args:
-        allocate: gives it; a row change with a large LOB needs one of its size.
+        allocate: allocates the room; a larger one is allocated for a row change with a large LOB.
     """
 
     def __init__(self, allocate: Allocate = IN_MEMORY.allocate) -> None:
@@ -58,7 +58,7 @@ class Scratch:
 
 
 class Unkept(Scratch):
-    """An output that keeps nothing. It serves to check and measure messages."""
+    """An output that keeps nothing. It is used to check messages and to find their size."""
 
     def take(self, size: int) -> None:
         """Drop the messages."""
@@ -75,7 +75,7 @@ class Whole:
         self._room = room
 
     def room(self, least: int) -> U8:
-        """Return the buffer. It is asked for once only."""
+        """Return the buffer; called only once."""
         return self._room
 
     def take(self, size: int) -> None:
@@ -88,7 +88,7 @@ class Whole:
 
 
 class Collected(Scratch):
-    """An output that collects messages in memory, however many they are."""
+    """An output that collects any number of messages in memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,12 +105,14 @@ class Collected(Scratch):
 
 
 class InParts(Scratch):
-    """An output outside of memory for one transaction that is written in parts. Each part comes
-    with its own Begin and Commit.
+    """An output for one transaction that is encoded in several parts and may not fit in memory. The
+    encoder writes a Begin and a Commit for each part; only the first Begin and the last Commit are
+    kept.
 
     Args:
-        begin, commit: bytes of these messages; no room ends within one.
-        storage: where the messages go.
+        begin, commit: the sizes in bytes of Begin and Commit; a room contains only complete
+            messages.
+        storage: stores the messages.
     """
 
     def __init__(self, begin: int, commit: int, storage: Storage) -> None:
@@ -121,13 +123,15 @@ class InParts(Scratch):
         self._skipped = 0
 
     def next_part(self) -> None:
-        """Begin another part. The Commit that was written last is then not the transaction's."""
+        """Begin another part. The Commit of the previous part and the Begin of the new part are
+        dropped.
+        """
         self._skipped = self._begin if self._last.size else 0
         self._last = _NOTHING
 
     def take(self, size: int) -> None:
-        """Pass on the messages, except a Commit at their end, which is held back because it may be
-        the last one.
+        """Store the messages, except the bytes at their end that may be a Commit. These bytes are
+        kept back until it is known whether another part follows.
         """
         messages = self._room[self._skipped : size]
         self._skipped = 0

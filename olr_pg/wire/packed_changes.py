@@ -1,10 +1,9 @@
-"""The packed form of finished transactions, in which they travel from the decoder to the code that
-renders them.
+"""The packed form of finished transactions, which the decoder passes to the code that renders them.
 
-The bytes of a transaction are contiguous, as the bytes of its messages are (`wire.encoder`). So the
-merger can order, join and spill transactions without reading their content. Tables and columns are
-given by their numbers in the subscription instead of their names. `wire.packed_reading` turns the
-bytes into `ChangeColumns`. Integers are little-endian:
+The bytes of a transaction are contiguous, as in the form of framed messages (`wire.encoder`). So
+the merger can order, join and spill transactions without reading their content. Tables and columns
+have their numbers in the subscription instead of their names. `wire.packed_reading` converts the
+bytes to `ChangeColumns`. Integers are little-endian:
 
     Begin    kind 1 | SCN 8 | commit SCN 8 | XID 8 | time 4 | commit time 4 | serial 2 | session 4
     change   kind 1 | size of ROWID 1 | values before 2 | values after 2 | table 4 | SCN 8 | time 4
@@ -12,7 +11,8 @@ bytes into `ChangeColumns`. Integers are little-endian:
     value    column of the table 2 | size 4 | only if that is `LARGE`: size 8 | bytes
     Commit   kind 1 | time 4
 
-The size of NULL is `NULL`. Values that the redo has in several parts are joined.
+The size of a NULL value is `NULL`. If a value consists of several parts in the redo, the parts are
+joined.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ PACKED_BEGIN: Final = 39
 PACKED_CHANGE: Final = 22
 PACKED_VALUE: Final = 6
 PACKED_COMMIT: Final = 5
-"""The size in bytes of each, without ROWID and value."""
+"""The sizes in bytes of a Begin, of a change without its ROWID and values, of a value without its
+bytes, and of a Commit.
+"""
 
 NULL: Final = 0xFFFFFFFF
 LARGE: Final = 0xFFFFFFFE
@@ -92,12 +94,11 @@ def _put8(out: Any, at: int, value: Any) -> None:
 def write_packed(
     transactions: TransactionColumns, dml: DmlColumns, plan: ElementPlan, output: MessageOutput
 ) -> EncodedTransactions:
-    """Write finished transactions in packed form, as `encoder.write_messages` writes their
-    messages.
+    """Write finished transactions in packed form into an output.
 
     Raises:
-        OlrPgError: 4014 the columns contradict themselves, 4006 an image of more than 65,535
-            columns; both with the row change's position.
+        OlrPgError: 4014 the columns are inconsistent, 4006 an image has more than 65,535 columns;
+            both errors contain the row change's position.
     """
     fill = partial(pack_room, transactions, dml, plan.table_column, plan.column_chunked)
     return filled(fill, transactions.xid.size, dml, output)._replace(form=Form.PACKED)
@@ -108,13 +109,13 @@ def pack_room(
     transactions: Any, dml: Any, table_column: Any, column_chunked: Any, place: Any, first: Any,
     elements: Any, out: Any,
 ) -> int:  # fmt: skip
-    """Write transactions from `place` on until `out` is full. Returns whether all are written, the
-    room is full, or why a change is refused.
+    """Write transactions from `place` on, until `out` is full. Returns a status: `DONE`, `FULL`, or
+    the reason why a change is refused.
 
     Args:
-        table_column, column_chunked: of the `ElementPlan`.
-        place, first: as of `encoder.fill_room`.
-        elements: filled; of each transaction.
+        table_column, column_chunked: the arrays of the `ElementPlan`.
+        place, first: as for `encoder.fill_room`.
+        elements: filled with the number of elements of each transaction.
     """
     at = 0
     place[ROWID] = 0
@@ -165,8 +166,8 @@ def _put_begin(transactions: Any, number: int, out: Any, at: int) -> int:
 def _put_change(
     dml: Any, row: int, table_column: Any, column_chunked: Any, place: Any, out: Any, at: int
 ) -> tuple[int, int]:
-    """Write a row change. Returns (status, end). If the end is past `out`, the change was not
-    written whole.
+    """Write a row change at `at`. Returns (status, end). If the end is beyond `out`, the change is
+    not completely written.
     """
     kind, table = int(dml.kind[row]), int(dml.table[row])
     if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
@@ -214,8 +215,8 @@ def _put_change(
 def _put_values(
     dml: Any, begin: int, end: int, base: int, width: int, column_chunked: Any, out: Any, at: int
 ) -> tuple[int, int, int]:
-    """Write the values of a change as far as they fit. Returns (status, number of values in the
-    before image, end).
+    """Write the values of a change, as far as they fit into `out`. Returns (status, number of
+    values in the before image, end).
     """
     before = 0
     for entry in range(np.uint64(begin), np.uint64(end)):
@@ -248,8 +249,8 @@ def _put_values(
 
 @inlined
 def _put_stored(dml: Any, row: int, width: int, out: Any, at: int) -> tuple[int, int]:
-    """Write values in the form in which a row piece stores them, as far as they fit. Returns
-    (status, end).
+    """Write the values of an inserted row piece, as far as they fit into `out`. Returns (status,
+    end).
     """
     first, count = dml.stored_first[row], int(dml.stored_count[row])
     if count < 0 or first > dml.stored.size - count:
@@ -272,7 +273,9 @@ def _put_stored(dml: Any, row: int, width: int, out: Any, at: int) -> tuple[int,
 
 @inlined
 def _put_value_head(out: Any, at: int, column: int, size: int, is_null: bool) -> int:
-    """Write the bytes that precede a value, if they fit. Returns where the value begins."""
+    """Write the bytes that precede a value, if they fit into `out`. Returns the position of the
+    value.
+    """
     is_large = size >= LARGE
     start = at + PACKED_VALUE + (8 if is_large else 0)
     if start <= out.size:

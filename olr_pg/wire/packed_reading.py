@@ -1,4 +1,4 @@
-"""Reading of packed transactions (`wire.packed_changes`) as columns. One kernel reads them; no
+"""Reads packed transactions (`wire.packed_changes`) as columns. One kernel reads all elements; no
 Python code runs per change.
 """
 
@@ -46,19 +46,19 @@ _COMMIT_TIME: Final = 2
 _POSITION: Final = 3
 _SESSION: Final = 4
 _STATE_SIZE: Final = 5
-"""The size of the state of an open transaction: the values from its Begin, and how many row changes
-came so far.
+"""The size of the state of an open transaction: the values from its Begin, and the number of row
+changes read so far.
 """
 
 
 class ReadChanges(NamedTuple):
-    """A piece of the elements that were read. Each array has one item per element.
+    """A piece of the read elements. Each of the arrays below has one item per element.
 
     Attributes:
-        session: of its transaction, ``serial << 32 | session``.
-        commit_time: when its transaction committed, as redo has it.
-        transaction: number of its transaction among those that are met in `changes`.
-        position: of a row change among those of its transaction, from 0.
+        session: the Oracle session of the element's transaction, ``serial << 32 | session``.
+        commit_time: the commit time of its transaction, in redo's form.
+        transaction: the number of its transaction among those in this piece, from 0.
+        position: for a row change, its number among those of its transaction, from 0.
     """
 
     changes: ChangeColumns
@@ -69,12 +69,12 @@ class ReadChanges(NamedTuple):
 
 
 class PlanNumbers(NamedTuple):
-    """The directory's numbers of the tables and columns that the subscription numbers.
+    """The numbers in the directory for the numbers in the subscription, of tables and columns.
 
     Attributes:
-        table: shape (tables).
-        column_first: shape (tables + 1); where each table's columns begin.
-        column: of the delivered columns by their running number.
+        table: shape (tables); the directory's number of each table.
+        column_first: shape (tables + 1); the index in `column` of each table's first column.
+        column: the directory's number of each delivered column.
     """
 
     table: I32
@@ -105,16 +105,18 @@ def read_kernel(
     data: U8, at: int, limit: int, state: U64, numbers: PlanNumbers, room: ChangeColumns,
     session: I64, commit_time: U32, transaction: I32, position: I32,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Read elements from `at` on, until the rooms are full or `limit` is passed.
+    """Read elements from `at` on, until the arrays are full or `limit` is reached.
 
     Args:
-        limit: limit of the end, which is after a Commit if there is one before it.
-        state: of the transaction that is open at `at`; moved on.
-        room: filled, but for its data.
-        session, commit_time, transaction, position: of `ReadChanges`, filled.
+        limit: the position in `data` at which to stop. If a Commit was read, the result ends after
+            the last one; otherwise it can end within a transaction.
+        state: the state of the transaction that is open at `at`; updated.
+        room: all arrays except `data` are filled.
+        session, commit_time, transaction, position: the arrays of `ReadChanges`, which are filled.
 
     Returns:
-        (end, elements, values); no elements where a room has none for the first one.
+        (end, number of elements, number of values); 0 elements if the arrays are too small for the
+        first element.
     """
     n = m = number = 0
     last_end, last_n, last_m = at, 0, 0
@@ -178,7 +180,7 @@ class PackedReader:
     """Reads the packed transactions of one subscription. Tables may be added to the subscription.
 
     Attributes:
-        directory: its tables, and the delivered columns of all their versions.
+        directory: the tables of the subscription, and the delivered columns of all their versions.
     """
 
     def __init__(self) -> None:
@@ -188,7 +190,7 @@ class PackedReader:
         self._room = room_for_changes(np.empty(0, np.uint8), 0, 0)
 
     def know(self, tables: Sequence[Table]) -> None:
-        """Take the tables of the subscription, both those known already and new ones."""
+        """Update the tables of the subscription. `tables` are the known ones, then new ones."""
         directory, (number, first, columns) = self.directory, self._numbers
         for table in tables[len(number) :]:
             new = directory.table(table.owner, table.name)
@@ -200,10 +202,10 @@ class PackedReader:
         self._numbers = PlanNumbers(number, first, columns)
 
     def read(self, packed: Buffer, piece_bytes: int) -> Iterator[ReadChanges]:
-        """Yield the elements of whole transactions in pieces. Each piece is valid until the next
-        one is asked for.
+        """Yield the elements of complete transactions in pieces. A piece is valid only until the
+        next one is yielded.
 
-        A transaction is not split over pieces unless it is larger than a piece.
+        A transaction is split only if it is larger than a piece.
         """
         data = read_only(np.frombuffer(packed, np.uint8))
         state = np.zeros(_STATE_SIZE, np.uint64)

@@ -1,37 +1,35 @@
-"""The server's side of one connection of the protocol: it takes and returns bytes and has no
+"""The server's side of one connection of the protocol. It receives and returns bytes; it has no
 socket.
 
-Theory of operation
--------------------
-Every message of the server is the answer to a request; the server never speaks first. A connection
-goes through three states and never back:
+Theory of operation ------------------- Every message of the server is the answer to a request; the
+server sends nothing else. A connection goes through three states, and never back to an earlier one:
 
     WaitTableList --TableList: Ok--> WaitStartSCN --StartSCN: Ok--> Replicating
 
-Requests are answered one by one in the order in which they come, so a client may send many before
-it reads (pipelining). A request is answered with Error if it is unknown, malformed or not allowed
-in the state, or if it fails. It then changes nothing, and the session goes on with the next
-request. The ErrorCode is the number of `olr_pg.errors.Code`. GetStatus, GetSavedSCN and LogOff are
-allowed in every state.
+The server answers requests one by one, in the order of their arrival, so a client may send many
+requests before it reads an answer (pipelining). If a request is unknown, malformed, not allowed in
+the current state, or fails, the answer is Error. The request then changes nothing, and the session
+continues with the next one. The ErrorCode is the number of `olr_pg.errors.Code`. GetStatus,
+GetSavedSCN and LogOff are allowed in every state.
 
-A session ends in one of two ways: by LogOff, which has no answer, or by a MessageSize out of
-bounds, which is answered with Error because no later message can be found. After either, `closed`
-is set and the rest of the input is ignored. The caller closes the connection once the preceding
-answers are sent.
+A session ends in one of two ways. After LogOff, the server sends no answer. After a MessageSize
+that is out of bounds, the server answers Error and stops, because the next message cannot be found.
+In both cases `closed` is set, and the rest of the input is ignored. The caller closes the
+connection after it has sent the preceding answers.
 
 `ServerProtocol` has two main methods. `receive` takes bytes, split in any way. `answers` returns
-the next piece of output and is called until it returns nothing. `answer_bytes` bounds a piece. No
-message is taken from the queue before the piece in front of it is sent. So a client that has sent
-thousands of requests cannot fill the memory with answers that the network does not take.
+the next piece of output; the caller calls it until it returns nothing. `answer_bytes` limits the
+size of a piece. The caller sends each piece before it requests the next, so messages stay in the
+queue until they can be sent. A client that sends thousands of requests, but does not read, cannot
+fill the memory with answers.
 
-A pipelining client sends runs of equal LastCommitedSCN requests. Such a run is counted at once and
-answered with slices of prebuilt messages, so the work per element is a fraction of a microsecond.
-The run still means one confirmation before each element: `SessionOperations.take` ends its batch
-where the next request would confirm something.
+A pipelining client sends runs of equal LastCommitedSCN requests. The requests of a run are counted
+together and answered with slices of prebuilt messages, so an element takes a fraction of a
+microsecond. Each request of the run confirms before its element is sent. Therefore
+`SessionOperations.take` ends a batch before a request that would confirm something.
 
-A client in the same process is also told what happened to tables. If such an event comes next,
-`answers` stops in front of it and leaves the request unanswered until `event` has returned the
-event.
+A client in the same process also receives the events of tables. If an event is next, `answers`
+stops before it. The next request stays unanswered until `event` has returned the event.
 
 `SessionOperations` is what a session needs from the rest of the server.
 """
@@ -74,30 +72,34 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 ANSWER_BYTES: Final = 1 << 20
-"""The default size at which a piece of output ends. One message may be larger."""
+"""The default size at which a piece of output ends. A single message can be larger."""
 
 TRANSACTION_BYTES: Final = 80
-"""About how many bytes a server needs to keep an unconfirmed transaction, in addition to its
+"""Approximate bytes that the server needs for an unconfirmed transaction, in addition to its
 messages.
 
-A client counts its unconfirmed transactions with the same number.
+The bundled applier uses the same number to estimate the memory of its unconfirmed transactions in
+the server.
 """
 
 _CONFIRM_BYTES: Final = 14
 _SCN_BYTES: Final = 8
 _NO_SCNS: Final = np.empty(0, np.uint64)
 _RUN_BYTES_MIN: Final = 8 * _CONFIRM_BYTES
-"""Below this many bytes, looking for a run costs more time than it saves."""
+"""Minimum input in bytes for which a run is searched; for less, the search takes more time than it
+saves.
+"""
 
 
 class Batch(NamedTuple):
     """Consecutive framed Data messages that are ready to be sent.
 
     Attributes:
-        framed: the bytes.
-        messages: how many messages they are; 0 = nothing is ready, or only the event.
-        event: what happened to a table in front of the next message, for a client inside of this
-            process: the protocol has no message for it. It comes alone, and answers no request.
+        framed: the bytes of the messages.
+        messages: the number of messages; 0 if nothing is ready, or only an event.
+        event: the event of a table that precedes the next message; only for a client in this
+            process, because the protocol has no message for events. A batch with an event has no
+            messages, and answers no request.
     """
 
     framed: Buffer
@@ -108,12 +110,12 @@ class Batch(NamedTuple):
 class SessionOperations(Protocol):
     """The operations that the protocol needs from the server. Every method may raise `OlrPgError`.
 
-    An error must leave everything as it was: the client gets it as an Error answer and may ask
-    again.
+    A method that raises must not have changed anything: the client receives the Error answer, and
+    may repeat the request.
     """
 
     def resolve(self, sql: str) -> None:
-        """Subscribe to the tables that the query names."""
+        """Subscribe to the tables that the query returns."""
 
     def start(self, scn: int) -> None:
         """Begin to deliver every transaction that began at or after `scn`."""
@@ -121,13 +123,13 @@ class SessionOperations(Protocol):
     def take(self, confirmed_scn: int, messages: int) -> Batch:
         """Answer up to `messages` LastCommitedSCN(`confirmed_scn`) requests in a row.
 
-        It first confirms, durably, the transmitted transactions up to that commit SCN. Then it
-        returns the next messages: at least one if any is ready. It returns none beyond the point
-        where the next request would confirm a transaction that this batch completes.
+        It first confirms the transmitted transactions up to that commit SCN durably. Then it
+        returns the next messages, at least one if any is ready. If the batch completes a
+        transaction that the next request would confirm, the batch ends there.
         """
 
     def rewind(self, scn: int) -> Batch:
-        """Answer BackToSCN(`scn`) with one message, which is a Begin, or with none."""
+        """Answer BackToSCN(`scn`). The result has one message, which is a Begin, or none."""
 
     def saved_scn(self) -> int | None:
         """Return the SCN in the checkpoint."""
@@ -145,17 +147,18 @@ class ServerProtocol:
     """One connection as the server sees it.
 
     Args:
-        operations: the rest of the server.
+        operations: performs the requests.
         order: byte order of the connection.
-        request_limit: the largest request accepted, in bytes.
-        answer_bytes: where a piece of output ends.
+        request_limit: the largest accepted request, in bytes.
+        answer_bytes: the size at which a piece of output ends.
 
     Attributes:
-        told: called with each error that a request is answered with; not with `failure`.
-        state: as GetStatus reports it.
-        closed: the connection is to be closed after the answers are sent.
-        failure: why, where the client broke the framing; None after LogOff.
-        errors: Error answers given so far.
+        told: called with each error that is the answer to a request, but not with `failure`.
+        state: the state that GetStatus reports.
+        closed: whether the caller must close the connection after sending the answers.
+        failure: the error if the client has sent a MessageSize that is out of bounds; else None,
+            also after LogOff.
+        errors: the number of Error answers so far.
     """
 
     def __init__(
@@ -177,7 +180,7 @@ class ServerProtocol:
         self._confirm_head = struct.pack(
             order.prefix + "IH", _CONFIRM_BYTES - 4, RequestCode.LAST_COMMITED_SCN
         )
-        self._run: list[tuple[int, int]] = []  # (scn, requests) that are counted, not answered yet
+        self._run: list[tuple[int, int]] = []  # (scn, number of unanswered requests), last first
         self._event: SchemaEvent | None = None
         self._no_more = encode_answer(NoMore(), order)
         self.told: Callable[[OlrPgError], None] | None = None
@@ -187,20 +190,20 @@ class ServerProtocol:
         self.errors = 0
 
     def receive(self, data: Buffer) -> None:
-        """Take bytes that the client sent. Their content never makes it raise."""
+        """Append bytes that the client sent. It never raises, whatever the bytes contain."""
         if not self.closed:
             self._frames.receive(data)
 
     @property
     def waiting(self) -> int:
-        """Bytes of requests without an answer. After `answers` returned nothing, they are of one
-        incomplete request.
+        """The number of received bytes of requests that were not processed yet. If `answers` has
+        returned nothing, they belong to one incomplete request.
         """
         return self._frames.waiting
 
     def answers(self) -> list[Buffer]:
-        """Return the next piece of output, in order. It is empty once every whole request is
-        answered.
+        """Return the next piece of output. It is empty if every complete request is answered, or if
+        an event is next.
         """
         out: list[Buffer] = []
         size = 0
@@ -210,7 +213,7 @@ class ServerProtocol:
         return out
 
     def event(self) -> SchemaEvent | None:
-        """Return the event that comes before the next answer, if there is one, and forget it."""
+        """Return and remove the event that precedes the next answer, if there is one."""
         event, self._event = self._event, None
         return event
 
@@ -234,8 +237,8 @@ class ServerProtocol:
         return None
 
     def _break_off(self) -> Buffer | None:
-        """Handle an input that holds no further whole message: wait for more bytes, or end if none
-        can come.
+        """Handle the end of the complete messages in the input. Return None to wait for more bytes.
+        If the framing is broken, set `closed` and return the Error answer.
         """
         if self._frames.failure is None:
             return None
@@ -284,13 +287,14 @@ class ServerProtocol:
         if len(head) < _CONFIRM_BYTES or not head.startswith(self._confirm_head):
             return
         if len(self._confirmations(_RUN_BYTES_MIN)) * _CONFIRM_BYTES < _RUN_BYTES_MIN:
-            # a short run, found out cheaply whatever else waits behind: one at a time
+            # The run is too short to count it: take one request. Only a few bytes were examined for
+            # this.
             scn = int.from_bytes(head[-_SCN_BYTES:], self._order.value)
             self._run = [(scn, 1)]
             self._frames.skip(_CONFIRM_BYTES)
             return
         scns = self._confirmations(self._frames.waiting)
-        # reversed: the next one to answer is at the end of the list
+        # The next request to answer is at the end of the list.
         self._run = _runs(scns)[::-1]
         self._frames.skip(len(scns) * _CONFIRM_BYTES)
 
@@ -309,7 +313,9 @@ class ServerProtocol:
         return requests["scn"][:count]
 
     def _rewound(self, batch: Batch) -> Buffer | None:
-        """Answer BackToSCN; behind an event, what a request that confirms nothing is answered."""
+        """Answer BackToSCN. If an event precedes the answer, answer it after the event like
+        LastCommitedSCN(0), which confirms nothing.
+        """
         if batch.event is None:
             return batch.framed or self._no_more
         self._event = batch.event
@@ -322,7 +328,7 @@ class ServerProtocol:
         try:
             batch = self._delivery.take(scn, requests)
         except OlrPgError as error:
-            # this request is answered; the others ask again
+            # This request is answered with the error; the rest of the run is tried again.
             batch = Batch(self._refuse(error), 1)
         if batch.event is not None:
             self._event = batch.event

@@ -1,5 +1,5 @@
-"""The writing of finished transactions into rooms (buffers): the progress, and the error where a
-change is refused.
+"""Writes finished transactions into rooms (buffers): keeps the position, and raises the error for a
+refused change.
 """
 
 from __future__ import annotations
@@ -73,10 +73,11 @@ class EncodedTransactions(NamedTuple):
     """The bytes of n transactions.
 
     Attributes:
-        blob: those of every transaction, contiguous.
-        first: shape (n + 1); where each transaction's begin.
-        messages: shape (n); number of messages, or elements, of each, Begin and Commit included.
-        form: of the bytes.
+        blob: the bytes of all transactions, contiguous.
+        first: shape (n + 1); the offset of each transaction in `blob`, and the end of the last one.
+        messages: shape (n); the number of messages or elements of each transaction, including Begin
+            and Commit.
+        form: the form of the bytes.
     """
 
     blob: npt.NDArray[np.uint8]
@@ -91,11 +92,13 @@ def filled(
     """Write transactions into the rooms of an output, until all are written.
 
     Args:
-        fill: the kernel that fills a room, as `encoder.fill_room`: place, first, messages, room.
-        count: of the transactions.
+        fill: the kernel that fills a room, such as `encoder.fill_room`. Its arguments are `place`,
+            `first`, `messages` and the room.
+        count: the number of transactions.
 
     Raises:
-        OlrPgError: 4014, 4006, as of `encoder.encode_transactions`.
+        OlrPgError: 4014 the columns are inconsistent, 4006 something is too large for its field;
+            both errors contain the row change's position.
     """
     first = np.zeros(count + 1, np.int64)
     messages = np.zeros(count, np.int64)
@@ -115,14 +118,18 @@ def filled(
 def just_sized(
     write: Callable[[MessageOutput], EncodedTransactions], allocate: Allocate
 ) -> EncodedTransactions:
-    """Write transactions twice, first to find their size, then into a buffer of just that size."""
+    """Write transactions twice: first to find their size, then into a buffer of exactly that
+    size.
+    """
     sized = write(Unkept(allocate))
     return write(Whole(allocate(int(sized.first[-1]))))
 
 
 @inlined
 def stopped(place: Any, at: int, needed: int) -> int:
-    """Note where a room ends, and how many bytes the next message needs."""
+    """Record the end of the room's messages and the number of bytes that the next message needs;
+    return `FULL`.
+    """
     place[FILLED] = at
     place[BEFORE_ROOM] += at
     place[NEEDED] = needed

@@ -3,8 +3,8 @@
     object number   relative file   block           slot
     6 digits        3 digits        6 digits        3 digits        base 64, most significant first
 
-The first three parts name the block. Where the preceding ROWID is of the same block, they are
-copied from it.
+The first three parts identify the block. If the previous ROWID is in the same block, they are
+copied from its text.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ BDBA: Final = 5
 OBJD: Final = 6
 ROWID: Final = 7
 PLACE_SIZE: Final = 8
-"""How many numbers the encoder's place has (`encoder.fill_room`).
+"""The size of the encoder's array `place` (`encoder.fill_room`).
 
-The last three belong to this module: the block and the object of the last ROWID, and the offset of
-its text plus 1 (0 if there is none). The numbers before them belong to the encoder.
+This module uses the last three numbers: the block and the object of the last ROWID, and the offset
+of its text plus 1 (0 if there is none). The encoder uses the other numbers.
 """
 
 _ROWID_ALPHABET: Final = np.frombuffer(
@@ -37,7 +37,7 @@ _ROWID_BLOCK: Final = 15
 def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any, place: Any) -> None:
     """Write the 18 characters that `olr_pg.scalars.format_rowid` returns.
 
-    Mostly, rows of one block follow each other. Their first 15 characters are then copied from the
+    Consecutive rows are often in the same block. Then the first 15 characters are copied from the
     last ROWID.
     """
     last = place[ROWID] - 1

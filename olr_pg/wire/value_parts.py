@@ -1,7 +1,7 @@
-"""Kernels for values that consist of several parts, which are apart in the data.
+"""Kernels for values that consist of several parts at different places in the data.
 
-A part is an entry of the values: its bytes (`offset`, `length`), and `next`, the entry of the next
-part, which is negative at the last one.
+A part is an entry of `dml.values`. `offset` and `length` give its bytes, and `next` is the entry of
+the next part, negative for the last part.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from olr_pg.kernels.compile import part
 
 @part
 def measure_value(dml: Any, entry: int) -> int:
-    """Return the size in bytes of a value over all its parts: 0 for NULL, −1 if a part is out of
-    bounds.
+    """Return the total size in bytes of a value's parts: 0 for NULL, −1 if a part is outside of the
+    data.
     """
     size, parts = 0, 0
     while entry >= 0:
@@ -33,7 +33,7 @@ def measure_value(dml: Any, entry: int) -> int:
 
 @part
 def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
-    """Write the parts of a value from `entry` on and return where they end."""
+    """Write the parts of a value from `entry` on, and return their end."""
     while entry >= 0:
         offset, length = dml.values.offset[entry], dml.values.length[entry]
         if length > 0:
