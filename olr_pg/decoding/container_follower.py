@@ -294,7 +294,7 @@ class ContainerFollower:
         return Version(transaction.commit_scn, table if alive else None)
 
     def _is_renamed(self, before: Table, after: Table) -> bool:
-        """Tell whether a table has another name now, and names are followed."""
+        """Return whether a table has another name now, and names are followed."""
         in_bin = is_dropped(before) or is_dropped(after)
         return self._replaces and not in_bin and before.full_name != after.full_name
 
@@ -347,7 +347,7 @@ class ContainerFollower:
         return Version(transaction.commit_scn, table)
 
     def _is_name_known(self, table: Table) -> bool:
-        """Tell whether another table had the name, so that its target and ledger belong to that
+        """Return whether another table had the name, so that its target and ledger belong to that
         table.
         """
         return any(

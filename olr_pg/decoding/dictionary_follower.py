@@ -145,7 +145,7 @@ class SubscribedTables:
         return span.delivered and not self._filters.is_ledger(table)
 
     def concerns(self, key: int, version: Version) -> bool:
-        """Tell whether a version belongs to a table that clients receive, or to a ledger."""
+        """Return whether a version belongs to a table that clients receive, or to a ledger."""
         table = version.table
         return (
             key in self.objects

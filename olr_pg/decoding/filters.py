@@ -84,11 +84,11 @@ class Filters:
     ledger: str = ""
 
     def is_ledger(self, table: Table) -> bool:
-        """Tell whether a table is the fallback's ledger."""
+        """Return whether a table is the fallback's ledger."""
         return bool(self.ledger) and self.ledger in table.names
 
     def is_of_way_back(self, name: str) -> bool:
-        """Tell whether ``OWNER.NAME`` is one of the fallback's own tables."""
+        """Return whether ``OWNER.NAME`` is one of the fallback's own tables."""
         return bool(self.ledger) and name.startswith(self.ledger)
 
     def ledgers(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
@@ -97,11 +97,11 @@ class Filters:
         return found if found.any() else None
 
     def wants(self, table: Table) -> bool:
-        """Tell whether a table is not left out."""
+        """Return whether a table is not left out."""
         return self.wants_named(table.names)
 
     def wants_named(self, names: Collection[str]) -> bool:
-        """Tell whether a table is not left out, by all that it is called (`Table.names`)."""
+        """Return whether a table is not left out, by all that it is called (`Table.names`)."""
         lists = (self.include, self.include_too)
         return (
             not any(map(self.is_of_way_back, names))
@@ -291,11 +291,11 @@ class Filters:
 
     @property
     def concerns_transactions(self) -> bool:
-        """Tell whether any transactions are left out."""
+        """Return whether any transactions are left out."""
         return bool(self.sessions or self.xids)
 
     def drops(self, xid: int, attributes: SessionAttributes | None) -> bool:
-        """Tell whether a transaction is left out."""
+        """Return whether a transaction is left out."""
         if xid in self.xids:
             return True
         if attributes is None:
@@ -313,7 +313,7 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _comes(step: Step, patterns: Sequence[str]) -> bool:
-    """Tell whether a column gets a new name under which it is no longer left out."""
+    """Return whether a column gets a new name under which it is no longer left out."""
     return (
         step.kind is DdlKind.RENAME_COLUMN
         and (step.before is not None and _fits(step.before.name, patterns))
@@ -335,7 +335,7 @@ def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
 
 
 def _fits_table(table: Table, patterns: Iterable[str]) -> bool:
-    """Tell whether a table fits, by its name with its container or without it."""
+    """Return whether a table fits, by its name with its container or without it."""
     return _fit(table.names, patterns)
 
 

@@ -121,7 +121,7 @@ def joined_runs(logs: Iterable[ArchivedLog], split_bytes: int) -> list[list[Arch
 
 
 def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
-    """Tell whether both logs are small compared with a split, and consecutive."""
+    """Return whether both logs are small compared with a split, and consecutive."""
     return (
         log.header.sequence == before.header.sequence + 1
         and all(one.used_bytes * _SMALL <= most and _is_plain(one) for one in (before, log))
@@ -130,7 +130,7 @@ def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
 
 
 def _is_plain(log: ArchivedLog) -> bool:
-    """Tell whether a log is a whole file with redo, none of it orphaned."""
+    """Return whether a log is a whole file with redo, none of it orphaned."""
     is_whole = not log.grows and log.end_scn is None and log.blocks > FIRST_DATA_BLOCK
     return is_whole and not is_by_ranges(log.path)
 

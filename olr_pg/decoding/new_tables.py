@@ -94,7 +94,7 @@ def with_number(table: Table, number: int) -> Table:
 
 
 def is_made_without_rows(table: Table, statements: Iterable[Statement]) -> bool:
-    """Tell whether one of the statements created the table without rows."""
+    """Return whether one of the statements created the table without rows."""
     of_it = [
         statement
         for statement in statements

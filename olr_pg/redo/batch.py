@@ -1,12 +1,13 @@
-"""The tables for the contents of a window: transaction events, row pieces, column values.
+"""Tables with the contents of a window: transaction events, row pieces, column values.
 
-An event is something that happened to a transaction. A CHANGE event has the row pieces of its
-vector pair (one, or one per row for multi-row vectors); a piece has column values. Values stay in
-the window's payload (`ChangeBatch.data`).
+An event is something that happened to a transaction. A CHANGE event owns the row pieces of its
+vector pair: one piece, or one per row if the vectors concern several rows. A piece owns column
+values. The bytes of the values stay in the window's payload (`ChangeBatch.data`). To *push* an
+event, a piece or a value means to append it to its table.
 
-Each of the three is a structured array: a column is a field of it (``events.scn``), and a kernel
-gets the table as one argument. With a separate array per column, the kernels' signatures had about
-four hundred machine arguments, which took Numba a minute to compile.
+Each of the three tables is a structured array. A column is a field of the array (``events.scn``),
+and a kernel gets the whole table as one argument. When each column was a separate array, kernels
+had about four hundred machine arguments, and Numba needed a minute to compile them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class EventKind(IntEnum):
-    """The kinds of event of a transaction."""
+    """The kinds of transaction events."""
 
     BEGIN = 1
     COMMIT = 2
@@ -46,8 +47,8 @@ class EventKind(IntEnum):
 
 
 class Role(IntFlag):
-    """Flags of a value: the state of the row that it belongs to, and how it was logged (redo-format
-    §7.6).
+    """Flags of a column value: whether it is the value before or after the change, and whether it
+    comes from supplemental logging (redo-format §7.6).
     """
 
     BEFORE = 1
@@ -57,14 +58,16 @@ class Role(IntFlag):
 
 
 class CutFlag(IntFlag):
-    """Row flag bits of a value that is divided among several pieces (redo-format §5.3)."""
+    """Flags of a value that is divided among several pieces of a row (redo-format §5.3)."""
 
     TO_NEXT = 1
     FROM_PREVIOUS = 2
 
 
 class Packed(IntFlag):
-    """Which row images of a piece are stored compressed (redo-format §5.4)."""
+    """Flags of a piece: whether its image before or after the change is compressed (redo-format
+    §5.4).
+    """
 
     OLD = 1
     NEW = 2
@@ -98,36 +101,48 @@ EVENT: Final = row_type(
 EventColumns: TypeAlias = ColumnTable
 """One row per event.
 
+A DDL statement can be divided among several records, each with its own event; `wrp` numbers them
+from 1. The values of the event's piece are texts: column 1 is the statement, or a part of it; 2 is
+the owner, 3 the name.
+
+The pieces of an UNDECODED event have no meaning, except for unlogged blocks
+(`redo.unlogged_ranges`).
+
+A PARALLEL event (`ordering.parallel_commits`) belongs to no transaction. It shows that the children
+of parallel DML have not committed yet at this SCN, or that the state of a transaction changes. Its
+`xid` contains the undo segment and the slot.
+
+A STRAY event (`transactions.shared_undo`) is a change, or the undoing of a change, in a container
+that is not subscribed. Its undo is in the root, and its numbers except the container are those of a
+subscribed table.
+
 Attributes:
-    kind: `EventKind`; the pieces of a LOB event are those of `redo.lobs`, those of UNDO_PART and
-        SPLIT_CHANGE those of `transactions.split_undo`.
-    con_id: container of the change (of the row vector); for an event that concerns only the
-        transaction, that of the undo segment.
-    undo_con_id: container of the undo segment, which identifies the transaction together with its
-        XID. With shared undo it is the root (redo-format §3.1); it equals `con_id` if the
-        transaction is known only by its XID (`transactions.shared_undo`).
-    xid: packed as `scalars.pack_xid`; the sequence is 0 in UNDONE events. 0 in LOB events without a
-        transaction: they belong to the transaction that refers to their LOB id.
-    scn, time, thread, sequence, block, offset: of the record: SCN, redo time and position.
-    table: index into the row plan (CHANGE, UNDECODED, UNDONE), else −1.
-    dataobj: objd of the undo.
-    undo_dba: undo block (CHANGE, UNDONE by 5.6).
-    prev_dba, rci, wrp: of ktub; they link an undone record to its 5.1 (redo-format §4.5).
-    slot_head: 1 for UNDONE by 5.11, and for SESSION by 5.19, which has the attributes.
-    serial, session: of SESSION events. Of CHANGE and UNDONE events the slot of the row, the first
-        of several, and its block; the block is 0 if no row vector names one (leaves, a marker that
-        is alone). Of COMMIT events `session` is the delay of `redo.commit_position`. Of DDL events
-        the command code and the OBJ# (0 = unknown); their `wrp` numbers the records of one
-        statement from 1, and the values of their one piece are texts: of segcol 1 the statement (a
-        part of it), 2 the owner, 3 the name. Of UNDO_PART and SPLIT_CHANGE as
-        `transactions.split_undo` says. Of UNDECODED events `session` is the `ChangeStatus`, which
-        is the reason; the pieces of such an event mean nothing. A PARALLEL event is of no
-        transaction: parallel DML whose children have yet to commit at this SCN (`serial` 1), or a
-        change of state on its undo segment (0), the segment and slot in `xid`
-        (`ordering.parallel_commits`). A STRAY event is a change, or what takes one back, of a
-        container that is not subscribed, in the root's undo; all its other numbers are those of a
-        subscribed table (`transactions.shared_undo`).
-    piece_count: pieces of the event.
+    kind: `EventKind`. `redo.lobs` describes the pieces of a LOB event, `transactions.split_undo`
+        the pieces of UNDO_PART and SPLIT_CHANGE.
+    con_id: container of the row vector. If an event concerns only the transaction: container of the
+        undo segment.
+    undo_con_id: container of the undo segment. This container and the XID together identify the
+        transaction. With shared undo it is the root (redo-format §3.1). It equals `con_id` if only
+        the XID of the transaction is known (`transactions.shared_undo`).
+    xid: packed by `scalars.pack_xid`. In UNDONE events, the sequence part is 0. The whole XID is 0
+        in LOB events whose redo does not name a transaction: they belong to the transaction that
+        refers to their LOB id.
+    scn, time, thread, sequence, block, offset: SCN, redo time and position of the redo record.
+    table: index of the table in the row plan (CHANGE, UNDECODED, UNDONE), otherwise −1.
+    dataobj: data object number of the changed segment (objd of the undo record, if known).
+    undo_dba: address of the undo block (CHANGE events, and UNDONE events from a 5.6).
+    prev_dba, rci, wrp: members of ktub that link a 5.6 or 5.11 to the 5.1 that it undoes
+        (redo-format §4.5).
+    slot_head: 1 for an UNDONE event from a 5.11, and for a SESSION event from a 5.19 (the vector
+        with the attributes of the session).
+    serial, session: two numbers whose meaning depends on `kind`. SESSION: serial number and session
+        number. CHANGE and UNDONE: slot and block of the changed row, or of the first of several
+        rows; the block is 0 if no row vector names it (changes of index leaves, 5.6 and 5.11
+        without a row vector). COMMIT: `session` is the delay (`redo.commit_position`). DDL: command
+        code and OBJ# (0 = unknown). UNDO_PART and SPLIT_CHANGE: see `transactions.split_undo`.
+        UNDECODED: `session` is the `ChangeStatus` with the reason. PARALLEL: `serial` is 1 if a
+        parallel commit begins, 0 if it may have ended.
+    piece_count: number of pieces of the event.
 """
 
 
@@ -161,19 +176,21 @@ PieceColumns: TypeAlias = ColumnTable
 
 Attributes:
     op: code of the 11.x vector.
-    supplemental: 1 if a supplemental header was logged, with
-    sup_type, sup_flags: its operation type and fb (redo-format §4.3).
-    row_flags: fb of the row piece (of the undo image if the redo has none).
-    old_flags: fb of the row piece before the change, 0 if it did not exist.
-    width, old_width: columns of the row piece after and before the change.
-    bdba, slot: the piece's own address.
+    supplemental: 1 if a supplemental header was logged.
+    sup_type, sup_flags: operation type and fb of the supplemental header (redo-format §4.3).
+    row_flags: fb (flag byte) of the row piece after the change; if the row vector has none, fb of
+        the undo image.
+    old_flags: fb of the row piece before the change, 0 if the piece did not exist.
+    width, old_width: numbers of columns of the row piece after and before the change.
+    bdba, slot: address of the piece.
     head_bdba, head_slot: address of the row's head, if this piece contains it.
     next_bdba, next_slot: address of the next piece of the row (nrid) after the change, 0 if there
-        is none, and
-    old_next_bdba, old_next_slot: the same before the change.
-    changed_offset, changed_length: bitmap of the columns that really changed; length 0 for none.
-    packed: `Packed`; the values of such an image are only in the supplemental data.
-    entry_count: number of the piece's values.
+        is none.
+    old_next_bdba, old_next_slot: address of the next piece before the change.
+    changed_offset, changed_length: bitmap of the columns that really changed; the length is 0 if
+        there is no bitmap.
+    packed: `Packed`; the values of a compressed image are only in the supplemental data.
+    entry_count: number of column values of the piece.
 """
 
 
@@ -190,16 +207,16 @@ ENTRY: Final = row_type(
 EntryColumns: TypeAlias = ColumnTable
 """One row per column value, in the order of the pieces that own them.
 
-    Attributes:
-        role: `Role`.
-        part: `CutFlag`.
-        segcol: SEGCOL#, from 1.
-        offset, length: in the batch's data; length −1 is NULL.
-    """
+Attributes:
+    role: `Role`.
+    part: `CutFlag`.
+    segcol: SEGCOL#, from 1.
+    offset, length: position of the value in the batch's data; length −1 means NULL.
+"""
 
 
 class ChangeBatch(NamedTuple):
-    """Events of a section of redo, with their pieces, values and the bytes that these refer to."""
+    """Events of a section of redo, with their pieces, their values, and the bytes of the values."""
 
     events: EventColumns
     pieces: PieceColumns

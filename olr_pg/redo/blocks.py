@@ -4,8 +4,9 @@ A *window* is a run of whole LWN groups of one log. Its blocks' payloads (block 
 each) are copied one after the other, so that every record is contiguous. Payload position p is
 block ``first + p // (block size − 16)``, offset ``16 + p % (block size − 16)``.
 
-A split owns the LWN groups that begin in its blocks, so any division of a log into splits gives the
-same groups. Facts: redo-format §1.3, §2; checked on real logs of 19c and 23ai.
+A *split* is a range of blocks. It owns the LWN groups that begin in its blocks, so any division of
+a log into splits gives the same groups. Facts: redo-format §1.3, §2; checked on real logs of 19c
+and 23ai.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ from olr_pg.redo.integers import scn8, u16, u32
 
 
 class BlockStatus(IntEnum):
-    """The results of a block kernel; all except OK come with a position."""
+    """The results of a kernel that reads blocks. Except for OK, the kernel also returns a
+    position.
+    """
 
     OK = 0
     EMPTY = 1
@@ -74,7 +77,7 @@ _CAPACITY = int(BlockStatus.CAPACITY)
 
 
 class LwnColumns(NamedTuple):
-    """The LWN chunks of a window, a row each.
+    """The LWN chunks of a window, one per row.
 
     Attributes:
         block: first block.
@@ -93,8 +96,8 @@ class RecordColumns(NamedTuple):
     """The redo records of a window, including void ones, one per row.
 
     Attributes:
-        position: of the record header, in the window's payload.
-        length: bytes, header included.
+        position: position of the record header in the window's payload.
+        length: bytes, including the header.
         scn, subscn: from the record header.
         vld: flags (redo-format §2.2).
         lwn: row of `LwnColumns`.
@@ -153,9 +156,8 @@ def find_group(
     big: bool,
     verify: bool,
 ) -> tuple[int, int]:
-    """Return (status, block): the first block at or after `first` in which an LWN group begins.
-
-    The block is `nab` if there is none.
+    """Return (status, block). The block is the first one, from `first` on, in which an LWN group
+    begins; it is `nab` if there is none.
 
     Args:
         raw: the log, shape (bytes).
@@ -183,7 +185,9 @@ def find_group(
 
 @inlined
 def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tuple[int, int, int]:
-    """Return (status, block, chunks): the end of the LWN group that begins at block `first`."""
+    """Return (status, block, chunks) for the LWN group that begins at block `first`: the block
+    after the group, and the number of its LWN chunks.
+    """
     block = first
     number = 0
     expected = 1
@@ -243,7 +247,7 @@ def unpack_blocks(
 ) -> tuple[int, int]:
     """Check blocks [first, end) and copy their payloads; return (status, block).
 
-    `payload` begins with the payload of block `origin`.
+    The buffer `payload` begins with the payload of block `origin`.
     """
     width = block_size - BLOCK_HEADER
     for block in range(first, end):
@@ -277,11 +281,12 @@ def scan_group(
         payload, width, first: a window, its block width and first block.
         position, total: the group begins at `position`, the window ends at `total`.
         big: byte order.
-        at: the rows of `lwns` and `records` to fill from, and the group's number.
+        at: (first free row of `lwns`, first free row of `records`, number of the group).
         lwns, records: filled; CAPACITY requires longer `records`.
 
     Returns:
-        (status, position, row of `lwns`, row of `records`) after the group, or of the fault.
+        (status, position, row of `lwns`, row of `records`). Position and rows are those after the
+        group, or those of the fault.
     """
     chunk, count, group = at
     begins = True
@@ -341,7 +346,7 @@ def scan_records(
 ) -> tuple[int, int, int, int]:
     """Find the records of a window; return (status, payload position, LWN chunks, records).
 
-    `lwns` and `records` are filled; CAPACITY requires longer `records`.
+    The function fills `lwns` and `records`. If the status is CAPACITY, `records` is too short.
     """
     width = block_size - BLOCK_HEADER
     total = (end - first) * width

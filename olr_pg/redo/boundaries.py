@@ -1,4 +1,4 @@
-"""Decodes vectors that concern transactions as such: begin and end, the session, DDL.
+"""Decodes vectors that concern a transaction, not its rows: begin and end, the session, DDL.
 
 Facts: redo-format §4, §8.1; checked on real logs of 19c and 23ai and real records.
 """
@@ -70,10 +70,10 @@ _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 _OVERLONG = int(ChangeStatus.OVERLONG)
 
 _MOST = 128
-"""Maximum bytes of the field list and the fields of a 5.2 or 5.4; real ones have 84.
+"""Maximum bytes of the field list and the fields of a 5.2 or 5.4. Real vectors have 84.
 
-A longer one has absorbed the following vectors: an undo record with its row vector has at least
-140.
+A longer vector has a misread length and includes the vectors after it: an undo record with its row
+vector has at least 140 bytes.
 """
 
 
@@ -85,8 +85,8 @@ def boundary(walk: Walk, at: int, op: int) -> int:
         return _ENCRYPTED  # the undo tablespace is encrypted: no transaction can be identified
     f1, size = field_of(walk, at, 1)
     begins = op == OP_BEGIN
-    # A 5.4 of another size is not a commit: the one of a 5.2 ends a transaction that has just
-    # begun.
+    # A 5.2 whose opcode was misread as 5.4 has a field of another size. Reading it as a commit
+    # would end the transaction that it begins.
     if size < KTUDH_LEAST if begins else size != KTUCM_SIZE:
         return _SHORT_FIELD
     if vector_end(payload, at, walk.header, big) - at - walk.header > _MOST:
@@ -113,11 +113,12 @@ def boundary(walk: Walk, at: int, op: int) -> int:
 
 @inlined
 def _has_marker(walk: Walk, kind: int) -> bool:
-    """Tell whether the 24.4 in a 5.4's record, if any, has the same end of the same transaction.
+    """Return whether the 24.4 in the record of a 5.4, if any, names the same transaction and the
+    same outcome as the 5.4.
 
-    In all real records it does (redo-format §8.3), in the same container unless undo is shared. If
-    a commit were read as another transaction's, or as a rollback, all changes of its transaction
-    would be lost.
+    In all real records it does (redo-format §8.3), and it names the same container unless undo is
+    shared. The check matters because a misread 5.4 would lose all changes of its transaction: the
+    commit would count as a rollback, or as the commit of another transaction.
     """
     payload, big = walk.payload, walk.big
     for vector in range(walk.current[VECTORS]):
@@ -145,7 +146,8 @@ def _marked_container(walk: Walk) -> int:
     """Return the container that the 24.4 in the record of a 5.4 names, or otherwise the container
     of the 5.4 itself.
 
-    With shared undo they differ, because a 5.4 then has the root's (redo-format §3.1).
+    With shared undo the two containers differ, because the 5.4 then names the root (redo-format
+    §3.1).
     """
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == OP_MARKER:
@@ -156,10 +158,13 @@ def _marked_container(walk: Walk) -> int:
 
 @part
 def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> int:
-    """Process the commit SCN of parallel DML: the parent's, which its children's 5.4 contain in a
-    field.
+    """Set the commit SCN of a child of parallel DML. Its 5.4 contains the commit SCN of its parent
+    in a field.
 
-    A child is recognised by srt or by its flag, so that a misread of one of them does not matter.
+    If the 5.4 is the parent's, push a PARALLEL event.
+
+    A child is recognised by its srt or by its flag, so it is still recognised if one of the two was
+    misread.
 
     Facts: redo-format §4.4.
     """
@@ -186,7 +191,7 @@ def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> int:
 
 @inlined
 def state_changes(walk: Walk, at: int) -> None:
-    """Push the PARALLEL event of a 5.12, which can be the end of parallel DML."""
+    """Push the PARALLEL event of a 5.12, which can mean that parallel DML has ended."""
     if undo_segment_of(walk.payload, at, walk.big) < 0:
         return
     f1, size = field_of(walk, at, 1)
@@ -229,9 +234,10 @@ def _push_text(walk: Walk, at: int, field: int, number: int) -> None:
 
 @inlined
 def ddl(walk: Walk, at: int) -> int:
-    """Push the DDL event of a 24.1, for any object; the values of its piece are texts.
+    """Push the DDL event of a 24.1, whether its object is subscribed or not. The values of its
+    piece are texts.
 
-    Facts: redo-format §8.1, by published field sizes; no real record was available.
+    Facts: redo-format §8.1, from published field sizes, because no real record was available.
     """
     payload, big = walk.payload, walk.big
     f1, size = field_of(walk, at, 1)

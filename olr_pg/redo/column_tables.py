@@ -1,4 +1,6 @@
-"""Tables of columns (named tuples of arrays, or structured arrays), and functions that cut them."""
+"""Tables of columns (named tuples of arrays, or structured arrays), and functions that take rows
+from them and join them.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ A = TypeVar("A", bound="np.ndarray[Any, Any]")
 
 
 class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
-    """A structured array; a column is a field of it, and an attribute.
+    """A structured array whose fields, the columns of the table, are also attributes.
 
-    It is like NumPy's record arrays, but access to a column is three times faster; a split accesses
-    about a hundred.
+    It is like NumPy's record array, but access to a column is three times faster. Decoding a split
+    accesses about a hundred columns.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -40,8 +42,8 @@ class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
 def row_type(fields: Iterable[tuple[str, Any]]) -> np.dtype[np.void]:
     """Return the type of a table's rows, aligned as in C.
 
-    Its rows are NumPy's records, whose fields are attributes, as compiled and interpreted kernels
-    need them.
+    The rows are of the type `numpy.record`, because compiled and interpreted kernels read the
+    fields of a row as attributes.
     """
     return np.dtype((np.record, np.dtype(list(fields), align=True)))
 
@@ -63,7 +65,7 @@ def take(columns: C, rows: Any) -> C:
 
 
 def cut(rows: A, bounds: Sequence[int]) -> list[A]:
-    """Return views of the rows between consecutive bounds."""
+    """Divide the rows at the given bounds; return a view of each part."""
     return [cast("A", rows[start:end]) for start, end in pairwise(bounds)]
 
 
@@ -74,7 +76,7 @@ def joined_rows(
     """Concatenate tables of one type; at least one table is required.
 
     Args:
-        allocate: returns a buffer of the given size; None for memory.
+        allocate: returns a buffer of the given number of bytes; None to use ordinary memory.
     """
     dtype = tables[0].dtype
     rows = [_whole_rows(table) for table in tables]
@@ -92,9 +94,9 @@ def grown(table: ColumnTable, count: int, capacity: int) -> ColumnTable:
 
 
 def _whole_rows(table: ColumnTable) -> np.ndarray[Any, np.dtype[np.void]]:
-    """Return a view of the rows without fields.
+    """Return a view in which each row is one block of bytes, without fields.
 
-    NumPy copies a structured array field by field, ten times slower than as bytes.
+    NumPy copies a structured array field by field, which takes ten times as long as copying bytes.
     """
     return table.view(np.ndarray).view(_whole(table.dtype.itemsize))
 
@@ -109,8 +111,8 @@ def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> ColumnTable:
 
 
 def as_table(**columns: np.ndarray[Any, Any]) -> ColumnTable:
-    """Return the columns, all of one length, as a structured array, which is a single argument of a
-    kernel.
+    """Return columns of the same length as one structured array, so that a kernel gets them as one
+    argument.
     """
     dtype = row_type((name, column.dtype) for name, column in columns.items())
     table = np.empty(next(iter(columns.values())).size, dtype)

@@ -1,11 +1,11 @@
-"""The order of commits: by the positions of their records, with parallel DML, which commits before
-its record.
+"""The order of commits: by SCN, then by the positions of their commit records. Parallel DML is an
+exception.
 
 Transactions with the same commit SCN are in the order of their commit records. The children of
-parallel DML commit at their coordinator's SCN, which is in the past when their 5.4 is written
-(`redo.boundaries`, `ordering.parallel_commits`).
+parallel DML commit at the SCN of their coordinator. This SCN is already past when the 5.4 of a
+child is written (`redo.boundaries`, `ordering.parallel_commits`).
 
-Facts: redo-format §4.4, §4.7; from the text of a dump of 19c.
+Facts: redo-format §4.4, §4.7, taken from a printed dump of 19c.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ _SLOT: Final = 32
 
 
 class CommitPosition(NamedTuple):
-    """The position of a commit record in the redo; orders transactions with the same commit SCN.
+    """The position of a commit record in the redo. It defines the order of transactions with the
+    same commit SCN.
 
     Attributes:
-        delay: by how many SCNs the record is later than the commit SCN: 0, except for the children
-            of parallel DML (redo-format §4.4). They come after their coordinator, in any redo
-            thread, because they can have changed rows that it changed before.
-        thread, sequence, block, offset: of the record.
+        delay: SCN of the record minus the commit SCN: 0, except for the children of parallel DML
+            (redo-format §4.4). The children are ordered after their coordinator in every redo
+            thread, because they may have changed rows that the coordinator changed before.
+        thread, sequence, block, offset: position of the commit record.
     """
 
     delay: int
@@ -37,18 +38,18 @@ class CommitPosition(NamedTuple):
     offset: int
 
     def place(self) -> dict[str, Any]:
-        """Return the position of the record for errors."""
+        """Return the position of the record, for error messages."""
         return {name: value for name, value in self._asdict().items() if name != "delay"}
 
 
 class ParallelCommit(NamedTuple):
-    """A parallel commit that begins, or that may have ended.
+    """A commit of parallel DML that begins, or that may have ended.
 
     Attributes:
         segment: container and undo segment of the coordinator.
-        slot: its slot there.
-        scn: the commit SCN; for one that may have ended, the SCN of the record.
-        begins: whether its children have not committed yet.
+        slot: slot of the coordinator in that undo segment.
+        scn: the commit SCN; if the commit may have ended, the SCN of the record that shows this.
+        begins: True if the commit begins, so its children have not committed yet.
     """
 
     segment: tuple[int, int]
@@ -58,7 +59,7 @@ class ParallelCommit(NamedTuple):
 
 
 def take_parallel(batch: ChangeBatch) -> tuple[ChangeBatch, tuple[ParallelCommit, ...]]:
-    """Remove the PARALLEL events from a batch; they have no pieces."""
+    """Remove the PARALLEL events from a batch; return the batch and the parallel commits."""
     events = batch.events
     chosen = events.kind == EventKind.PARALLEL
     found = tuple(

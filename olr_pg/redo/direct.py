@@ -1,7 +1,7 @@
 """Decodes direct-path inserts: whole formatted table blocks (19.1) into row pieces.
 
 Each row of the block becomes one piece, as in a multi-row insert. Facts: redo-format §6.2; the
-block layout checked on a real vector of 23ai.
+block layout was checked on a real vector of 23ai.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PRESENT = int(RowScn.PRESENT)
 
 @inlined
 def block_object(payload: Any, at: int, size: int, big: bool) -> int:
-    """Return the data object number of a table block image, −1 for another image."""
+    """Return the data object number if the image is a table block, otherwise −1."""
     if size < BLOCK_IMAGE_SIZE or payload[at] != BLOCK_TABLE:
         return -1
     return u32(payload, at + BLOCK_OBJD, big)
@@ -66,7 +66,7 @@ def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
         return -1
     if payload[header] & KDBH_COMPRESSED:
         return -1
-    # Its row directory ends where it says, in all blocks that were seen; otherwise this is not a
+    # In all real blocks, fsbo is the end of the row directory; if it is not, this is not a data
     # header.
     rows = u16(payload, header + KDBH_NROW, big)
     return header if u16(payload, header + KDBH_FSBO, big) == KDBH_ROWS + 2 * rows else -1
@@ -74,10 +74,10 @@ def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
 
 @inlined
 def _row_end(payload: Any, row: int, end: int, skip: int, big: bool) -> int:
-    """Return the end of a row whose columns begin `skip` bytes after its count; −1 if they do not
-    fit.
+    """Return the end of a row, or −1 if its columns do not fit. The columns begin `skip` bytes
+    after the column count.
 
-    The lengths are encoded as in `row_vectors.push_row`.
+    Column lengths are encoded as in `row_vectors.push_row`.
     """
     at = row + ROW_SIZE + skip
     for _ in range(int(payload[row + ROW_CC])):
@@ -100,12 +100,12 @@ def _row_end(payload: Any, row: int, end: int, skip: int, big: bool) -> int:
 
 @inlined
 def _next_row(payload: Any, header: int, rows: int, place: int, end: int, big: bool) -> int:
-    """Return where the row after the one at `place` begins in the block; the block's end for the
-    last row.
+    """Return the position of the row that follows the row at `place`; for the last row, the block's
+    end.
 
     Args:
         rows: number of the block's rows.
-        place: offset from the data header.
+        place: offset of the row from the data header.
     """
     following = end - header
     for slot in range(rows):
@@ -117,13 +117,13 @@ def _next_row(payload: Any, header: int, rows: int, place: int, end: int, big: b
 
 @part
 def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int, big: bool) -> int:
-    """Return the number of bytes between the count of a row's columns and the columns; −1 if none
-    is possible.
+    """Return the number of bytes between the column count of a row and its columns: 0 or `row_scn`.
+    Return −1 if neither fits, or if it is unclear which one is right.
 
-    A row of a ROWDEPENDENCIES table has its SCN there, but vectors of a direct load do not show
-    this. If the dictionary does not show it either, the rows decide: their columns must end where
-    the next row begins, either with or without an SCN. A block that is consistent with both is
-    refused.
+    In a ROWDEPENDENCIES table, each row has an SCN in this place, but the vector of a direct load
+    does not show whether it is such a table. If the dictionary does not show it either, the rows
+    decide: their columns must end where the next row begins. If this is true both with and without
+    an SCN, the block is refused.
     """
     fits, fits_behind_scn = True, True
     ends, ends_behind_scn = True, True
@@ -146,7 +146,7 @@ def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int
         if not fits and not fits_behind_scn:
             return -1
     if fits and fits_behind_scn and ends == ends_behind_scn and rows > 0:
-        # Rows without any column look the same, and so do a few unpacked rows.
+        # Both are possible if no row has columns, or if there are gaps between the rows.
         return 0 if not ends else -1
     if fits and (ends or not fits_behind_scn):
         return 0

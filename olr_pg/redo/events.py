@@ -27,7 +27,7 @@ from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
 
 @inlined
 def find(objects: ColumnTable, con_id: int, number: int, scn: int) -> int:
-    """Return the table of an object at an SCN, −1 if there is none."""
+    """Return the table that an object belongs to at an SCN, −1 if there is none."""
     wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     key = objects.key
     low = 0
@@ -51,9 +51,9 @@ def find_table(walk: Walk, con_id: int, obj: int) -> int:
 
 @inlined
 def find_named(walk: Walk, at: int) -> int:
-    """Return the table whose segment the header of a vector names, −1 if there is none.
+    """Return the table whose segment is named in the header of a vector, −1 if there is none.
 
-    It does not depend on the fields, which may be encrypted or misread.
+    The result does not depend on the vector's fields, which may be encrypted or misread.
     """
     payload = walk.payload
     if payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
@@ -79,7 +79,7 @@ def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
 
 @inlined
 def direct_load_xid(walk: Walk) -> int:
-    """Return the transaction in the 24.6 of the same record, 0 if there is none."""
+    """Return the transaction that the 24.6 of the current record names, 0 if there is no 24.6."""
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == OP_DIRECT_LOAD:
             f1, size = field_of(walk, walk.vectors.position[vector], 1)
@@ -90,7 +90,7 @@ def direct_load_xid(walk: Walk) -> int:
 
 @inlined
 def direct_load_container(walk: Walk) -> int:
-    """Return the container in the 24.6 of the same record, −1 if there is none."""
+    """Return the container that the 24.6 of the current record names, −1 if there is no 24.6."""
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == OP_DIRECT_LOAD:
             at = walk.vectors.position[vector]
@@ -100,7 +100,9 @@ def direct_load_container(walk: Walk) -> int:
 
 @inlined
 def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
-    """Push an event of the current record and return its row; other columns are 0, its table −1."""
+    """Push an event of the current record and return its row. Its table is −1; columns that are not
+    arguments and not from the record are 0.
+    """
     at = walk.state[EVENTS]
     record = walk.current[RECORD_AT_HAND]
     event = walk.events[np.uint64(at)]
@@ -133,9 +135,13 @@ def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
 
 @inlined
 def link_undo(walk: Walk, undo_at: int, ktub: int, event: int) -> None:
-    """Set the undo record of an event to the one of a vector whose ktub is at a payload position.
+    """Set the columns of an event that identify its undo record.
 
-    The vector changes an undo block or header, whose container identifies the transaction's slot.
+    The container of the undo block or undo header, together with the slot, identifies the
+    transaction.
+
+    Args: undo_at: position of the vector that changes the undo block or undo header. ktub: position
+    of the ktub of this vector.
     """
     payload, big, events = walk.payload, walk.big, walk.events
     events.undo_con_id[event] = container_of(payload, undo_at, walk.header, big)

@@ -47,11 +47,11 @@ class LogHeader:
         block_size: 512, 1024 or 4096 bytes.
         big_endian: byte order of the platform that wrote it.
         compat_version: the COMPATIBLE setting, as stored (0x13000000 = 19.0.0.0).
-        dbid, db_name: of the database (the CDB, not the PDB).
+        dbid, db_name: id and name of the database (of the CDB, not of a PDB).
         activation: activation id.
         resetlogs_id: a redo time that identifies the incarnation.
         next_scn: exclusive end of the log's SCNs; None while the log is being written.
-        first_time, next_time: redo times.
+        first_time, next_time: redo times of first_scn and next_scn.
         nab: number of used blocks, including blocks 0 and 1; None while the log is being written.
         file_blocks: number of blocks after block 0, as stored in block 0.
     """
@@ -88,7 +88,8 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
     """Return (block size, big endian) from the first `PROBE_BYTES` bytes of a file.
 
     Raises:
-        OlrPgError: 2003, the bytes do not begin a redo log; 2004, fewer bytes than a header.
+        OlrPgError: 2003 if the bytes are not the beginning of a redo log; 2004 if there are fewer
+            bytes than `PROBE_BYTES`.
     """
     start = bytes(start[:PROBE_BYTES])
     if len(start) < PROBE_BYTES:
@@ -117,12 +118,12 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
     """Parse and validate the header of a log from its first two blocks.
 
     Args:
-        block0, block1: exactly one block each.
-        path: for errors.
+        block0, block1: the bytes of exactly one block each.
+        path: name of the file in error messages.
 
     Raises:
-        OlrPgError: 2003 not a redo log, 2004 too short, 2005 checksum or block header wrong, 2007
-            unknown version, 2008 the header was never written.
+        OlrPgError: 2003: not a redo log; 2004: too short; 2005: wrong checksum or block header;
+            2007: unknown version; 2008: the header was never written.
     """
     block_size, big_endian = probe_geometry(block0, path=path)
     for number, block in enumerate((block0, block1)):
@@ -183,12 +184,16 @@ def _log_header(block0: bytes, block1: bytes, block_size: int, *, big: bool) -> 
 
 
 def block_checksum(block: bytes) -> int:
-    """Return the XOR of the 16-bit words of a block; 0 for an undamaged one (redo-format §1.3)."""
+    """Return the XOR of the 16-bit words of a block. It is 0 if the block is undamaged (redo-format
+    §1.3).
+    """
     return int(np.bitwise_xor.reduce(np.frombuffer(block, np.uint16)))
 
 
 def read_scn(data: bytes, offset: int, *, big_endian: bool) -> int:
-    """Read an 8-byte SCN in either form; `SCN_NONE` for none (redo-format §0.3)."""
+    """Read an 8-byte SCN, which has one of two forms (redo-format §0.3); return `SCN_NONE` if the
+    bytes contain no SCN.
+    """
     base, wrap, extra = struct.unpack_from((">" if big_endian else "<") + "IHH", data, offset)
     if base == 0xFFFFFFFF and wrap == 0xFFFF:
         return SCN_NONE

@@ -1,11 +1,13 @@
-"""Reorders records of private redo, in which undo records are not before the changes that they
-undo.
+"""Reorders the vectors in records of private redo. In other records, each undo record is directly
+before the change that it undoes; in private redo it is not.
 
-Without supplemental logging Oracle can keep the undo of a small transaction in memory and write
-everything as one record, in which the row vectors come first. Undo record and row vector then refer
-to each other by the UBA. Facts: redo-format §4.8, §5.1; checked on a real record of 11.2.
+Without supplemental logging, Oracle can keep the undo of a small transaction in memory and write
+all its redo as one record, in which the row vectors come first. A row vector then refers to its
+undo record by the UBA (undo block address). Facts: redo-format §4.8, §5.1; checked on a real record
+of 11.2.
 
-A transaction's end can also precede its last change within a record; it is moved after that change.
+In a record, the end of a transaction can also be before its last change. It is moved after this
+change.
 """
 
 from __future__ import annotations
@@ -55,13 +57,15 @@ from olr_pg.redo.walk import Walk
 
 @inlined
 def _has_undo(op: int) -> bool:
-    """Tell whether vectors of an opcode normally follow their undo record."""
+    """Return whether a vector with this opcode normally follows its undo record."""
     return op >> 8 == LAYER_ROW or op >> 8 == LAYER_INDEX or op == OP_LOB_REDO
 
 
 @inlined
 def _uba_in(walk: Walk, at: int) -> int:
-    """Return the undo record's UBA from a block change (KTB redo F and C), −1 without one."""
+    """Return the position of the UBA in a vector that changes a block (KTB redo F and C), −1 if it
+    has none. The UBA is the address of the vector's undo record.
+    """
     ktb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     if size < KTB_LEAST:
         return -1
@@ -75,7 +79,7 @@ def _uba_in(walk: Walk, at: int) -> int:
 
 @inlined
 def _is_undo_at(walk: Walk, vector: int, uba: int) -> bool:
-    """Tell whether a vector is the undo record with that UBA."""
+    """Return whether a vector is the undo record that the UBA at payload position `uba` names."""
     if walk.vectors.opcode[vector] != OP_UNDO:
         return False
     at = walk.vectors.position[vector]
@@ -91,7 +95,7 @@ def _is_undo_at(walk: Walk, vector: int, uba: int) -> bool:
 
 @inlined
 def _move(vectors: Any, at: int, to: int) -> None:
-    """Move a vector to another position; vectors in between move up by one."""
+    """Move a vector from index `at` to index `to`; the vectors in between move by one place."""
     position, end, opcode = vectors.position[at], vectors.end[at], vectors.opcode[at]
     step = 1 if to > at else -1
     while at != to:
@@ -104,8 +108,8 @@ def _move(vectors: Any, at: int, to: int) -> None:
 
 @inlined
 def _is_alone(walk: Walk, vector: int, count: int) -> bool:
-    """Tell whether a vector with undo is neither after its undo record nor before its
-    application.
+    """Return whether a vector normally has an undo record, but no undo record is directly before it
+    and no 5.6 or 5.11 directly after it.
     """
     opcode = walk.vectors.opcode
     if not _has_undo(opcode[vector]) or (vector > 0 and opcode[vector - 1] == OP_UNDO):
@@ -115,7 +119,7 @@ def _is_alone(walk: Walk, vector: int, count: int) -> bool:
 
 @inlined
 def _is_before(walk: Walk, undo: int, vector: int) -> bool:
-    """Tell whether an undo record is directly before a vector that refers to it."""
+    """Return whether vector `undo` is the undo record of `vector` and is directly before it."""
     if undo < 0 or undo + 1 != vector or not _has_undo(walk.vectors.opcode[vector]):
         return False
     uba = _uba_in(walk, walk.vectors.position[vector])
@@ -124,9 +128,10 @@ def _is_before(walk: Walk, undo: int, vector: int) -> bool:
 
 @inlined
 def _undo_apart(walk: Walk, vector: int, count: int) -> int:
-    """Return the undo record that a vector refers to and that is elsewhere, −1 if there is none.
+    """Return the undo record of a vector if it is not directly before the vector, −1 otherwise.
 
-    An undo record directly before another vector that refers to it belongs to that vector.
+    If the undo record is directly before another vector that refers to it, it belongs to that other
+    vector.
     """
     if not _has_undo(walk.vectors.opcode[vector]) or _is_before(walk, vector - 1, vector):
         return -1
@@ -142,7 +147,9 @@ def _undo_apart(walk: Walk, vector: int, count: int) -> int:
 
 @inlined
 def _is_private(walk: Walk, count: int) -> bool:
-    """Tell whether a record has a change that is not after its undo record."""
+    """Return whether the record contains a change whose undo record is in another place than
+    directly before it.
+    """
     for vector in range(count):
         if _is_alone(walk, vector, count) and _undo_apart(walk, vector, count) >= 0:
             return True
@@ -151,10 +158,10 @@ def _is_private(walk: Walk, count: int) -> bool:
 
 @inlined
 def order_private_redo(walk: Walk, count: int) -> None:
-    """Reorder the first `count` vectors as in other records.
+    """Give the first `count` vectors the usual order, if the record is private redo.
 
-    The order is: the transaction's begin, each undo record before the change that it undoes, the
-    transaction's end.
+    The usual order is: the transaction's begin, then each undo record directly before the change
+    that it undoes, then the transaction's end.
     """
     if not _is_private(walk, count):
         return
@@ -178,7 +185,7 @@ def order_private_redo(walk: Walk, count: int) -> None:
 
 @inlined
 def _xid_in_undo(walk: Walk, vector: int) -> int:
-    """Return the transaction of a 5.1, −1 if it cannot be read."""
+    """Return the XID in a 5.1, −1 if it cannot be read."""
     at = walk.vectors.position[vector]
     f1, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     if size < KTUDB_SIZE or is_encrypted(walk.payload, at):
@@ -188,9 +195,10 @@ def _xid_in_undo(walk: Walk, vector: int) -> int:
 
 @inlined
 def _is_of(walk: Walk, vector: int, xid: int) -> bool:
-    """Tell whether a vector is an undo record of a transaction, or records the application of one.
+    """Return whether a vector is an undo record of a transaction (5.1), or shows that such an undo
+    record was applied (5.6, 5.11).
 
-    A 5.6 or 5.11 contains only the slot.
+    A 5.6 or 5.11 contains only the slot of the XID, so only undo segment and slot are compared.
     """
     if walk.vectors.opcode[vector] == OP_UNDO:
         return bool(_xid_in_undo(walk, vector) == xid)
@@ -208,7 +216,9 @@ def _is_of(walk: Walk, vector: int, xid: int) -> bool:
 
 @inlined
 def move_end_behind_changes(walk: Walk, count: int) -> None:
-    """Move a 5.4 after those changes and undone changes of its transaction that follow it."""
+    """Move a 5.4 to the place after the last change, or undone change, of its transaction in the
+    record.
+    """
     vectors = walk.vectors
     for end in range(count - 1):
         if vectors.opcode[end] != OP_END:
@@ -225,7 +235,7 @@ def move_end_behind_changes(walk: Walk, count: int) -> None:
         last = end
         for vector in range(end + 1, count):
             if _is_of(walk, vector, xid):
-                # After an undo record follows the change that it undoes.
+                # The change that an undo record undoes follows it.
                 more = 1 if vectors.opcode[vector] == OP_UNDO else 0
                 last = min(vector + more, count - 1)
         if last > end:

@@ -1,6 +1,7 @@
 """Reads the integers of redo in kernels.
 
-All readers get the byte order of the file; the caller must check the bounds.
+All functions have the byte order of the file as an argument. They do not check bounds; the caller
+must.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ BYTES: Final = (
     numba.types.Array(numba.uint8, 1, "C"),
     numba.types.Array(numba.uint8, 1, "C", readonly=True),
 )
-"""The payload of a window, and the bytes of a mapped log."""
+"""The types of the arrays that kernels read: the payload of a window, and the read-only bytes of a
+mapped log.
+"""
 
 
-# Unsigned indices: Numba then omits the check for negative indices, so the loads of the bytes
-# become one load of the integer.
+# With unsigned indices, Numba omits the check for negative indices. The compiler can then load the
+# bytes of an integer at once.
 _1 = np.uint64(1)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
@@ -56,14 +59,16 @@ def u32(data: Any, at: int, big: bool) -> int:
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def read_xid(data: Any, at: int, big: bool) -> int:
-    """Read the transaction's id at `at`, packed as in `batch.EVENT`."""
+    """Read the XID at `at`; return it packed as in `batch.EVENT`."""
     slot, sequence = u16(data, at + XID_SLOT, big), u32(data, at + XID_SQN, big)
     return u16(data, at, big) << 48 | slot << 32 | sequence
 
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def scn8(data: Any, at: int, big: bool) -> int:
-    """Read the 8-byte SCN at `at`, in either form (redo-format §0.3); −1 for none."""
+    """Read the 8-byte SCN at `at`, which has one of two forms (redo-format §0.3); return −1 if the
+    bytes contain no SCN.
+    """
     base = u32(data, at, big)
     wrap = u16(data, at + 4, big)
     if base == 0xFFFFFFFF and wrap == 0xFFFF:

@@ -1,11 +1,16 @@
 """Decodes leaf changes of index-organised tables into row pieces.
 
-A row of such a table is in its primary key's index: key columns in the key, the others after it.
-Columns are numbered as in the supplemental data: first the key, then the others. There is no
-physical ROWID. 10.18 writes new data after an existing key. This is an update, or an insert if a
-delete had left the key; the supplemental header shows which. Rows with an overflow piece, and array
-operations, are refused. Facts: redo-format §6.1; 10.30 and 10.35 checked on real records of 19c,
-10.2, 10.4 and 10.18 only from the document (in plain indexes real 10.18 restore a deleted entry).
+A row of such a table is an entry in the index of its primary key: the key contains the key columns,
+and the other columns follow the key. Columns are numbered as in the supplemental data: first the
+key columns, then the others. The row has no physical ROWID.
+
+A 10.18 writes new data after an existing key. This is an update, or an insert if an earlier delete
+left the key in the leaf; the supplemental header shows which of the two it is. Rows with a piece in
+an overflow segment and array operations are refused.
+
+Facts: redo-format §6.1. 10.30 and 10.35 were checked on real records of 19c. The facts about 10.2,
+10.4 and 10.18 are only from the document (in real records of ordinary indexes, a 10.18 restores a
+deleted entry).
 """
 
 from __future__ import annotations
@@ -66,8 +71,8 @@ from olr_pg.redo.row_vectors import (
 )
 
 NO_ROWID: Final = 0x80
-"""Set in `PieceColumns.sup_flags` of a piece without a supplemental header: the row has no
-ROWID.
+"""Flag in `PieceColumns.sup_flags`: the row has no ROWID. Only a piece without a supplemental
+header can have it.
 """
 
 _ROW_UNDO: Final = (
@@ -78,12 +83,12 @@ _ROW_UNDO: Final = (
     KDILK_ROW,
     KDILK_COLUMNS,
 )
-"""The operations of undo records of rows; a vector with such an undo record never changes only the
-structure.
+"""The operations of undo records that restore rows. A vector with such an undo record changes a
+row, not only the structure of the index.
 """
 
 _MALFORMED = 0
-"""Returned instead of an operation: the values do not match the fields."""
+"""A result of `_row_change` instead of an operation: the values do not match the fields."""
 
 _OK = int(ChangeStatus.OK)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -97,8 +102,8 @@ _OVERFLOW = int(ChangeStatus.OVERFLOW)
 def _push_key(
     payload: Any, at: int, end: int, big: bool, role: int, entries: EntryColumns, state: Any
 ) -> int:
-    """Push the key's columns, each after its length, as columns 1, 2, …; return their number, −1 if
-    they do not fit.
+    """Push the columns of the key as columns 1, 2, …; return their number, or −1 if they do not
+    fit. In the redo, each column follows its length.
     """
     count = 0
     while at < end:
@@ -123,8 +128,8 @@ def _push_others(
     entries: EntryColumns,
     state: Any,
 ) -> bool:
-    """Push the columns after the key (flags, lock, count, values); add NULLs up to `least`
-    columns.
+    """Push the columns after the key (in the redo: flags, lock, count, values). If there are fewer
+    than `least`, push NULL for each missing column. Return False if they do not fit.
     """
     count = 0
     if size > 0:
@@ -159,7 +164,9 @@ def _push_listed(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Columns listed in field `numbers`, values in the fields after it; the next field, or −1."""
+    """Push the columns whose numbers are listed in field `numbers` and whose values are in the
+    fields after it. Return the field after the values, or −1 if they do not fit.
+    """
     count = length[numbers] >> 1
     if numbers + count > fields:
         return -1
@@ -174,7 +181,9 @@ def _push_listed(
 
 
 class Pair(NamedTuple):
-    """An undo record and its leaf vector: the payload, their fields, and the table for values."""
+    """An undo record and its row or leaf vector: the payload, the fields of both, and the tables to
+    fill.
+    """
 
     payload: U8
     big: bool
@@ -199,7 +208,7 @@ def _undo_key(pair: Pair, role: int) -> int:
 
 @inlined
 def _insert(pair: Pair) -> bool:
-    """Decode 10.2: key and other columns from the redo."""
+    """Decode a 10.2: push the key and the other columns from the leaf vector."""
     if pair.redo_fields < 3:
         return False
     at = pair.redo_offset[3]
@@ -215,7 +224,7 @@ def _insert(pair: Pair) -> bool:
 
 @inlined
 def _delete(pair: Pair) -> bool:
-    """Decode 10.4: key and other columns from the undo."""
+    """Decode a 10.4: push the key and the other columns from the undo record."""
     key = _undo_key(pair, 1)
     size = pair.undo_length[6] if pair.undo_fields >= 6 else 0
     row = pair.undo_offset[6] if pair.undo_fields >= 6 else 0
@@ -226,8 +235,8 @@ def _delete(pair: Pair) -> bool:
 
 @inlined
 def _update_all(pair: Pair) -> bool:
-    """Decode 10.18 or 10.30: all columns after the key, old values from the undo, new ones from the
-    redo.
+    """Decode a 10.18 or 10.30, which writes all columns after the key: push the old values from the
+    undo record, the new values from the leaf vector.
     """
     if pair.undo_fields < 6 or pair.redo_fields < 3:
         return False
@@ -245,7 +254,9 @@ def _update_all(pair: Pair) -> bool:
 
 @inlined
 def _reinsert(pair: Pair) -> bool:
-    """Decode 10.18 after a key that a delete has left: key from the undo, others from the redo."""
+    """Decode a 10.18 that inserts a row again, because a delete left its key in the leaf: push the
+    key from the undo record, the other columns from the leaf vector.
+    """
     if pair.redo_fields < 3:
         return False
     at, size = pair.redo_offset[3], pair.redo_length[3]
@@ -257,8 +268,8 @@ def _reinsert(pair: Pair) -> bool:
 
 @inlined
 def _update_listed(pair: Pair) -> int:
-    """Decode 10.35: some columns after the key; return the undo field after the old values, or
-    −1.
+    """Decode a 10.35, which writes some columns after the key. Return the undo field after the old
+    values, or −1 if the values do not fit.
     """
     if pair.undo_length[4] < KDILK_COLUMNS_LEAST or pair.undo_fields < 6 or pair.redo_fields < 3:
         return -1
@@ -276,7 +287,7 @@ def _update_listed(pair: Pair) -> int:
     )  # fmt: skip
     if field < 0 or end < 0:
         return -1
-    # Columns that the old row did not reach were NULL.
+    # The old row ended before these columns, so they were NULL.
     width = int(payload[pair.undo_offset[4] + KDILK_NCOL])
     for i in range(pair.redo_length[3] >> 1):
         column = u16(payload, pair.redo_offset[3] + 2 * i, big)
@@ -287,10 +298,10 @@ def _update_listed(pair: Pair) -> int:
 
 @inlined
 def _row_change(pair: Pair, code: int) -> tuple[int, int]:
-    """Return (IRP, DRP or URP, the undo field from which to search supplemental data).
+    """Push the columns of a leaf change; return (IRP, DRP or URP, the undo field at or after which
+    supplemental data can begin).
 
-    Instead of the operation it can return NO_ROW, _MALFORMED, or the `ChangeStatus` of an
-    unsupported change.
+    The first result can also be NO_ROW, _MALFORMED, or the `ChangeStatus` of an unsupported change.
     """
     what = pair.payload[pair.undo_offset[4]]
     if code == LEAF_INSERT and what in (KDILK_PURGE, KDILK_PURGE_TOO):
@@ -324,7 +335,7 @@ def _header(pair: Pair, field: int) -> int:
 
 @inlined
 def _continues(pair: Pair, code: int) -> bool:
-    """Tell whether the row of a leaf change has another piece, in the overflow segment."""
+    """Return whether the changed row continues in the overflow segment."""
     payload = pair.payload
     found = False
     if code in (LEAF_INSERT, LEAF_DATA, LEAF_ROW):
@@ -356,7 +367,9 @@ def _supplemental(pair: Pair, field: int, op: int) -> int:
 
 @inlined
 def index_piece(pair: Pair, code: int) -> int:
-    """Push one row piece from an index pair; return a `ChangeStatus`, or NO_ROW."""
+    """Push one row piece from an undo record and its leaf vector; return a `ChangeStatus`, or
+    NO_ROW.
+    """
     if pair.undo_fields < 5 or pair.undo_length[4] < KDILK_SIZE:
         return _SHORT_FIELD
     if pair.redo_fields < 2 or pair.redo_length[2] < LEAF_LEAST:

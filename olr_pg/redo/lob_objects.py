@@ -1,4 +1,4 @@
-"""The segments and indexes of subscribed LOB columns, by their object numbers."""
+"""Finds the segments and indexes of subscribed LOB columns by their object numbers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class LobObjects(NamedTuple):
     """Segments and indexes of subscribed LOB columns.
 
     Attributes:
-        key: ascending ``con_id << 32 | number``.
-        is_index: 1 for a LOB index.
-        table: the column's table in the row plan.
+        key: ``con_id << 32 | number``, in ascending order.
+        is_index: 1 for a LOB index, 0 for a LOB segment.
+        table: index, in the row plan, of the table with the LOB column.
     """
 
     key: npt.NDArray[np.uint64]
@@ -26,7 +26,9 @@ class LobObjects(NamedTuple):
 
 
 def lob_objects(rows: Iterable[tuple[int, bool, int]]) -> LobObjects:
-    """Build the table from (key, is an index, table); of equal keys the first is used."""
+    """Build the table from rows of (key, is_index, table). If several rows have the same key, the
+    first is used.
+    """
     found: dict[int, tuple[bool, int]] = {}
     for key, is_index, table in rows:
         found.setdefault(key, (is_index, table))

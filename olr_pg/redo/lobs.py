@@ -1,4 +1,5 @@
-"""Decodes vectors of LOB storage: which LOB each belongs to, and its pieces (`redo.lob_pieces`).
+"""Decodes vectors of LOB storage: finds the table that each one belongs to, and pushes its pieces
+(`redo.lob_pieces`).
 
 Facts: values-and-lobs §18, §19, §23, redo-format §6.
 """
@@ -70,7 +71,9 @@ class LobFields(NamedTuple):
 
 @inlined
 def find_lob(objects: ColumnTable, con_id: int, number: int, wanted: int) -> int:
-    """Return the table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
+    """Return the table of a subscribed LOB segment (`wanted` is 0) or LOB index (`wanted` is 1).
+    Return −1 for other objects.
+    """
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
     if at < objects.key.size and objects.key[at] == key and objects.is_index[at] == wanted:
@@ -80,7 +83,7 @@ def find_lob(objects: ColumnTable, con_id: int, number: int, wanted: int) -> int
 
 @inlined
 def is_lob_object(objects: ColumnTable, con_id: int, number: int) -> bool:
-    """Tell whether the object is a LOB segment or index of the subscription."""
+    """Return whether the object is the LOB segment or LOB index of a subscribed column."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
     return bool(at < objects.key.size and objects.key[at] == key)
@@ -88,14 +91,18 @@ def is_lob_object(objects: ColumnTable, con_id: int, number: int) -> bool:
 
 @inlined
 def table_of_lob(objects: ColumnTable, con_id: int, number: int) -> int:
-    """Find the table of a LOB segment or index of the subscription (`is_lob_object`)."""
+    """Return the table of an object that is a subscribed LOB segment or LOB index
+    (`is_lob_object`).
+    """
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     return int(objects.table[np.searchsorted(objects.key, key)])
 
 
 @inlined
 def find_lob_table(objects: ObjectTables, con_id: int, number: int) -> int:
-    """Return the table with LOB columns that an OBJ# belongs to, −1 for none."""
+    """Return the table with this OBJ#, −1 if it is not subscribed or has no delivered LOB
+    column.
+    """
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.tables.key, key)
     if at < objects.tables.key.size and objects.tables.key[at] == key:
@@ -108,9 +115,11 @@ def find_lob_table(objects: ObjectTables, con_id: int, number: int) -> int:
 def lob_alone(
     op: int, vector: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int, int]:
-    """Push an 11.17, 19.1 or 26.6; return (pieces or MALFORMED, XID or 0, table).
+    """Push the pieces of an 11.17, 19.1 or 26.6; return (number of pieces or MALFORMED, XID or 0,
+    table).
 
-    A page of 19.1 contains no transaction: it belongs to the transaction that maps its LOB id.
+    A 19.1 with a LOB page names no transaction: the page belongs to the transaction that refers to
+    its LOB id.
     """
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
     count = vector.fields
@@ -143,7 +152,7 @@ def lob_alone(
 
 @inlined
 def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, int]:
-    """Return (XID or 0, table or −1) of a 26.6, from its fpload and suplog items."""
+    """Return (XID or 0, table or −1) of a 26.6: they are in its items fpload and suplog."""
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
     xid, table = 0, -1
     load = kdli_item(payload, offset, length, vector.fields, 2, KDLI_FPLOAD, KDLI_FPLOAD_SIZE)
@@ -166,7 +175,9 @@ def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, i
 def lob_pair(
     op: int, vector: LobFields, undo: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int]:
-    """Push a 26.2, 10.2, 10.8 or 10.18 after its undo; return (pieces or MALFORMED, table)."""
+    """Push the pieces of a 26.2, 10.2, 10.8 or 10.18 with its undo record; return (number of pieces
+    or MALFORMED, table).
+    """
     if undo.fields < 2 or undo.length[2] < KTUB_SIZE:
         return MALFORMED, -1
     ktub = undo.offset[2]

@@ -1,8 +1,9 @@
-"""Finds the end of a log that is still being written: how far its LWN groups are complete.
+"""Finds the end of a log that is still being written: the place up to which its LWN groups are
+complete.
 
-An online log is a file of fixed size that is reused. After its end there are blocks of the log that
-was in the file before, empty blocks, or blocks that are just being written. None of these is an
-error; the redo is just not there yet. Facts: redo-format §1.5, §1.6, §2.1.
+An online log is a file of fixed size that is reused. After the end of the redo, the file contains
+blocks of an earlier log, empty blocks, or blocks that are just being written. None of this is an
+error; the redo has not been written yet. Facts: redo-format §1.5, §1.6, §2.1.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Behind(Enum):
     """What follows the last complete LWN group."""
 
     NOTHING_YET = "nothing yet"
-    """Old or empty blocks, a partly written one, or the beginning of a group: the rest will
-    follow.
+    """Old or empty blocks, a block that is partly written, or the beginning of a group. More redo
+    will follow.
     """
 
     ANOTHER_LOG = "another log"
@@ -48,13 +49,15 @@ class Behind(Enum):
 
 
 class LogEnd(NamedTuple):
-    """Up to where a log that is being written is complete.
+    """The place up to which a log that is being written is complete.
 
     Attributes:
         block: the block after the last complete LWN group.
-        scn: every record from there on has this SCN or a higher one; 0 if no group is complete.
-        sound: the block after the valid blocks of an incomplete group.
-        behind: what follows.
+        scn: every record from this block on has this SCN or a higher one; 0 if no group is
+            complete.
+        sound: the first block that is not valid, or not of this log. It is after `block` if an
+            incomplete group has valid blocks.
+        behind: the kind of blocks that follow the last complete group.
     """
 
     block: int
@@ -66,14 +69,14 @@ class LogEnd(NamedTuple):
 def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: int) -> LogEnd:
     """Return the end of the complete LWN groups that begin at block `first`.
 
-    The SCN after them is that of the last record, plus one if the LWN header shows that the next
-    LWN has a higher SCN; this holds for all of 526 LWNs in real logs (23ai).
+    `LogEnd.scn` is the highest SCN of the last group, plus one if the LWN header shows that the
+    next LWN has a higher SCN. This was true for all 526 LWNs in real logs (23ai).
 
     Args:
         data: shape (bytes), whole blocks from block `first` on.
         first: the block at which an LWN group begins.
-        scn: the lowest possible SCN of records from `first` on. A group with a lower LWN SCN is of
-            another incarnation, in which the log had the same sequence.
+        scn: the lowest possible SCN of records from `first` on. If a group has a lower LWN SCN, it
+            belongs to another incarnation, whose log had the same sequence.
     """
     size = header.block_size
     sound, reused = _sound_blocks(data, first, header)
@@ -99,8 +102,8 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
 
 
 def _sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> tuple[int, bool]:
-    """Return (block, reused): the first block that is not a valid one of this log, and whether it
-    belongs to a later log.
+    """Return (block, reused): the first block that is invalid or not of this log, and whether it is
+    a valid block of a later log.
     """
     size = header.block_size
     rows = data[: data.size // size * size].reshape(-1, size)

@@ -1,8 +1,9 @@
-"""Extracts change batches from logs, window by window: the only pass of decoding over the bytes.
+"""Extracts change batches from logs, window by window. Decoding reads the bytes of a log only here.
 
-A kernel processes each LWN group in all steps (blocks checked and unpacked, records and vectors
-found, changes extracted) while the group is in the processor's cache. Only events, pieces and
-values are kept. The groups of a window share one payload, to which the values refer.
+A kernel does all steps for one LWN group, while the group is in the processor's cache, and then
+goes on to the next group: it checks and unpacks the blocks, finds records and vectors, and extracts
+changes. Only events, pieces and values are kept. The groups of a window share one payload, and the
+values refer to positions in it.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ _COMMIT = int(EventKind.COMMIT)
 _LOB = int(EventKind.LOB)
 
 _ENDS_BY: Final = {ChangeStatus.ENCRYPTED: Code.UNDO_ENCRYPTED}
-"""Errors that end decoding, by the fault in a transaction's begin or end."""
+"""The errors that end decoding, by the fault in a transaction's begin or end. For other faults it
+is RECORD_MALFORMED.
+"""
 
 _VECTOR_LEAST: Final = 28
 """Minimum bytes of a change vector: header and empty field list."""
@@ -73,13 +76,13 @@ _VECTOR_LEAST: Final = 28
 
 _EVENT_BYTES: Final = 48
 _VALUE_BYTES: Final = 6
-"""Usual minimum bytes of redo per event and per value. Space that is not needed is never touched,
-so it uses no memory.
+"""Bytes of redo that an event or a value usually has at least. They determine how much space is
+reserved for events and values. Reserved space that is never used needs no memory.
 """
 
 
 class Extract(NamedTuple):
-    """The changes of the subscription in the blocks [first, end) of a log."""
+    """The changes of subscribed tables in the blocks [first, end) of a log."""
 
     first: int
     end: int
@@ -90,11 +93,12 @@ class Extract(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Further memory of the kernel, in addition to the walk.
+    """Memory that the kernel needs in addition to the walk.
 
     Attributes:
-        order, scratch: shape (records of a group); its records in processing order.
-        tally: shape as `Walk.tally`; the counts before the current group.
+        order, scratch: shape (records of a group): the records of the current group in processing
+            order, and memory for sorting them.
+        tally: the counts before the current group, in the shape of `Walk.tally`.
     """
 
     order: npt.NDArray[np.int64]
@@ -104,7 +108,7 @@ class Room(NamedTuple):
 
 @inlined
 def _is_before(records: ColumnTable, one: int, other: int) -> bool:
-    """Tell whether record `one` precedes `other` of the same group (redo-format §2.5)."""
+    """Return whether record `one` precedes `other` of the same group (redo-format §2.5)."""
     if records.scn[one] != records.scn[other]:
         return bool(records.scn[one] < records.scn[other])
     if records.subscn[one] != records.subscn[other]:
@@ -139,10 +143,10 @@ def _merge_runs(
 
 @inlined
 def _order_group(records: ColumnTable, count: int, room: Room) -> int:
-    """Sort the valid ones of the first `count` records; return their number.
+    """Sort the valid records among the first `count`; return their number.
 
-    The records of a strand are in order, and so is a group with one strand. The strands of a group
-    are merged, two adjacent runs at a time.
+    The records of one strand are already in order. If a group has several strands, they are merged,
+    two at a time.
     """
     valid = 0
     for record in range(count):
@@ -163,7 +167,7 @@ def _order_group(records: ColumnTable, count: int, room: Room) -> int:
 
 @inlined
 def _is_behind(events: ColumnTable, one: int, other: int) -> bool:
-    """Return whether an event is after another one in the same log."""
+    """Return whether event `one` is after event `other` in the same log."""
     if events.block[one] != events.block[other]:
         return bool(events.block[one] > events.block[other])
     return bool(events.offset[one] > events.offset[other])
@@ -171,7 +175,9 @@ def _is_behind(events: ColumnTable, one: int, other: int) -> bool:
 
 @inlined
 def _record_scn(events: ColumnTable, event: int) -> int:
-    """Return the SCN of an event's record; a child of parallel DML has committed before it."""
+    """Return the SCN of an event's record. For the commit of a child of parallel DML, it is higher
+    than the commit SCN.
+    """
     return int(events.scn[event]) + (
         int(events.session[event]) if events.kind[event] == _COMMIT else 0
     )
@@ -179,12 +185,12 @@ def _record_scn(events: ColumnTable, event: int) -> int:
 
 @inlined
 def _order_places(events: ColumnTable, first: int, end: int) -> None:
-    """Exchange the positions of commits with the same SCN, so that positions ascend like the
-    commits.
+    """Exchange the positions of commits with the same SCN, so that an earlier commit has a lower
+    position.
 
-    Transactions are released by commit SCN and position. The strands of a group are stored one
-    after the other, so the positions alone do not show which of two transactions committed first
-    (redo-format §2.5).
+    Transactions are released in the order of commit SCN and position. The strands of a group are
+    stored one after the other, so the original positions do not show which of two transactions
+    committed first (redo-format §2.5).
     """
     for event in range(first + 1, end):
         if events.kind[event] != _COMMIT:
@@ -207,11 +213,11 @@ def _order_places(events: ColumnTable, first: int, end: int) -> None:
 
 @inlined
 def _place_pages(events: ColumnTable, first: int, end: int) -> None:
-    """Adjust the positions of LOB pages without a transaction, so that they show which commits
-    precede them.
+    """Adjust the positions of LOB pages whose transaction is unknown, so that they are after
+    earlier commits and before later ones.
 
-    The position decides which transaction owns them (`transactions.lobs.page_claims`). Call it
-    after `_order_places`.
+    The position decides which transaction owns such a page (`transactions.lobs.page_claims`). Call
+    this function after `_order_places`.
     """
     for event in range(first, end):
         if events.kind[event] != _LOB or events.xid[event] != 0:
@@ -229,7 +235,8 @@ def _place_pages(events: ColumnTable, first: int, end: int) -> None:
                 break
             if events.kind[before] == _COMMIT and events.scn[before] == events.scn[event]:
                 if not _is_behind(events, event, before):
-                    # No other record begins so near.
+                    # No other record begins at this position, because a record is longer than one
+                    # byte.
                     events.block[event] = events.block[before]
                     events.offset[event] = events.offset[before] + 1
                 break
@@ -237,8 +244,8 @@ def _place_pages(events: ColumnTable, first: int, end: int) -> None:
 
 @inlined
 def _group(walk: Walk, position: int, total: int, room: Room) -> tuple[int, int, int]:
-    """Walk the records of the unpacked group at `position`; return (stage, status, payload
-    position).
+    """Process the records of the unpacked group at `position`; return (stage, status, payload
+    position) as `extract_groups` does.
     """
     first = walk.state[EVENTS]
     status, at, chunks, count = scan_group(
@@ -267,16 +274,18 @@ def extract_groups(
     Args:
         walk: the shared state of the kernels.
         raw, words: the log as bytes and as 64-bit words.
-        block, end: the first block of the first group, and of the group after the last.
+        block, end: the first block of the first group, and the block after the last group.
         sequence: log sequence number that every block must have.
         verify: whether to check block checksums.
-        room: scratch.
+        room: memory for temporary data.
 
     Returns:
-        (stage, status, place, block): the block is the first of the group that was not taken,
-        nothing of which is left in `walk`. Stage 0 is a `BlockStatus` with a payload position, 1 a
-        `VectorStatus`, 2 a `ChangeStatus` likewise, 3 a `BlockStatus` with a block. Status CAPACITY
-        of stage 2 requires more space.
+        (stage, status, place, block). If the status is 0, all groups were processed. Otherwise,
+        `block` is the first block of the group with the fault, and `walk` contains nothing of this
+        group. The stage says what status and place are: 0 is a `BlockStatus` and a payload
+        position, 1 a `VectorStatus` and a payload position, 2 a `ChangeStatus` and a payload
+        position, 3 a `BlockStatus` and a block. In stage 2, the status CAPACITY means that the
+        tables of `walk` are too short.
     """
     block_size = walk.width + _HEADER
     while block < end:
@@ -320,14 +329,16 @@ def read_changes(
     """Extract the events and row changes of the LWN groups in blocks [first_block, end_block).
 
     Args:
-        first_block, end_block: the split; any division of a log into splits gives the same changes.
+        first_block, end_block: the blocks of the split. Any division of a log into splits gives the
+            same changes.
         first_group: as for `group_runs`.
         verify: whether to check block checksums.
         window_bytes: approximate bytes of redo per batch.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 errors of the log, 2018 the undo tablespace is encrypted,
-            with the position. Everything before the LWN group of the fault was yielded.
+        OlrPgError: 2004, 2005, 2006 or 2008 if the log is faulty, 2018 if the undo tablespace is
+            encrypted; with the position. The changes of all LWN groups before the fault are yielded
+            first.
     """
     runs = group_runs(
         log,
@@ -403,14 +414,14 @@ def open_walk(
     vectors: int,
     capacity: tuple[int, int],
 ) -> Walk:
-    """Return a walk that has found nothing yet.
+    """Return a walk with empty tables.
 
     Args:
-        log: the log, whose header determines the layout.
+        log: the log. Its header determines the layout.
         payload, first_block: a window, and its first block.
-        lwns, records: those of the window, or space for a group's.
-        vectors: space for the vectors of a record.
-        capacity: space for events and pieces, and for values.
+        lwns, records: the chunks and records of the window, or space for those of one group.
+        vectors: number of vectors of one record for which there is space.
+        capacity: (number of events and of pieces, number of values) for which there is space.
     """
     layout = log.header.layout
     return Walk(
@@ -457,7 +468,7 @@ def _since(since: npt.NDArray[np.int64], key: npt.NDArray[np.uint64]) -> npt.NDA
 
 
 def _grown(walk: Walk) -> Walk:
-    """Return the walk with twice the space, and its contents."""
+    """Return a walk with the same contents and twice the space."""
     return walk._replace(
         events=grown(walk.events, int(walk.state[EVENTS]), 2 * walk.events.size),
         pieces=grown(walk.pieces, int(walk.state[PIECES]), 2 * walk.pieces.size),

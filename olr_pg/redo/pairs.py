@@ -1,4 +1,4 @@
-"""Decodes an undo record and its row or leaf vector into row pieces, by operation (redo-format §5,
+"""Decodes a pair into row pieces: an undo record and its row or leaf vector (redo-format §5,
 §6.1).
 """
 
@@ -86,7 +86,7 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
 
 @inlined
 def _is_structure(pair: Pair, code: int) -> bool:
-    """Tell whether both vectors of a pair have an operation that changes no row."""
+    """Return whether the operation of a pair changes no row, according to both vectors."""
     if pair.redo_fields < 2 or pair.redo_length[2] < KDO_SIZE:
         return False
     if pair.undo_fields < 4 or pair.undo_length[4] < KDO_SIZE:
@@ -97,7 +97,7 @@ def _is_structure(pair: Pair, code: int) -> bool:
 
 @inlined
 def _same_rows(pair: Pair) -> bool:
-    """Tell whether both vectors of a QMI or QMD contain the same rows."""
+    """Return whether both vectors of a QMI or QMD contain the same rows."""
     if pair.redo_fields < 2 or pair.redo_length[2] < KDO_MULTI_SLOTS:
         return False
     if pair.undo_fields < 4 or pair.undo_length[4] < KDO_MULTI_SLOTS:
@@ -110,7 +110,7 @@ def _same_rows(pair: Pair) -> bool:
         return False
     end = KDO_MULTI_SLOTS + 2 * rows
     if pair.redo_length[2] < end or pair.undo_length[4] < end:
-        return True  # the vector whose rows are read reports this
+        return True  # `multi_row_pieces` reports this fault for the vector whose rows it reads
     for at in range(KDO_MULTI_SLOTS, end):
         if pair.payload[redo + at] != pair.payload[undo + at]:
             return False

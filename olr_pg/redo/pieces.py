@@ -82,7 +82,7 @@ from olr_pg.redo.row_vectors import (
 
 
 class ChangeStatus(IntEnum):
-    """The results of the extraction of a vector's changes."""
+    """The results of extracting the changes of a vector."""
 
     OK = 0
     CAPACITY = 1
@@ -209,7 +209,9 @@ def row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int
 
 @inlined
 def row_slot(payload: Any, at: int, size: int, big: bool) -> int:
-    """Return the slot of the row of a KDO field, the first of several; −1 if it has none."""
+    """Return the slot of the row in a KDO field, or of the first row if there are several; −1 if it
+    has none.
+    """
     if size < KDO_SIZE:
         return -1
     op = payload[at + KDO_OP] & KDO_OPERATION
@@ -223,7 +225,9 @@ def row_slot(payload: Any, at: int, size: int, big: bool) -> int:
 
 @inlined
 def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, int]:
-    """Return (columns, nrid's block, nrid's slot) of a KDO field; 0 for missing ones."""
+    """Return (number of columns, block of nrid, slot of nrid) of a KDO field. A missing number is
+    0.
+    """
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op == URP and size >= KDO_UPDATE_NULLS:
         return int(payload[at + KDO_UPDATE_NCOL]), 0, 0
@@ -242,7 +246,7 @@ def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, 
 @inlined
 def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bool,
            pieces: PieceColumns, piece: int) -> None:  # fmt: skip
-    """Record how the piece is linked to the other pieces of its row, before and after the
+    """Set the columns that link the piece to the other pieces of its row, before and after the
     change.
     """
     columns, bdba, slot = _next_piece(payload, kdo, size, big)
@@ -267,7 +271,8 @@ def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bo
 def _describe(
     payload: Any, at: int, size: int, big: bool, pieces: PieceColumns, piece: int
 ) -> tuple[int, int]:
-    """Record the contents of a supplemental header; return its first columns.
+    """Store the contents of a supplemental header in the piece. Return the SEGCOL# of the first
+    column in the undo record and in the row vector, 0 for none.
 
     Facts: redo-format §5.7.
     """
@@ -283,7 +288,9 @@ def _describe(
 @inlined
 def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field: int, big: bool,
                      pieces: PieceColumns, piece: int) -> None:  # fmt: skip
-    """Record the bitmap of the really changed columns, if the supplemental header announces one."""
+    """Store the position of the bitmap of the columns that really changed, if the supplemental
+    header announces one.
+    """
     opt = payload[header + SUPPLEMENTAL_OPT]
     both = u16(payload, header + SUPPLEMENTAL_OPT_HIGH, big)
     if not opt & SUPPLEMENTAL_CHANGED and not both & SUPPLEMENTAL_CHANGED << 8:
@@ -295,9 +302,9 @@ def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field:
 
 @inlined
 def undoes(undo: int, redo: int, op: int) -> bool:
-    """Tell whether the KDO operations of an undo record and its row vector match the opcode.
+    """Return whether the KDO operations of an undo record and its row vector match the opcode.
 
-    They do in all real pairs (redo-format §5.2).
+    In all real pairs they match (redo-format §5.2).
     """
     undone, done = undo & KDO_OPERATION, redo & KDO_OPERATION
     if op == IRP:
@@ -309,16 +316,16 @@ def undoes(undo: int, redo: int, op: int) -> bool:
 
 @inlined
 def is_same_block(payload: Any, undo_kdo: int, kdo: int, big: bool) -> bool:
-    """Tell whether both KDO of a pair refer to the same block, as in all real pairs (redo-format
-    §4.8).
+    """Return whether the KDO fields of both vectors of a pair name the same block. In all real
+    pairs they do (redo-format §4.8).
     """
     return bool(u32(payload, undo_kdo + KDO_BDBA, big) == u32(payload, kdo + KDO_BDBA, big))
 
 
 @inlined
 def is_by(op: int, kind: int) -> bool:
-    """Tell whether a row vector's code can occur in a record for a statement type of a supplemental
-    header.
+    """Return whether a statement of type `kind`, from a supplemental header, can cause a row vector
+    with code `op`.
     """
     if op == IRP:
         return bool(kind == SUPPLEMENTAL_INSERT)
@@ -331,9 +338,10 @@ def is_by(op: int, kind: int) -> bool:
 
 @inlined
 def fits_operation(payload: Any, header: int, op: int) -> bool:
-    """Tell whether the statement in a supplemental header is possible for a row vector's code.
+    """Return whether the statement type in a supplemental header can cause a row vector with this
+    code.
 
-    It is in all real records (redo-format §4.3).
+    In all real records it can (redo-format §4.3).
     """
     kind, flags = payload[header], payload[header + SUPPLEMENTAL_FB]
     if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or flags & SUPPLEMENTAL_MOVES:
@@ -347,26 +355,29 @@ def fits_operation(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def ends(length: Any, field: int, fields: int, op: int) -> bool:
-    """Tell whether nothing follows a row vector's columns; otherwise it has more data than it
-    declares.
+    """Return whether a row vector ends after its columns. If it does not, it contains more data
+    than it declares.
 
-    Operations without columns have a copy of the supplemental header there (redo-format §4.3).
+    The result is always True for operations without columns, because a copy of the supplemental
+    header may follow (redo-format §4.3).
     """
     return op not in (IRP, ORP, URP) or bool(next_value(length, field, fields) > fields)
 
 
 @inlined
 def ends_or_describes(length: Any, field: int, fields: int) -> bool:
-    """Tell whether an undo record's columns are followed by nothing or by a supplemental header."""
+    """Return whether an undo record has nothing, or only supplemental data, after its columns."""
     field = next_value(length, field, fields)
     return bool(field > fields or length[field] in SUPPLEMENTAL_SIZES)
 
 
 @inlined
 def says_no_row(payload: Any, header: int, op: int) -> bool:
-    """Tell whether a supplemental header shows that SQL changed no row here.
+    """Return whether a supplemental header shows that this vector belongs to no row change of an
+    SQL statement.
 
-    A row that moves (K) is deleted here and inserted there as a whole.
+    If a row moves (flag K), one DRP deletes the whole row, and one IRP inserts it in another place;
+    only these two are row changes.
     """
     if payload[header] in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK):
         return True
@@ -376,9 +387,11 @@ def says_no_row(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def is_of_no_row(op: int, kind: int, clustered: int, values: int) -> bool:
-    """Tell whether a row vector changes no row, according to its supplemental header.
+    """Return whether it is plausible that a vector changes no row. Its supplemental header shows
+    this (`says_no_row`).
 
-    A lock and a cluster's key have no values; nor have the other vectors of a row that moves.
+    Vectors of a cluster's key occur only in clustered tables. Vectors of a lock, and all vectors of
+    a moving row except IRP and DRP, have no values.
     """
     if kind == SUPPLEMENTAL_INTERNAL:
         return clustered > 0
@@ -401,7 +414,9 @@ def single_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push one row piece from a pair; return a `ChangeStatus`, or NO_ROW."""
+    """Push one row piece from an undo record and its row vector; return a `ChangeStatus`, or
+    NO_ROW.
+    """
     piece = state[PIECES]
     open_piece(pieces, piece, op)
     if redo_fields < 2 or redo_length[2] < KDO_SIZE or undo_fields < 4 or undo_length[4] < KDO_SIZE:
@@ -491,7 +506,9 @@ def multi_row_pieces(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push one piece per row of a QMI field group (KDO is field `kdo`); return a `ChangeStatus`."""
+    """Push one piece per row of a QMI or QMD; return a `ChangeStatus`. KDO is field `kdo`; the
+    lengths and the rows follow.
+    """
     if fields < kdo or length[kdo] < KDO_MULTI_SLOTS:
         return _SHORT_FIELD
     at = offset[kdo]
@@ -499,7 +516,7 @@ def multi_row_pieces(
     if rows == 0 or length[kdo] < KDO_MULTI_SLOTS + 2 * rows:
         return _ROWS
     if payload[at + KDO_MULTI_TABN] != 0 or payload[at + KDO_TYPE] & KDO_PACKED:
-        return _ROWS  # rows of a compressed block, whose first table is its dictionary
+        return _ROWS  # rows of a compressed block: table 0 of such a block is its dictionary
     if fields < kdo + 2 or length[kdo + 1] < 2 * rows:
         return _ROWS
     skip = ROW_SIZE + (row_scn if payload[at + KDO_OP] & KDO_ROW_SCN else 0)
@@ -533,7 +550,8 @@ def multi_row_pieces(
             entries,
             state,
         )
-        # Rows of compressed blocks refer to the block's dictionary: their lengths do not add up.
+        # If the lengths do not match, the rows may be compressed: they refer to the block's
+        # dictionary.
         if end != row + size:
             return _ROWS
         pieces.entry_count[piece] = state[ENTRIES] - first

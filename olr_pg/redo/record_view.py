@@ -1,6 +1,6 @@
-"""Single records and vectors as Python values, for dump and incidents.
+"""Reads single records and vectors as Python values, for dump and incidents.
 
-Decoding does not use them; it reads windows by kernels.
+Decoding does not use this module: its kernels read whole windows.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Fields:
 
     Attributes:
         data: bytes of the record.
-        offset, length: of field k at index k − 1.
+        offset, length: position and length of field k, at index k − 1.
         big: byte order of the file.
     """
 
@@ -126,7 +126,9 @@ class Fields:
         return self.data[start : start + size]
 
     def number(self, field: int, at: int, width: int) -> int:
-        """Return the unsigned integer of `width` bytes at `at` of a field; 0 if it does not fit."""
+        """Return the unsigned integer of `width` bytes at offset `at` of a field; 0 if the field is
+        too short.
+        """
         data = self.bytes(field)[at : at + width]
         if len(data) < width:
             return 0
@@ -143,7 +145,7 @@ class Vector(NamedTuple):
     Attributes:
         start, end: its position in the record.
         opcode: ``layer << 8 | code``.
-        scn: of the block before the change, `SCN_NONE` for none.
+        scn: SCN of the block before the change, `SCN_NONE` if there is none.
         con_id: 0 before 12.1.
     """
 
@@ -168,7 +170,9 @@ class Vector(NamedTuple):
 
     @property
     def undo_segment(self) -> int:
-        """The undo segment of a vector on an undo header or block (redo-format §3.1)."""
+        """The number of the undo segment whose header or block the vector changes (redo-format
+        §3.1).
+        """
         return max(0, self.cls - UNDO_HEADER_CLS) >> 1
 
 
@@ -177,11 +181,11 @@ class Record(NamedTuple):
 
     Attributes:
         block, offset: its position in its log.
-        scn, subscn, vld: of its header.
+        scn, subscn, vld: from its header.
         time: redo time of its LWN.
         data: the bytes of the record, header included.
         vectors: empty for void and malformed records.
-        fault: why its vectors cannot be read.
+        fault: the error that prevents reading its vectors, or None.
     """
 
     block: int
@@ -196,20 +200,24 @@ class Record(NamedTuple):
 
 
 def undo_of(fields: Fields) -> int:
-    """Return what an undo record undoes: `UndoOf`, or another opcode; 0 if it is too short."""
+    """Return the kind of change that an undo record undoes: `UndoOf` or another opcode; 0 if the
+    record is too short.
+    """
     opc = fields.bytes(2)[KTUB_OPC : KTUB.end("opc")]
     return opc[0] << 8 | opc[1] if len(opc) == 2 else 0
 
 
 def u16_list(data: bytes, *, big: bool) -> list[int]:
-    """Return bytes as unsigned 16-bit integers; an odd last byte is ignored."""
+    """Return bytes as a list of unsigned 16-bit integers. If the number of bytes is odd, the last
+    byte is ignored.
+    """
     order: Literal["big", "little"] = "big" if big else "little"
     return [int.from_bytes(data[k : k + 2], order) for k in range(0, len(data) - 1, 2)]
 
 
 def records_of(window: Window) -> Iterator[Record]:
-    """Yield every record of a window, including void ones, by LWN group, SCN, SUBSCN and
-    position.
+    """Yield every record of a window, including void ones, in the order of LWN group, SCN, SUBSCN
+    and position.
     """
     columns = window.records
     group = window.lwns.group[columns.lwn]
@@ -217,7 +225,8 @@ def records_of(window: Window) -> Iterator[Record]:
     try:
         vectors = vectors_of(window)
     except OlrPgError:
-        # Some record is malformed: read them one by one, so that all the others are shown.
+        # One of the records is malformed. Read each record separately, so that the others can be
+        # shown.
         valid = set(window.order.tolist())
         for row in order.tolist():
             yield _alone(window, row, valid=row in valid)
@@ -322,18 +331,20 @@ _XID_AT: Final = {
     Opcode.DIRECT_LOAD: (1, DIRECT_XID_AT),
     Opcode.XML: (3, XML_XID.at("xid")),
 }
-"""(field, offset) of the XID in vectors that contain it completely (redo-format §4.2, §4.7, §8)."""
+"""The place of the XID as (field, offset), for vectors that contain the complete XID (redo-format
+§4.2, §4.7, §8).
+"""
 
 _HAS_KTB: Final = (LAYER_INDEX, LAYER_ROW)
 
 
 _LOB_XID_AT: Final = {KDLI_SUPLOG: KDLI_SUPLOG_XID, KDLI_FPLOAD: KDLI_FPLOAD_XID}
-"""Where items of LOB redo contain it."""
+"""The offset of the XID in items of LOB redo."""
 
 
 def vector_xids(vector: Vector) -> set[int]:
-    """Return the transactions in a vector; the sequence is 0 if only the slot is known
-    (5.6/5.11).
+    """Return the XIDs that a vector names. If it contains only the slot (5.6, 5.11), the sequence
+    in the XID is 0.
     """
     fields, opcode = vector.fields, vector.opcode
     if opcode in _XID_AT:
@@ -360,7 +371,7 @@ def vector_xids(vector: Vector) -> set[int]:
 
 
 def vector_objects(vector: Vector) -> set[int]:
-    """Return the object numbers and data object ids in a vector."""
+    """Return the object numbers and data object ids that a vector names."""
     found = set()
     if vector.typ & VECTOR_KIND != VECTOR_NO_BLOCK and vector.obj != NO_OBJECT:
         found.add(vector.obj)
@@ -378,8 +389,8 @@ def vector_objects(vector: Vector) -> set[int]:
 
 
 def same_transaction(one: int, other: int) -> bool:
-    """Tell whether two XIDs can be the same; sequence and high byte of the slot are not always
-    known.
+    """Return whether two XIDs can be the same transaction. The sequence and the high byte of the
+    slot are 0 if they are unknown.
     """
     if one & 0xFFFFFFFF and other & 0xFFFFFFFF:
         return one == other
@@ -408,5 +419,5 @@ def _lob_xids(fields: Fields) -> set[int]:
 
 
 def scn_text(scn: int) -> str:
-    """Return an SCN in hexadecimal, ``none`` without one."""
+    """Return an SCN in hexadecimal, or ``none`` if it is `SCN_NONE`."""
     return "none" if scn == SCN_NONE else f"0x{scn:016x}"

@@ -66,7 +66,7 @@ _UNKNOWN = int(RowScn.UNKNOWN)
 
 @inlined
 def is_lob_undo(walk: Walk, con_id: int, ktub: int) -> bool:
-    """Tell whether a ktub names a LOB segment or index of the subscription."""
+    """Return whether a ktub names a LOB segment or index of the subscription."""
     objects = walk.objects
     if objects.lob_tables.size == 0:
         return False

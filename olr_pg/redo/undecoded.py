@@ -36,7 +36,9 @@ def _own_xid(walk: Walk, vector: int) -> int:
 
 
 def names_no_transaction(xid: int) -> bool:
-    """Tell whether a packed XID is an artificial one, for a change without a known transaction."""
+    """Return whether a packed XID is artificial (`_own_xid`): the change's transaction is
+    unknown.
+    """
     return xid >> 48 == NO_TRANSACTION_USN
 
 
@@ -75,7 +77,7 @@ def push_unknown(
 
 @inlined
 def has_room(walk: Walk) -> bool:
-    """Tell whether there is space for all events of one vector; if not, record that."""
+    """Return whether there is space for all events of one vector; if not, record that."""
     found = walk.state[EVENTS] + 8 <= walk.events.kind.size
     if not found:
         walk.state[FULL] = 1

@@ -100,7 +100,7 @@ def stray_table(walk: Walk, at: int, obj: int) -> int:
 
 @inlined
 def _is_of_pdb(walk: Walk) -> bool:
-    """Tell whether CON_UID of the current record belongs to a PDB, neither to the root nor to no
+    """Return whether CON_UID of the current record belongs to a PDB, neither to the root nor to no
     container.
     """
     position = walk.records.position[walk.current[RECORD_AT_HAND]]
@@ -109,7 +109,7 @@ def _is_of_pdb(walk: Walk) -> bool:
 
 @inlined
 def agrees(walk: Walk, at: int) -> bool:
-    """Tell whether all parts of a 5.1 name the same transaction: ktudb, ktub and the vector's
+    """Return whether all parts of a 5.1 name the same transaction: ktudb, ktub and the vector's
     class.
 
     They do in all real records (redo-format §4.2).

@@ -186,7 +186,7 @@ def undo_segment_of(payload: Any, position: int, big: bool) -> int:
 
 @inlined
 def is_encrypted(payload: Any, position: int) -> bool:
-    """Tell whether the fields of a vector are encrypted."""
+    """Return whether the fields of a vector are encrypted."""
     return bool(payload[position + VECTOR_TYP] & VECTOR_ENCRYPTED)
 
 

@@ -98,7 +98,7 @@ def _entry_of(keys: I64, among: I64, rows: I64) -> I64:
 
 
 def _bits(dml: DmlColumns, guard: I64, guard_id: npt.NDArray[np.int32]) -> Flags:
-    """Tell whether the guard values have the bits set; a value can continue in further parts."""
+    """Return whether the guard values have the bits set; a value can continue in further parts."""
     part, byte = guard.copy(), (guard_id >> 3).astype(np.int64)
     while True:
         length = np.maximum(dml.values.length[part], 0)

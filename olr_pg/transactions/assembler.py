@@ -302,7 +302,7 @@ class Assembler:
         return [part for part in parts if part is not None]
 
     def _set_apart(self, transaction: OpenTransaction) -> bool:
-        """Tell whether an ended transaction can stay on disk; it is then added to `large`."""
+        """Return whether an ended transaction can stay on disk; it is then added to `large`."""
         if not transaction.chunks.is_spilled:
             return False
         chunks = transaction.chunks.batches

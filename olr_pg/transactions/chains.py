@@ -94,7 +94,7 @@ def _append(job: RowJob, group: int, piece: int) -> None:
 
 @inlined
 def _is_cut(job: RowJob, piece: int) -> bool:
-    """Tell whether the piece contains only a part of a column's value."""
+    """Return whether the piece contains only a part of a column's value."""
     for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
         if job.batch.entries.part[entry] != 0:
             return True
@@ -103,7 +103,7 @@ def _is_cut(job: RowJob, piece: int) -> bool:
 
 @inlined
 def _reaches_the_end(job: RowJob, group: int) -> bool:
-    """Tell whether the written pieces of a group reach the row's last piece."""
+    """Return whether the written pieces of a group reach the row's last piece."""
     return bool(job.batch.pieces.row_flags[job.groups.head[group]] & FB_LAST)
 
 
@@ -182,7 +182,7 @@ def _shrinks_from(job: RowJob, table: int, head: int, groups: int) -> tuple[int,
 
 @inlined
 def _stays_in_place(job: RowJob, piece: int) -> bool:
-    """Tell whether a first piece that is not the last keeps its columns and the pieces after it."""
+    """Return whether a row's first piece keeps its columns and its link to the next piece."""
     pieces = job.batch.pieces
     old, new = pieces.old_flags[piece], pieces.row_flags[piece]
     same = (

@@ -140,7 +140,7 @@ def _is_row_of(events: EventColumns, marker: int, change: int) -> int:
 
 @inlined
 def _undoes(events: EventColumns, marker: int, change: int) -> bool:
-    """Tell whether a 5.6 or 5.11 undoes a change, by the undo records of both (redo-format
+    """Return whether a 5.6 or 5.11 undoes a change: compare their undo records (redo-format
     §4.5).
     """
     named = events.dataobj[marker]

@@ -32,7 +32,7 @@ class OpenTransaction:
 
 
 def is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: int) -> bool:
-    """Tell whether events without a BEGIN belong to another transaction than the slot's open one.
+    """Return whether events without a BEGIN belong to another transaction than the slot's open one.
 
     If another redo thread contains them, they belong to a transaction of an instance that died: a
     surviving instance rolled it back. Threads are read in any order, so the open transaction can be
@@ -43,7 +43,7 @@ def is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: in
 
 
 def may_be_one_on_slot(one: int, other: int) -> bool:
-    """Tell whether two XIDs on a slot can belong to one transaction; undo markers have no
+    """Return whether two XIDs on a slot can belong to one transaction; undo markers have no
     sequence.
     """
     a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF

@@ -83,7 +83,7 @@ def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int
 
 @inlined
 def _is_of_no_row(job: RowJob, table: int, piece: int, groups: int) -> bool:
-    """Tell whether a piece that would begin a group is ignored: a CMP without a row.
+    """Return whether a piece that would begin a group is ignored: a CMP without a row.
 
     If a row of the table is incomplete, the piece may belong to that row. Facts: redo-format §5.12.
     """

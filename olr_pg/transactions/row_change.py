@@ -129,7 +129,8 @@ def _place(job: RowJob, head: int, kind: int, table: int) -> None:
 
 @inlined
 def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
-    """Tell whether an inserted piece has exactly the values of the table's first delivered columns.
+    """Return whether an inserted piece has exactly the values of the table's first delivered
+    columns.
 
     Then they do not need to be copied; most loaded rows are like this.
     """
@@ -161,7 +162,7 @@ def _put_stored(job: RowJob, piece: int, table: int) -> None:
 
 @inlined
 def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
-    """Tell whether a compressed row image was logged without all of its values.
+    """Return whether a compressed row image was logged without all of its values.
 
     For a whole row the supplemental data must contain at least the stored columns. For an UPDATE it
     contains the old values: if the new row is compressed, the new values are unknown.

@@ -381,7 +381,7 @@ def _fault(
 
 
 def _is_decided(dml: DmlColumns, change: int, condition: RowCondition) -> bool:
-    """Tell whether the condition's result is known before and after an update."""
+    """Return whether the condition's result is known before and after an update."""
     rows = np.array([change])
     return all(
         evaluate(condition, [_column(dml, rows, one, is_after=after) for one in condition.ordinals])

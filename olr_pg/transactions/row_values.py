@@ -165,7 +165,7 @@ def _bit(job: RowJob, piece: int, segcol: int) -> bool:
 
 @inlined
 def _really_changed(job: RowJob, head: int, segcol: int) -> bool:
-    """Tell whether a group's bitmaps of changed columns, if any, contain the column."""
+    """Return whether a group's bitmaps of changed columns, if any, contain the column."""
     piece = head
     logged = False
     while piece >= 0:

@@ -54,7 +54,7 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 @inlined
 def _is_left_out(job: RowJob, first_fault: int, table: int) -> bool:
-    """Tell whether the current transaction has a fault for the table."""
+    """Return whether the current transaction has a fault for the table."""
     for fault in range(first_fault, job.counts[FAULTS]):
         if job.batch.events.table[job.faults.event[fault]] == table:
             return True

@@ -68,7 +68,7 @@ _BY_XID: Final = (
 
 @inlined
 def _is_by_xid(events: EventColumns, at: int) -> bool:
-    """Tell whether an event belongs to its transaction by an XID, not by undo."""
+    """Return whether an event belongs to its transaction by an XID, not by undo."""
     event = events[np.uint64(at)]
     return bool(
         event.con_id > ROOT

@@ -186,7 +186,7 @@ def _related(
 
 
 def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
-    """Tell whether a transaction that is open at a marker has the undo record in the marker.
+    """Return whether a transaction that is open at a marker has the undo record in the marker.
 
     The change of a marker can be unknown: it can be from before the batch, or have no row, such as
     a lock. Undo blocks are reused after their transactions have ended, so another transaction,

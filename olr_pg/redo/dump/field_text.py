@@ -1,6 +1,4 @@
-"""Prints the fields of a change vector as lines of text: known members, texts, columns, plain
-bytes.
-"""
+"""Prints the fields of a change vector as lines of text: known members, texts, columns, bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ _BYTES_PER_LINE: Final = 32
 
 
 def hex_lines(data: bytes, indent: str = "  ") -> Iterator[str]:
-    """Write bytes with their offsets, 32 to a line."""
+    """Write bytes with their offsets, 32 bytes per line."""
     for at in range(0, len(data), _BYTES_PER_LINE):
         part = data[at : at + _BYTES_PER_LINE]
         yield f"{indent}{at:04x}: {part.hex(' ')}"
 
 
 def rest_lines(fields: Fields, first: int) -> Iterator[str]:
-    """Write the fields from field `first` on as plain bytes."""
+    """Write all fields from field `first` on as bytes."""
     for number in range(first, fields.count + 1):
         yield from plain_lines(fields, number)
 
@@ -51,7 +49,7 @@ def known_lines(
 
 
 def _text(data: bytes) -> str:
-    # Which character set it is the log does not say: everything but plain ASCII is escaped.
+    # The log does not contain the character set, so everything except printable ASCII is escaped.
     return "".join(chr(c) if 32 <= c < 127 and c != 92 else f"\\x{c:02x}" for c in data)
 
 

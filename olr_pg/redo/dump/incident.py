@@ -41,12 +41,14 @@ if TYPE_CHECKING:
 FORMAT: Final = "olr-pg incident"
 VERSION: Final = 1
 MOST_RECORDS: Final = 1000
-"""Maximum number of records in an incident: those nearest to the failure, and the first."""
+"""Maximum number of records in an incident: the transaction's first record, and the records nearest
+to the failure.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRecord:
-    """A redo record: its position in the log, its header's SCN, its bytes.
+    """A redo record: its position in the log, the SCN in its header, its bytes.
 
     Attributes:
         time: redo time of its LWN.
@@ -69,9 +71,9 @@ class Incident:
 
     Attributes:
         xid: the transaction, packed; None if unknown.
-        code, detail, where: of the error; `where` is the location (file, thread, sequence, block,
-            offset, vector, xid, table …).
-        masked: whether the data bytes are random.
+        code, detail, where: parts of the error. `where` is the location (file, thread, sequence,
+            block, offset, vector, xid, table …).
+        masked: whether the data was replaced by random bytes.
     """
 
     path: str
@@ -87,7 +89,7 @@ class Incident:
 def collect_incident(
     window: Window, position: int, xid: int | None, error: OlrPgError | None = None
 ) -> Incident:
-    """Collect the records of one transaction in a window, and the one that failed.
+    """Collect the records of one transaction in a window, and the record that could not be decoded.
 
     Args:
         window: the window in which decoding failed.
@@ -251,7 +253,9 @@ def _typed(value: Any, kind: type, name: str, *, optional: bool = False) -> Any:
 
 
 def mask_incident(incident: Incident, random_bytes: Callable[[int], bytes]) -> Incident:
-    """Replace all column values and texts of the incident by random bytes of the same length."""
+    """Return the incident with all column values and texts replaced by random bytes of the same
+    length.
+    """
     row_scn = incident.header.layout.row_scn
     records = [
         replace(kept, data=mask_record(kept.data, record.vectors, row_scn, random_bytes))

@@ -1,8 +1,8 @@
 """Prints a log as text, in the style of Oracle's log-file dump.
 
-The windows are read and checked like those for decoding; nothing here is used by decoding. A
-malformed record is printed as bytes with its fault, the records around it normally, and the fault
-is raised at the end.
+The windows are read and checked as for decoding, but decoding does not use this module. A malformed
+record is printed as bytes, with its fault. The other records are printed normally, and the fault is
+raised at the end.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class DumpFilter:
         rba: only the record that contains this redo byte address.
         xid: records with a vector of this transaction.
         objects: records with a vector of one of these object or data object numbers.
-        opcodes: records with a vector of one of these, ``layer << 8 | code``.
-        limit: maximum number of records over all logs of one call.
+        opcodes: records with a vector that has one of these opcodes, ``layer << 8 | code``.
+        limit: maximum number of records in total, for all logs of one call.
     """
 
     scn_from: int = 0
@@ -68,11 +68,11 @@ class DumpFilter:
     limit: int | None = None
 
     def wants_scn(self, scn: int) -> bool:
-        """Tell whether the SCN is in the range."""
+        """Return whether the SCN is in the range."""
         return scn >= self.scn_from and (self.scn_to is None or scn <= self.scn_to)
 
     def wants(self, record: Record, header: LogHeader) -> bool:
-        """Tell whether the record is to be printed; `limit` is ignored."""
+        """Return whether the record meets the conditions; `limit` is ignored."""
         if not self.wants_scn(record.scn):
             return False
         if self.rba is not None and not _holds(record, self.rba, header):
@@ -105,12 +105,13 @@ def dump_logs(
     """Yield the lines of logs, one after the other.
 
     Args:
-        logs: read one by one.
-        wanted: which records; all by default.
+        logs: each log is read when the lines of the previous one were yielded.
+        wanted: the records to print; all by default.
         raw: also print each record's bytes.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the position, after everything before it.
+        OlrPgError: 2004, 2005, 2006 or 2008 with the position, after the lines of everything before
+            this position.
     """
     wanted = wanted or DumpFilter()
     left = wanted.limit
@@ -159,7 +160,7 @@ def chosen_records(
 
 
 def header_lines(log: Log) -> Iterator[str]:
-    """Yield the lines for block 1 of the log."""
+    """Yield the lines that describe the header of the log."""
     header = log.header
     yield f"LOG FILE {log.path}"
     yield (

@@ -1,9 +1,9 @@
 """Finds the bytes of a change vector that are user data, and replaces them.
 
-Lengths, numbers of columns, flags and addresses are kept, so that a masked record decodes to the
-same structure. Vectors that may contain data in unknown places lose the content of all fields.
-Padding is replaced too, because it contains arbitrary memory of the process. Facts: redo-format
-§4–§8.
+Lengths, column counts, flags and addresses are kept, so that a masked record decodes to the same
+structure. If a vector may contain data in unknown places, all its fields are replaced. Padding
+bytes are replaced too, because they may contain arbitrary memory of the Oracle process. Facts:
+redo-format §4–§8.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.record_view import Fields, Vector
 
 Span = tuple[int, int]
-"""[start, end) in the record."""
+"""The bytes [start, end) of a record."""
 
 _HARMLESS_LAYERS: Final = (
     Layer.CLEANOUT,
@@ -92,7 +92,9 @@ _HARMLESS_LAYERS: Final = (
     Layer.TABLESPACE,
     Layer.WRITTEN,
 )
-"""Cleanout, space management and recovery markers: block addresses and counts only."""
+"""Layers without user data: cleanout, space management and recovery markers contain only block
+addresses and counts.
+"""
 
 _HARMLESS: Final = (
     Opcode.BEGIN,
@@ -116,9 +118,10 @@ def mask_record(
     """Return a record with its data replaced.
 
     Args:
-        vectors: its vectors; without any, everything after the record header is replaced.
+        vectors: the record's vectors. If there are none, everything after the record header is
+            replaced.
         row_scn: bytes of the row SCN in multi-row vectors.
-        random_bytes: returns this many random bytes.
+        random_bytes: returns the given number of random bytes.
     """
     out = bytearray(data)
     spans = [span for vector in vectors for span in secret_spans(vector, row_scn)]
@@ -133,7 +136,7 @@ def mask_record(
 
 
 def secret_spans(vector: Vector, row_scn: int) -> Iterator[Span]:
-    """Yield where a vector contains data of the database or of its users."""
+    """Yield the spans of a vector with data from the database or about its users."""
     fields, layer = vector.fields, vector.opcode >> 8
     for offset, length in zip(fields.offset, fields.length, strict=True):
         yield offset + length, offset + ((length + 3) & ~3)
@@ -176,7 +179,8 @@ def _all_but(fields: Fields, kept: tuple[int, ...]) -> Iterator[Span]:
 
 def _undo(fields: Fields, row_scn: int) -> Iterator[Span]:
     opc = undo_of(fields)
-    # A part of an undo record that spans several vectors begins in the middle of its fields.
+    # If an undo record is divided among several vectors, the later ones begin in the middle of its
+    # fields.
     is_part = fields.number(2, KTUB_FLG, 2) & KTUB_PART != 0
     if opc == UndoOf.ROW and not is_part:
         yield from _row(fields, 4, row_scn)
@@ -189,7 +193,9 @@ def _undo(fields: Fields, row_scn: int) -> Iterator[Span]:
 
 
 def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
-    """Yield columns and supplemental values; the lists of numbers and lengths are kept."""
+    """Yield the spans of columns and supplemental values, but not the lists of column numbers and
+    lengths.
+    """
     head = fields.bytes(kdo)
     if len(head) < KDO_SIZE:
         yield from _all_but(fields, tuple(range(1, kdo)))
@@ -216,8 +222,8 @@ def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
 
 
 def _is_supplemental(fields: Fields, number: int) -> bool:
-    """Tell whether a field of that size is the supplemental header, not a column (redo-format
-    §4.3).
+    """Return whether a field with the size of a supplemental header is one, and not a column of the
+    same size (redo-format §4.3).
     """
     count = fields.number(number, SUPPLEMENTAL_CC, 2)
     data = fields.bytes(number)
@@ -249,7 +255,7 @@ def _prefixed(fields: Fields, number: int, skip: int) -> Iterator[Span]:
 
 
 def _columns(fields: Fields, at: int, end: int) -> Iterator[Span]:
-    """Find the values of columns with their lengths before them."""
+    """Yield the spans of columns that each follow their length."""
     data = fields.data
     while at < end:
         size = data[at]
@@ -321,8 +327,8 @@ def _ddl(fields: Fields) -> Iterator[Span]:
 
 
 def _block_image(fields: Fields) -> Iterator[Span]:
-    """Yield the columns of every row; for anything except a plain table block, everything after its
-    header.
+    """Yield the spans of the columns of every row. If the block is not an uncompressed table block,
+    yield everything after the block header.
     """
     data = fields.bytes(1)
     order = -1 if fields.big else 1
@@ -345,7 +351,7 @@ def _block_image(fields: Fields) -> Iterator[Span]:
         at = head + number(head + KDBH_ROWS + 2 * row)
         if head + KDBH_ROWS <= at < len(data) - ROW_SIZE:
             _keep_structure(kept, fields, at)
-    # Everything else goes, free space too: rows that were deleted or moved linger there.
+    # Replace everything else, free space too, because it may still contain deleted or moved rows.
     for at in range(head + KDBH_ROWS + 2 * rows, len(data)):
         if not kept[at]:
             yield fields.offset[0] + at, fields.offset[0] + at + 1

@@ -1,6 +1,6 @@
-"""Prints members of structures as text, by kind.
+"""Prints the members of structures as text, each according to its kind.
 
-A member that extends past its field is left out.
+A member that extends past the end of its field is not printed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def row_flags(value: int, letters: str = FB_LETTERS) -> str:
-    """Write a row flag byte as ``--H-FL--``."""
+    """Return a row flag byte as text: ``--H-FL--``."""
     return "".join(letter if value & 0x80 >> bit else "-" for bit, letter in enumerate(letters))
 
 
 def xid_text(xid: int) -> str:
-    """Write an XID as Oracle's dumps do: ``0x000a.00c.0000023c``."""
+    """Return an XID as text, as in Oracle's dumps: ``0x000a.00c.0000023c``."""
     return "0x{:04x}.{:03x}.{:08x}".format(*unpack_xid(xid))
 
 

@@ -1,6 +1,6 @@
 """Prints the fields of row changes as lines of text: ktub, KTB, KDO, columns, supplemental data.
 
-Undo records and row vectors both consist of these fields. Facts: redo-format §4.2, §4.3, §5.
+Both undo records and row vectors consist of these fields. Facts: redo-format §4.2, §4.3, §5.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _SUPPLEMENTAL: Final = SUPPLEMENTAL.shown + SUPPLEMENTAL_ADDRESS.shown
 _BITMAPS: Final = {IRP: KDO_PIECE_NULLS, ORP: KDO_PIECE_NULLS, URP: KDO_UPDATE_NULLS}
-"""The position of the NULL bits."""
+"""The position of the NULL bitmap in KDO, by operation."""
 
 
 def ktub_lines(fields: Fields, number: int) -> Iterator[str]:
@@ -77,8 +77,8 @@ def ktub_lines(fields: Fields, number: int) -> Iterator[str]:
 
 
 def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
-    """Yield the lines of KTB redo: the transaction's entry in the block, and a cleanout of
-    others.
+    """Yield the lines of KTB redo: the transaction's ITL entry in the block, and the cleanout of
+    entries of other transactions.
     """
     data, big = fields.bytes(number), fields.big
     if len(data) < KTB_LEAST:
@@ -101,7 +101,7 @@ def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
 
 
 def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
-    """Return (operation, lines) of a KDO field; 0 if it is too short."""
+    """Return (operation, lines) of a KDO field; the operation is 0 if the field is too short."""
     data = fields.bytes(number)
     if len(data) < KDO_SIZE:
         return 0, list(plain_lines(fields, number))
@@ -132,8 +132,8 @@ def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
 
 
 def _is_there(member: str, data: bytes) -> bool:
-    """Tell whether a row piece has the address (redo-format §5.4); otherwise its bytes are
-    garbage.
+    """Return whether a KDO field contains the member. Not every row piece has the addresses hrid
+    and nrid (redo-format §5.4): if it has none, these bytes have no meaning.
     """
     if member not in ("hrid", "nrid"):
         return True
@@ -144,7 +144,9 @@ def _is_there(member: str, data: bytes) -> bool:
 
 
 def row_lines(fields: Fields, ktb: int) -> Iterator[str]:
-    """Write KTB redo at field `ktb`, KDO, columns, supplemental data."""
+    """Yield the lines of KTB redo, which is field `ktb`, then those of KDO, columns and
+    supplemental data.
+    """
     yield from ktb_lines(fields, ktb)
     kdo = ktb + 1
     if fields.size(kdo) == 0:
@@ -232,7 +234,7 @@ def _multi_rows(fields: Fields, kdo: int) -> Generator[str, None, int]:
         flags, lock, count = part[:ROW_SIZE]
         yield (f"row {row}: [{length}] fb: {row_flags(flags)} lb: 0x{lock:02x} cc: {count}")
         if fields.bytes(kdo)[KDO_OP] & KDO_ROW_SCN:
-            # The width of the row SCN depends on the version: leave the columns unparsed.
+            # The width of the row SCN depends on the Oracle version, so print the columns as bytes.
             yield f"  {part[ROW_SIZE:].hex(' ')}"
             continue
         yield from _prefixed(part, ROW_SIZE, count, big=fields.big)
@@ -240,7 +242,7 @@ def _multi_rows(fields: Fields, kdo: int) -> Generator[str, None, int]:
 
 
 def _prefixed(data: bytes, at: int, count: int, *, big: bool) -> Iterator[str]:
-    """Columns with their lengths before them."""
+    """Yield the lines of columns that each follow their length."""
     for column in range(count):
         if at >= len(data):
             return
@@ -257,7 +259,9 @@ def _prefixed(data: bytes, at: int, count: int, *, big: bool) -> Iterator[str]:
 
 
 def supplemental_lines(fields: Fields, number: int) -> Generator[str, None, int]:
-    """Write the supplemental data whose header is field `number`; the field behind them."""
+    """Yield the lines of the supplemental data whose header is field `number`; return the number of
+    the field after the data.
+    """
     data = fields.bytes(number)
     yield from known_lines(fields, number, "supplemental", _SUPPLEMENTAL)
     count = fields.number(number, SUPPLEMENTAL_CC, 2)

@@ -36,11 +36,11 @@ class LogStatistics:
     Attributes:
         blocks: blocks after block 0.
         lwns: LWN chunks.
-        records: redo records, void ones too.
+        records: redo records, including void ones.
         vectors: change vectors of valid records.
         opcodes: counts by ``layer.code``, in numeric order.
-        transactions: begins (5.2 with a sequence number).
-        rolled_back: 5.4 vectors that end a rolled-back transaction.
+        transactions: number of begun transactions (5.2 vectors with a sequence number).
+        rolled_back: number of 5.4 vectors that end a rolled-back transaction.
     """
 
     blocks: int
@@ -73,7 +73,7 @@ def _count_transactions(
 
 
 def log_statistics(log: Log) -> LogStatistics:
-    """Count what is in `log`.
+    """Count the blocks, records, vectors and transactions of a log.
 
     Raises:
         OlrPgError: 2004, 2005, 2006, 2008 with the position.

@@ -1,7 +1,7 @@
 """Prints the content of a change vector as lines of text.
 
 Known fields are printed member by member, columns in hexadecimal, everything else as size and
-bytes. If a field is shorter than its layout, the members that do not fit are left out. Facts:
+bytes. If a field is shorter than its layout, only the members that fit are printed. Facts:
 redo-format §4–§8.
 """
 
@@ -96,7 +96,7 @@ _LEAF_LABELS: Final = {
 
 
 def vector_lines(vector: Vector, layout: RedoLayout) -> Iterator[str]:
-    """Write what the fields of a vector hold."""
+    """Yield the lines with the contents of a vector's fields."""
     writer = _WRITERS.get(vector.opcode)
     if writer is None and vector.opcode >> 8 == Layer.ROW:
         writer = _row
@@ -236,7 +236,7 @@ def _lob_write(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     yield from known_lines(fields, 1, "KDLI common", KDLI.shown)
     for number in range(2, fields.count + 1):
         part = KDLI_ITEMS.get(fields.number(number, 0, 1))
-        # Field 4 of a block image is LOB data, whatever its first byte.
+        # Field 4 of a block image is LOB data, so its first byte is not the code of an item.
         if number == 4 or part is None:
             yield from plain_lines(fields, number, "LOB data, field")
         else:

@@ -1,6 +1,6 @@
-"""The structures of a log outside its vectors' fields: block, record and vector headers.
+"""The headers in a log: of the file, its blocks, its redo records and their change vectors.
 
-All of them are in the byte order of the file; the vector's layer and code are single bytes.
+The numbers have the byte order of the file. The layer and the code of a vector are single bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BLOCK_LARGE: Final = 4096
 BLOCK_TYPE: Final = 0x22
 BLOCK_TYPE_LARGE: Final = 0x82
 BLOCK_TYPES: Final = {512: BLOCK_TYPE, 1024: BLOCK_TYPE, BLOCK_LARGE: BLOCK_TYPE_LARGE}
-"""The type of blocks by their size."""
+"""The type byte of a block, by the block size."""
 BLOCK_NUMBER: Final = BLOCK.at("number")
 BLOCK_SEQUENCE: Final = BLOCK.at("sequence")
 BLOCK_FIRST: Final = BLOCK.at("first")
@@ -90,7 +90,9 @@ RECORD_CON_UID: Final = RECORD.at("con uid")
 
 VLD_VALID: Final = 0x01
 VLD_LWN: Final = 0x04
-"""Bits of VLD: the vectors count; the first record of a chunk, with the long header."""
+"""Bits of VLD: VLD_VALID marks a record whose vectors are valid; VLD_LWN marks the first record of
+a chunk, which has the long header.
+"""
 
 LWN: Final = structure(
     "LWN header", "2.2", 68,
@@ -104,7 +106,9 @@ LWN: Final = structure(
     64  (u4)   time         of each record
     """,
 )  # fmt: skip
-"""The part after `RECORD` in the first record of a chunk; offsets from the record's beginning."""
+"""The header of the first record of a chunk, after `RECORD`; offsets count from the record's
+beginning.
+"""
 
 LWN_RECORD_HEADER: Final = LWN.size
 LWN_CHUNK: Final = LWN.at("chunk")
@@ -140,15 +144,15 @@ VECTOR_OBJ_LOW: Final = VECTOR.at("obj low")
 VECTOR_ENCRYPTED: Final = 0x80
 """Bit of the type: the fields are encrypted with the tablespace's key."""
 VECTOR_KIND: Final = 0x7F
-"""The bits of the type with the kind of vector."""
+"""The bits of the type that contain the kind of vector."""
 VECTOR_NO_BLOCK: Final = 6
-"""The kind of vectors without a block; the bytes of their object have no meaning."""
+"""The kind of vectors that change no block. The object number in their header has no meaning."""
 UNDO_HEADER_CLS: Final = 15
-"""The class of undo segment 0's header; its blocks have the next class, segment 1 the next two, and
-so on.
+"""The class of undo segment 0's header block. Undo blocks of segment 0 have class 16; header and
+undo blocks of segment 1 have classes 17 and 18, and so on.
 """
 NO_OBJECT: Final = 0xFFFFFFFF
-"""The value instead of a data object id for undo blocks."""
+"""The value of the data object id in vectors that change undo blocks."""
 
 VECTOR_LONG: Final = structure(
     "change vector, from 12.1", "3.1", 32,
@@ -157,7 +161,7 @@ VECTOR_LONG: Final = structure(
     28  (x2)   flg
     """,
 )  # fmt: skip
-"""The part after `VECTOR` since 12.1; offsets from the vector's beginning."""
+"""The part of the header after `VECTOR`, since 12.1; offsets count from the vector's beginning."""
 
 VECTOR_LONG_HEADER: Final = VECTOR_LONG.size
 VECTOR_CON_ID: Final = VECTOR_LONG.at("con id")

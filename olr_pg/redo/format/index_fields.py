@@ -21,7 +21,9 @@ LEAF_LEAST: Final = LEAF.end("sno")
 LEAF_ARRAY: Final = 0x20
 
 LEAF_ARRAY_REDO: Final = structure("index redo", "6.1", 10, "8 u2 count")
-"""The part after `LEAF` for an array; offsets from its beginning."""
+"""The part after `LEAF` if the vector has an array of rows; offsets count from the beginning of
+`LEAF`.
+"""
 
 LEAF_COLUMNS_REDO: Final = structure(
     "index redo, columns", "6.1", 13,
@@ -37,7 +39,7 @@ LEAF_COLUMNS_REDO: Final = structure(
     12  x1     nulls
     """,
 )  # fmt: skip
-"""Of 10.35."""
+"""Field 2 of a 10.35."""
 
 KDXLN: Final = structure(
     "kdxln", "6.1", 16,
@@ -72,8 +74,9 @@ KDILK_RESTORE: Final = 0x05
 KDILK_DATA: Final = 0x12
 KDILK_ROW: Final = 0x1E
 KDILK_COLUMNS: Final = 0x23
-"""The operation of the undo: purge an insert, restore a delete, restore the columns after the key,
-a whole index-organised row, some columns of it.
+"""The operation of the undo record: KDILK_PURGE and KDILK_PURGE_TOO undo an insert, KDILK_RESTORE a
+delete. The others restore data of an index entry: KDILK_DATA the columns after the key, KDILK_ROW a
+whole row of an index-organised table, KDILK_COLUMNS some of its columns.
 """
 KDILK_SUPPLEMENTAL: Final = 0x80
 """Bit of flags: supplemental data follows."""
@@ -81,6 +84,8 @@ KDILK_SUPPLEMENTAL: Final = 0x80
 KDILK_OF_COLUMNS: Final = structure(
     "kdilk, columns", "6.1", 26, "20 x1 flag\n21 u1 ncol\n22 u1 nnew"
 )
-"""The part after `KDILK` for KDILK_COLUMNS; offsets from its beginning."""
+"""The part after `KDILK` if the operation is KDILK_COLUMNS; offsets count from the beginning of
+`KDILK`.
+"""
 KDILK_NCOL: Final = KDILK_OF_COLUMNS.at("ncol")
 KDILK_COLUMNS_LEAST: Final = KDILK_OF_COLUMNS.end("ncol")

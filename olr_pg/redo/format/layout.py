@@ -25,7 +25,7 @@ _VERSIONS: Final = (
 
 
 class RedoLayout(NamedTuple):
-    """The differences between log files that kernels must know to read vectors; determined once per
+    """The properties of a log file that kernels must know to read its vectors; determined once per
     file.
 
     Attributes:
@@ -42,7 +42,7 @@ class RedoLayout(NamedTuple):
 
 
 def is_known_version(compat: int) -> bool:
-    """Tell whether redo of this COMPATIBLE value is supported (redo-format §0.4)."""
+    """Return whether redo of this COMPATIBLE value is supported (redo-format §0.4)."""
     return any(low <= compat <= high for low, high in _VERSIONS)
 
 

@@ -1,4 +1,4 @@
-"""Fields of LOB storage and of whole blocks: layer 26, 11.17, 19.1, rows of a LOB's index."""
+"""Fields of LOB storage and of whole blocks: layer 26, 11.17, 19.1, and rows of LOB indexes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KDLI_ALMAPX: Final = 0x0E
 KDLI_ITREE: Final = 0x0F
 KDLI_IMAP: Final = 0x10
 KDLI_IMAPX: Final = 0x11
-"""The first byte of an item."""
+"""The codes of items. The code is the first byte of an item."""
 
 KDLI_ITEMS: Final = {
     KDLI_INFO: structure("info", "6.3", 17, "1 lob lobid\n11 b4 block\n15 b2 slot"),
@@ -114,7 +114,7 @@ KDLI_INFO_LOB: Final = KDLI_ITEMS[KDLI_INFO].at("lobid")
 KDLI_INFO_LOB_END: Final = KDLI_ITEMS[KDLI_INFO].end("lobid")
 KDLI_LOAD_LOB: Final = KDLI_ITEMS[KDLI_LOAD].at("lobid")
 KDLI_LOAD_LOB_END: Final = KDLI_ITEMS[KDLI_LOAD].end("lobid")
-"""Also in load lhb and load itree."""
+"""The offset is the same in the items lhb and itree."""
 KDLI_LOAD_HWM: Final = KDLI_ITEMS[KDLI_LOAD].at("hwm")
 KDLI_LOAD_SPR: Final = KDLI_ITEMS[KDLI_LOAD].at("spr")
 KDLI_LOAD_LEAST: Final = KDLI_ITEMS[KDLI_LOAD].end("hwm")
@@ -125,13 +125,13 @@ KDLI_FILL_OFFSET: Final = KDLI_ITEMS[KDLI_FILL].at("offset")
 KDLI_FILL_COUNT: Final = KDLI_ITEMS[KDLI_FILL].at("size")
 KDLI_FILL_BYTES: Final = KDLI_ITEMS[KDLI_FILL].at("bytes")
 KDLI_LIST_COUNT: Final = KDLI_ITEMS[KDLI_LMAP].at("count")
-"""Also in almap and almapx."""
+"""The offset is the same in the items lmapx, almap and almapx."""
 KDLI_LIST_ENTRIES: Final = KDLI_ITEMS[KDLI_LMAP].at("entries")
 KDLI_PART_FIRST: Final = KDLI_ITEMS[KDLI_ALMAP].at("sidx")
 KDLI_PART_ENTRIES: Final = KDLI_ITEMS[KDLI_ALMAP].at("entries")
 KDLI_ENTRY: Final = 8
 KDLI_ENTRY_WIDE: Final = 16
-"""Bytes of a list's entry; lmapx and almapx have wide entries."""
+"""Bytes of an entry in a list; the lists lmapx and almapx have wide entries."""
 KDLI_SUPLOG_XID: Final = KDLI_ITEMS[KDLI_SUPLOG].at("xid")
 KDLI_SUPLOG_OBJN: Final = KDLI_ITEMS[KDLI_SUPLOG].at("objn")
 KDLI_SUPLOG_SIZE: Final = KDLI_ITEMS[KDLI_SUPLOG].size
@@ -145,7 +145,7 @@ KDLI_LHB_SIZE: Final = KDLI_ITEMS[KDLI_LHB].size
 LLB_BEGIN: Final = 1
 LLB_END: Final = 3
 LLB_ROW: Final = 4
-"""Kinds of 11.17, which is the byte of F2."""
+"""The kinds of 11.17. The kind is the first byte of field 2."""
 
 LLB: Final = {
     LLB_BEGIN: structure(
@@ -164,7 +164,7 @@ LLB: Final = {
     LLB_END: structure("LLB", "6.4", 36, "0 xid xid\n8 u4 objn\n12 u4 size\n34 u2 col"),
     LLB_ROW: structure("LLB", "6.4", 40, "0 u4 objn\n8 xid xid"),
 }  # fmt: skip
-"""F3 of 11.17 by kind."""
+"""Field 3 of an 11.17, by kind."""
 
 LLB_BEGIN_XID: Final = LLB[LLB_BEGIN].at("xid")
 LLB_BEGIN_LOB: Final = LLB[LLB_BEGIN].at("lobid")
@@ -193,11 +193,11 @@ LOB_KEY_PAGE_BYTES: Final = 4
 LOB_KEY_PAGE: Final = LOB_KEY.at("page")
 LOB_KEY_SIZE: Final = LOB_KEY.size
 LOB_ID_BEGIN: Final = 1
-"""The first four bytes of a LOB id, big endian."""
+"""The first four bytes of every LOB id, as a big-endian number."""
 LOB_ROW_SIZE: Final = 32
-"""Size of the part after a LOB index's key."""
+"""Size of the data after the key in a row of a LOB index."""
 LOB_LEAF: Final = structure("LOB index leaf of one row", "6.1", 50, "2 (*) data\n34 (*) key")
-"""F4 of a 10.8."""
+"""Field 4 of a 10.8."""
 LOB_LEAF_DATA: Final = LOB_LEAF.at("data")
 LOB_LEAF_KEY: Final = LOB_LEAF.at("key")
 LOB_LEAF_SIZE: Final = LOB_LEAF.size
@@ -214,7 +214,7 @@ BLOCK_IMAGE: Final = structure(
     24  (*)    itl
     """,
 )  # fmt: skip
-"""F1 of a 19.1 whose F2 is BLOCK_DATA: a block from byte 20 on."""
+"""Field 1 of a 19.1 whose field 2 is BLOCK_DATA: the bytes of a block from its byte 20 on."""
 BLOCK_IMAGE_SIZE: Final = BLOCK_IMAGE.size
 BLOCK_OBJD: Final = BLOCK_IMAGE.at("objd")
 BLOCK_ITC: Final = BLOCK_IMAGE.at("itc")
@@ -225,9 +225,9 @@ BLOCK_TABLE: Final = 1
 BLOCK_INDEX: Final = 2
 BLOCK_ASSM: Final = 0x20
 BLOCK_ASSM_BYTES: Final = 8
-"""Additional bytes before the data header in blocks with that flag."""
+"""Additional bytes before the data header in blocks with the flag BLOCK_ASSM."""
 BLOCK_DATA: Final = 6
-"""The type of blocks with transactional data: F2 of a 19.1."""
+"""The type of blocks with transactional data; it is field 2 of a 19.1."""
 
 KDBH: Final = structure(
     "data header", "6.2", 18,
@@ -245,7 +245,7 @@ KDBH: Final = structure(
     """,
 )  # fmt: skip
 KDBH_COMPRESSED: Final = 0x40
-"""Flag of compressed blocks, whose directories are elsewhere."""
+"""Flag of compressed blocks, whose directories are in another place."""
 KDBH_NTAB: Final = KDBH.at("ntab")
 KDBH_NROW: Final = KDBH.at("nrow")
 KDBH_FSBO: Final = KDBH.at("fsbo")
@@ -261,7 +261,7 @@ LOB_IMAGE: Final = structure(
     36  (*)    bytes
     """,
 )  # fmt: skip
-"""F1 of a 19.1 with the page of a BASICFILE LOB."""
+"""Field 1 of a 19.1 that contains a page of a BASICFILE LOB."""
 LOB_IMAGE_ID: Final = LOB_IMAGE.at("lobid")
 LOB_IMAGE_PAGE: Final = LOB_IMAGE.at("page")
 LOB_IMAGE_BYTES: Final = LOB_IMAGE.at("bytes")

@@ -1,4 +1,6 @@
-"""Fields of layer 24: DDL, the marker of a transaction's end, the transaction of a direct load."""
+"""Fields of layer 24: DDL, the marker of a transaction's end, the transaction of a direct load.
+Also the XID of a 5.23.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ DDL_SIZE: Final = DDL.size
 DDL_MAGIC: Final = 10000
 
 DDL_CONTINUED: Final = 2
-"""The field in which the statement continues, from the second record on."""
+"""The number of the field with the statement's next part, in the second and later records."""
 DDL_STATEMENT: Final = 8
 DDL_OWNER: Final = 9
 DDL_NAME: Final = 10
 DDL_OBJN: Final = 12
-"""Fields by number."""
+"""The numbers of the fields."""
 DDL_FIELDS: Final = 12
 """Minimum number of fields of the first record."""
 
@@ -40,7 +42,7 @@ DDL_TEXTS: Final = {
     DDL_OWNER: "object owner",
     DDL_NAME: "object name",
 }
-"""The fields with texts, by number."""
+"""The titles of the fields that contain texts, by field number."""
 
 MARKER: Final = structure(
     "transaction marker", "8.3", 16,
@@ -52,20 +54,20 @@ MARKER: Final = structure(
     """,
 )  # fmt: skip
 MARKER_OUTCOMES: Final = {1: "commit", 2: "rollback"}
-"""The first byte of F2."""
+"""The first byte of field 2."""
 MARKER_XID: Final = MARKER.at("xid")
 MARKER_SIZE: Final = MARKER.size
 MARKER_COMMIT: Final = 1
 MARKER_ROLLBACK: Final = 2
 MARKER_START: Final = structure("start", "8.3", 8, "0 scn scn")
-"""F4."""
+"""Field 4 of a 24.4."""
 
 DIRECT_XID: Final = structure("direct load", "8.4", 16, "8 xid xid")
 DIRECT_XID_AT: Final = DIRECT_XID.at("xid")
 DIRECT_XID_SIZE: Final = DIRECT_XID.size
 
 XML_XID: Final = structure("XML", "8.4", 8, "0 (xid) xid")
-"""F3 of a 24.8."""
+"""Field 3 of a 24.8."""
 
 NOTE_XID: Final = structure("transaction note", "4.7", 8, "0 (xid) xid")
-"""F1 of a 5.23."""
+"""Field 1 of a 5.23."""

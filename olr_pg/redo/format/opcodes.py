@@ -1,8 +1,9 @@
-"""The operation codes: their numbers and names, and which of them are known to change no row.
+"""The operation codes: their numbers and names, and a list of those that are known to change no
+row.
 
-An opcode is ``layer << 8 | code``, as a vector's header has both. Facts: redo-format §4.7, §5.2,
-§5.12, §6, §8, §12; the harmless codes occur in real logs of 19c and 23ai together with changes that
-LogMiner shows completely.
+An opcode is ``layer << 8 | code``; both are in the header of a vector. Facts: redo-format §4.7,
+§5.2, §5.12, §6, §8, §12; the harmless codes occur in real logs of 19c and 23ai, and decoding these
+logs without them gives all changes that LogMiner shows.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Opcode(_Titled):
 
 
 class Layer(_Titled):
-    """The layers: the subjects of their codes."""
+    """The layers of operation codes. A layer groups the codes with the same subject."""
 
     CLEANOUT = 4, "block cleanout"
     TRANSACTION = 5, "transaction"
@@ -96,7 +97,8 @@ class Layer(_Titled):
 
 
 class RowOperation(IntEnum):
-    """The codes of layer 11, by Oracle's abbreviations; KDO contains them too (redo-format §5.2).
+    """The codes of layer 11, named by Oracle's abbreviations. The KDO field of a vector contains
+    the code too (redo-format §5.2).
 
     UPA, and UPR in its KDO, are our names for the array update of 11.2, which Oracle's dumps print
     as "Array Update of n rows". Its layout is unknown.
@@ -134,8 +136,8 @@ class UndoOf(IntEnum):
     LOB = 0x1A01
 
 
-# Kernels need plain integers: Numba freezes those of modules, but not the members of an
-# enumeration.
+# Kernels need module variables of the type int: Numba compiles these into constants, but not the
+# members of an enumeration.
 OP_UNDO: Final = int(Opcode.UNDO)
 OP_BEGIN: Final = int(Opcode.BEGIN)
 OP_END: Final = int(Opcode.END)
@@ -202,11 +204,13 @@ UNDONE: Final = (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER)
 _ALL: Final = range(256)
 
 HARMLESS: Final = {
-    # Locks of rows, and when the locking transaction ended; never the contents of a row.
+    # Block cleanout: row locks, and the SCN at which the locking transaction ended; never the
+    # contents of a row.
     4: _ALL,
-    # The state of transactions and undo blocks; the parts that concern rows are interpreted.
+    # The state of transactions and undo blocks. The codes that concern rows are interpreted
+    # elsewhere.
     5: _ALL,
-    # Blocks of an index are split, merged, linked and emptied; their rows stay unchanged. The
+    # Blocks of an index are split, merged, linked and emptied; the rows in them stay unchanged. The
     # operations on rows (10.2, 10.4, 10.5, 10.18, 10.30, 10.35) are not among them.
     10: (*range(6, 18), 19, 20, 21, 22, 31),
     # High-water marks, free space and extents of segments.
@@ -214,17 +218,19 @@ HARMLESS: Final = {
     14: _ALL,
     # Markers of checkpoints and of the backup of files.
     17: _ALL,
-    # Images of blocks before a change during a backup; their contents are already known.
+    # Images of blocks before they change during a backup; earlier redo already contains their
+    # contents.
     18: _ALL,
     # Space of locally managed tablespaces.
     22: _ALL,
-    # Which blocks were written to disk.
+    # Notes that blocks were written to disk.
     23: _ALL,
-    # Notes for LogMiner on other vectors; DDL and direct loads are interpreted.
+    # Notes for LogMiner about other vectors. DDL and direct loads are interpreted elsewhere.
     24: (2, 4, 5, 6, 10),
 }
-"""The harmless codes by layer, each with the reason above it. Not listed, so reported with a
-warning: 12 (old clusters), 19.3, 20, 25 (queues), 24.8 (XML), and any new code.
+"""The harmless codes by layer; the comment above each line is the reason. If a vector of any other
+code names a subscribed object and is not interpreted, it is reported with a warning: 12 (old
+clusters), 19.3, 20, 25 (queues), 24.8 (XML), and any new code.
 """
 
 

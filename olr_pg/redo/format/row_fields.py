@@ -18,7 +18,7 @@ KTB_VER: Final = KTB.at("ver")
 KTB_LEAST: Final = KTB.end("ver")
 KTB_OPERATION: Final = 0x0F
 KTB_CLEANOUT: Final = 0x10
-"""A block cleanout is appended."""
+"""Bit of op: a block cleanout follows."""
 KTB_LONG: Final = 0x08
 """Bit of ver: the data begins at KTB_DATA_LONG, otherwise at KTB_DATA."""
 KTB_DATA: Final = 4
@@ -34,7 +34,9 @@ KTB_OPERATIONS: Final = {
     5: structure("R", "5.1", 12, "0 i2 itc"),
     6: structure("N", "5.1", 0, ""),
 }
-"""The data of each operation; F claims an entry of the block's ITL, C updates its uba."""
+"""The data of each operation. F claims an entry of the block's ITL for the transaction; C updates
+the uba of this entry.
+"""
 KTB_F_XID: Final = KTB_OPERATIONS[KTB_F].at("xid")
 KTB_F_UBA: Final = KTB_OPERATIONS[KTB_F].at("uba")
 KTB_C_UBA: Final = KTB_OPERATIONS[KTB_C].at("uba")
@@ -48,7 +50,9 @@ KTB_CLEANOUT_DATA: Final = structure(
     40  scn    scn
     """,
 )  # fmt: skip
-"""Offsets from the beginning of the data; entries of KTB_CLEANOUT_ENTRY bytes follow."""
+"""The cleanout in the data of KTB; offsets count from the beginning of the data. Entries of
+KTB_CLEANOUT_ENTRY bytes each follow.
+"""
 KTB_CLEANOUT_ENTRY: Final = 8
 
 KDO: Final = structure(
@@ -68,17 +72,17 @@ KDO_OP: Final = KDO.at("op")
 KDO_TYPE: Final = KDO.at("xtype")
 KDO_SIZE: Final = KDO.size
 KDO_OPERATION: Final = 0x1F
-"""The bits of op with the `opcodes.RowOperation`."""
+"""The bits of op that contain the `opcodes.RowOperation`."""
 KDO_UNDO: Final = 0x20
-"""Set in undo records, and in vectors that undo a change."""
+"""Bit of op that is set in undo records, and in vectors that undo a change."""
 KDO_ROW_SCN: Final = 0x40
-"""The table has ROWDEPENDENCIES: its rows contain an SCN."""
+"""Bit of op: the table has ROWDEPENDENCIES, so its rows contain an SCN."""
 KDO_XTYPE: Final = 0x03
 KDO_XTYPES: Final = {1: "XA", 2: "XR", 3: "CR"}
 KDO_PACKED: Final = 0x08
-"""The row is in compressed form, from a compressed block."""
+"""Bit of xtype: the row is in a compressed block and is compressed in the vector too."""
 KDO_COLUMN_VECTOR: Final = 0x80
-"""KDOM2: the values of a URP are one field."""
+"""Bit of xtype (KDOM2): one field contains all values of a URP."""
 
 KDO_PIECE: Final = structure(
     "KDO IRP, ORP", "5.4", 45,
@@ -111,7 +115,7 @@ KDO_DELETE: Final = structure("KDO DRP", "5.5", 20, "16 x2 slot\n18 u1 tabn")
 KDO_LOCK: Final = structure("KDO LKR", "5.6", 20, "16 x2 slot\n18 u1 tabn\n19 x1 to")
 KDO_DELETE_SLOT: Final = KDO_DELETE.at("slot")
 KDO_DELETE_LEAST: Final = KDO_DELETE.end("slot")
-"""The same for both operations."""
+"""Minimum size of a KDO DRP and of a KDO LKR."""
 
 KDO_UPDATE: Final = structure(
     "KDO URP", "5.7", 26,
@@ -179,14 +183,16 @@ KDO_OPERATIONS: Final = {
 """The part of KDO from byte 16 on, by operation."""
 
 ROW: Final = structure("row", "5.9", 3, "0 (fb) fb\n1 (x1) lb\n2 (u1) cc")
-"""A row in a QMI, in a block, and after the key of an index-organised table's leaf row: this
-header, then the columns, each after its length.
+"""The header of a row. In a QMI, in a block, and after the key in a leaf of an index-organised
+table, a row consists of this header and the columns, each after its length.
 """
 ROW_CC: Final = ROW.at("cc")
 ROW_SIZE: Final = ROW.size
 LENGTH_NULL: Final = 0xFF
 LENGTH_LONG: Final = 0xFE
-"""Values instead of a column's length: NULL; a 16-bit length follows."""
+"""Two values of the length byte before a column: LENGTH_NULL means NULL, LENGTH_LONG that a 16-bit
+length follows.
+"""
 
 FB_CLUSTER_KEY: Final = 0x80
 FB_HEAD: Final = 0x20
@@ -195,14 +201,14 @@ FB_FIRST: Final = 0x08
 FB_LAST: Final = 0x04
 FB_PREVIOUS: Final = 0x02
 FB_NEXT: Final = 0x01
-"""Bits of a piece's flag byte (redo-format §5.3): a cluster's key; the row's head; deleted; the
-row's first and last piece; its first column continues from the previous piece, its last column in
-the next piece.
+"""Bits of the flag byte of a row piece (redo-format §5.3), in this order: the piece is the key of a
+cluster; it is the row's head; it is deleted; it is the row's first piece; it is the row's last
+piece; its first column began in the previous piece; its last column continues in the next piece.
 """
 FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
 """The flags of a row with a single piece."""
 FB_LETTERS: Final = "KCHDFLPN"
-"""The letters of the bits from 0x80 down, as in dumps."""
+"""The letters of the bits, from 0x80 down to 0x01, as in Oracle's dumps."""
 
 SUPPLEMENTAL: Final = structure(
     "supplemental header", "4.3", 20,
@@ -228,24 +234,24 @@ SUPPLEMENTAL_ZEROS: Final = 3
 SUPPLEMENTAL_OPT_HIGH: Final = SUPPLEMENTAL.at("opt high")
 SUPPLEMENTAL_OPT: Final = SUPPLEMENTAL.at("opt")
 SUPPLEMENTAL_CHANGED: Final = 0x20
-"""Bit of opt: a bitmap of the really changed columns follows."""
+"""Bit of opt: a bitmap of the columns that really changed follows."""
 SUPPLEMENTAL_MOVES: Final = 0x80
-"""Bit of fb: a row that moves is deleted here and inserted there."""
+"""Bit of fb: the row moves. It is deleted in one place and inserted in another."""
 SUPPLEMENTAL_FB_LETTERS: Final = "KCxDFLPN"
 
 SUPPLEMENTAL_ADDRESS: Final = structure(
     "supplemental header", "4.3", 28, "20 x4 bdba\n24 x2 slot\n26 x1 tabn"
 )
-"""The part after `SUPPLEMENTAL` in the longer headers: the row's head; offsets from its
-beginning.
+"""The part after `SUPPLEMENTAL` in the longer headers: the address of the row's head. Offsets count
+from the beginning of `SUPPLEMENTAL`.
 """
 SUPPLEMENTAL_BDBA: Final = SUPPLEMENTAL_ADDRESS.at("bdba")
 SUPPLEMENTAL_SLOT: Final = SUPPLEMENTAL_ADDRESS.at("slot")
 SUPPLEMENTAL_LONG: Final = SUPPLEMENTAL_ADDRESS.end("slot")
 SUPPLEMENTAL_SIZES: Final = (20, 26, 28)
-"""Sizes of a supplemental header, by which it is distinguished from columns."""
+"""The possible sizes of a supplemental header. They distinguish it from a column."""
 SUPPLEMENTAL_NULL: Final = 0xFFFF
-"""The value instead of a length for NULL."""
+"""The length that means NULL."""
 
 SUPPLEMENTAL_UPDATE: Final = 1
 SUPPLEMENTAL_INSERT: Final = 2
@@ -259,4 +265,6 @@ SUPPLEMENTAL_TYPES: Final = (
     SUPPLEMENTAL_INTERNAL,
     SUPPLEMENTAL_LOCK,
 )
-"""Types of SQL operations: a cluster's key (internal) and SELECT … FOR UPDATE change no row."""
+"""The types of SQL operations. SUPPLEMENTAL_INTERNAL (the key of a cluster) and SUPPLEMENTAL_LOCK
+(SELECT … FOR UPDATE) change no row.
+"""

@@ -1,9 +1,8 @@
-"""Defines how structures of the redo are described: a table of members with offset, kind and
-meaning.
+"""Describes the structures of the redo: each as a table of members with offset, kind and meaning.
 
-Kernels get offsets by name, as constant integers; dump and mask use the structure. The structure's
-section of docs/internals/redo-format.md has the complete meaning of each member, and whether it was
-seen in real bytes.
+For kernels, modules take single offsets from a structure as constant integers; dump and mask use
+the whole structure. The complete meaning of each member is in docs/internals/redo-format.md, in the
+section that the structure names. It also says whether the member was seen in real bytes.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ WIDTHS: Final = {
     "u1": 1, "u2": 2, "u4": 4, "i2": 2, "i4": 4, "x1": 1, "x2": 2, "x4": 4, "b2": 2, "b4": 4,
     "xid": 8, "uba": 8, "scn": 8, "rid": 6, "op": 2, "fb": 1, "sfb": 1, "lob": 10, "*": 0,
 }  # fmt: skip
-"""The size of each kind of member: u unsigned, i signed, x unsigned and printed in hexadecimal, b
-big-endian in every file; fb and sfb flags of a row piece and of a supplemental header; `*` the
-start of a part whose length is stored elsewhere.
+"""The size in bytes of each kind of member. u: unsigned; i: signed; x: unsigned, printed in
+hexadecimal; b: unsigned, big-endian in every file; fb: flags of a row piece; sfb: flags of a
+supplemental header; `*`: the start of a part whose length is stored elsewhere.
 """
 
 
@@ -25,11 +24,11 @@ class Member(NamedTuple):
 
     Attributes:
         name: Oracle's name, as in a dump.
-        at: bytes from the structure's beginning.
-        kind: of `WIDTHS`.
+        at: offset from the structure's beginning, in bytes.
+        kind: a key of `WIDTHS`.
         what: its meaning, if the name is not enough.
-        shown: whether a dump prints it with the others; otherwise it is printed specially or not at
-            all.
+        shown: whether a dump prints the member in the list of members. If not, it is printed in
+            another way or not at all.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Member(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Return the offset after it."""
+        """Return the offset after the member."""
         return self.at + WIDTHS[self.kind]
 
 
@@ -49,9 +48,9 @@ class RedoStructure(NamedTuple):
 
     Attributes:
         name: Oracle's name, if there is one.
-        section: the section of redo-format with everything known about it.
-        size: bytes; the minimum if there are several sizes, or if more data follows.
-        members: in the order of a dump.
+        section: the section of redo-format that describes the structure.
+        size: size in bytes; the smallest size if there are several, or if more data follows.
+        members: its members, in the order in which a dump prints them.
     """
 
     name: str
@@ -85,7 +84,8 @@ class RedoStructure(NamedTuple):
 def structure(name: str, section: str, size: int, table: str) -> RedoStructure:
     """Make a structure from a table with offset, kind, name and meaning per line.
 
-    A kind in parentheses is not printed; ``_`` in a name represents a space.
+    If the kind is in parentheses, the list of members in a dump does not contain the member. In a
+    name, ``_`` represents a space.
     """
     return RedoStructure(name, section, size, tuple(map(_member, table.strip().splitlines())))
 

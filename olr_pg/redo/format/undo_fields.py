@@ -102,17 +102,17 @@ KTUB_SIZE: Final = KTUB.size
 KTUB_BEGINS: Final = 0x0008
 """Bit of flg: the first undo record of its transaction."""
 KTUB_NAMES: Final = {24: "ktubu", 28: "ktubx", 76: "ktubl"}
-"""Its names, by its sizes."""
+"""The name of a ktub, by its size in bytes."""
 
 KTUB_HEAD: Final = 0x0001
 KTUB_TAIL: Final = 0x0002
 KTUB_CUT: Final = 0x0004
 KTUB_MID: Final = 0x0100
-"""Bits of flg for undo in several parts: the kind of part; the last field continues in the next
-part.
+"""Bits of flg for undo that is divided into several parts. KTUB_HEAD, KTUB_TAIL and KTUB_MID are
+kinds of parts; KTUB_CUT means that the last field continues in the next part.
 """
 KTUB_APART: Final = KTUB_TAIL | KTUB_MID
-"""The parts that are not in the record of the row vector."""
+"""The parts that are in other redo records than the row vector."""
 KTUB_PART: Final = KTUB_HEAD | KTUB_APART
 
 KTUB_LONG: Final = structure(
@@ -129,7 +129,7 @@ KTUB_LONG: Final = structure(
     72  u4     logon_user   USER#
     """,
 )  # fmt: skip
-"""The part after `KTUB` in the larger ones; offsets from its beginning."""
+"""The part after `KTUB` in the larger kinds of ktub; offsets count from the beginning of `KTUB`."""
 KTUB_LONG_SIZE: Final = KTUB_LONG.size
 
 KTUCM: Final = structure(
@@ -154,10 +154,10 @@ yet.
 """
 KTUCM_SRT: Final = KTUCM.at("srt")
 KTUCM_CHILD: Final = 1
-"""A child of parallel DML."""
+"""The value of srt in the commit of a child of parallel DML."""
 KTUCM_HAS_SCN: Final = 0x01
-"""A field of KTUCM_SCN_SIZE bytes contains the commit SCN: for a child of parallel DML, its
-parent's.
+"""Bit of flg: a field of KTUCM_SCN_SIZE bytes contains the commit SCN. For a child of parallel DML,
+it is the commit SCN of the parent.
 """
 KTUCM_SCN_SIZE: Final = 8
 KTUCM_HAS_KTUCF: Final = 0x02
@@ -201,7 +201,7 @@ SESSION_OLD_NUMBER: Final = SESSION_OLD.at("session number")
 SESSION_OLD_SIZE: Final = SESSION_OLD.size
 SESSION_NUMBER: Final = SESSION.at("session number")
 SESSION_SERIAL: Final = SESSION.at("serial number")
-"""The same in both layouts."""
+"""The offset is the same in both layouts."""
 SESSION_SIZE: Final = SESSION.size
 
 SESSION_TEXTS: Final = {
@@ -212,10 +212,10 @@ SESSION_TEXTS: Final = {
     },
     Opcode.SESSION_CONTINUED: {2: "transaction name", 7: "client id", 8: "login username"},
 }  # fmt: skip
-"""The fields with texts, by number."""
+"""The titles of the fields that contain texts, by opcode and field number."""
 
 SESSION_NUMBERS: Final = {Opcode.SESSION: (11, 12, 13), Opcode.SESSION_CONTINUED: (3, 4, 5)}
-"""The fields with flags (`TRAN_FLAGS`), version and audit session id."""
+"""The numbers of the fields with flags (`TRAN_FLAGS`), version and audit session id."""
 
 TRAN_FLAGS: Final = structure(
     "transaction flags", "4.6", 6,
@@ -224,4 +224,4 @@ TRAN_FLAGS: Final = structure(
     4   x2     aux
     """,
 )  # fmt: skip
-"""In 11.2 only the first two bytes; also in 24.4."""
+"""In 11.2, the field has only the first two bytes. A 24.4 contains the field too."""

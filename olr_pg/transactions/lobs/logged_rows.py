@@ -201,7 +201,7 @@ def lower_bound(rows: LobRows, owner: int, space: int, lob: int, number: int) ->
 
 @inlined
 def is_lob(rows: LobRows, row: int, owner: int, space: int, lob: int) -> bool:
-    """Tell whether the row exists and belongs to that LOB in that space."""
+    """Return whether the row exists and belongs to that LOB in that space."""
     return bool(
         row >= 0
         and row < rows.owner.size

@@ -324,7 +324,7 @@ def _take_indexed(
 
 @inlined
 def _same_bytes(values: Values, one: int, other: int) -> bool:
-    """Tell whether two values of one part each are equal."""
+    """Return whether two values of one part each are equal."""
     if values.entries.next[one] >= 0 or values.entries.next[other] >= 0:
         return False
     if values.entries.length[one] != values.entries.length[other]:
@@ -338,7 +338,7 @@ def _same_bytes(values: Values, one: int, other: int) -> bool:
 
 @inlined
 def _is_touched(rows: LobRows, owner: int, lob: int) -> bool:
-    """Tell whether the transaction logged anything for a LOB, in addition to its row."""
+    """Return whether the transaction logged anything for a LOB, in addition to its row."""
     for space in (IN_PAGES, IN_INDEX, IN_OPERATIONS):
         if is_lob(rows, lower_bound(rows, owner, space, lob, 0), owner, space, lob):
             return True
@@ -347,7 +347,7 @@ def _is_touched(rows: LobRows, owner: int, lob: int) -> bool:
 
 @inlined
 def _is_other_lob(values: Values, i: int, lob: int) -> bool:
-    """Tell whether value i has another LOB id than the old value of its column."""
+    """Return whether value i has another LOB id than the old value of its column."""
     before = values.before[i]
     if before < 0:
         return False
