@@ -282,7 +282,7 @@ def scan_group(
         position, total: the group begins at `position`, the window ends at `total`.
         big: byte order.
         at: (first free row of `lwns`, first free row of `records`, number of the group).
-        lwns, records: filled; CAPACITY requires longer `records`.
+        lwns, records: the tables to fill. If the status is CAPACITY, `records` is too short.
 
     Returns:
         (status, position, row of `lwns`, row of `records`). Position and rows are those after the

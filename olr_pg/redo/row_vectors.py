@@ -1,8 +1,9 @@
 """Decodes row vectors and undo records into column values.
 
-A row vector has KTB redo, KDO, then columns; an undo record (5.1) has ktudb, ktub, then the same.
-All kernels append to `EntryColumns` at ``state[ENTRIES]``, and set ``state[FULL]`` if there is no
-space. Facts: redo-format §4.3, §5; checked on real records of 11.2, 19c and 23ai.
+A row vector contains KTB redo, KDO and columns. An undo record (5.1) contains ktudb, ktub, and then
+the same three parts. All kernels append to `EntryColumns` at ``state[ENTRIES]``, and set
+``state[FULL]`` if there is no space. Facts: redo-format §4.3, §5; checked on real records of 11.2,
+19c and 23ai.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def push(
     if at == entries.size:
         state[FULL] = 1
         return
-    # Read a row's fields through its pointer: for a column, Numba multiplies the strides at every
-    # access.
+    # Take the row first and then its fields, because Numba computes the address once. With a column
+    # first, it would compute it at every access.
     entry = entries[np.uint64(at)]
     entry.role = role
     entry.part = part
@@ -88,7 +89,9 @@ def push(
 
 @inlined
 def next_value(length: Any, field: int, fields: int) -> int:
-    """Return the next field with a value; NULL columns can have an empty field or none."""
+    """Return the next field that is not empty. A NULL column can have an empty field or no
+    field.
+    """
     while field <= fields and length[field] == 0:
         field += 1
     return field
@@ -106,10 +109,11 @@ def push_whole_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the values of an IRP or ORP; return the next field, or −1 if the piece does not match
-    its fields.
+    """Push the values of an IRP or ORP; return the next field, or −1 if the number of columns does
+    not match the fields.
 
-    Column i of the piece is pushed as segment column i, to be shifted by the caller.
+    Column i of the piece is pushed as segment column i. The caller then adds the number of the
+    piece's first column.
     """
     at = offset[kdo]
     if length[kdo] < KDO_PIECE_NULLS:
@@ -120,8 +124,9 @@ def push_whole_piece(
     field = kdo + 1
     first = next_value(length, field, fields)
     row_length = u16(payload, at + KDO_PIECE_BYTES, big)
-    # An uncompressed row of one column is also longer than its value. Only in a block of compressed
-    # rows, whose first table is the dictionary, does this mean compression.
+    # A compressed piece is a single field with as many bytes as the piece has in the block. An
+    # uncompressed piece with one column can look the same, so it is read as compressed only if its
+    # table is not table 0. In a block of compressed rows, table 0 is the dictionary.
     may_be_packed = count != 1 or payload[at + KDO_PIECE_TABN] != 0
     if may_be_packed and first <= fields and length[first] == row_length:
         state[PACKED] = 1
@@ -157,8 +162,8 @@ def push_updated_columns(
 ) -> int:
     """Push the values of a URP; return the next field, or −1 if they do not fit.
 
-    Listed column n is pushed as segment column n − (first listed); ``state[SHIFT]`` is set to the
-    first listed column's number.
+    The vector lists the numbers of the updated columns. Column n is pushed as segment column n −
+    (the first number), and ``state[SHIFT]`` is set to the first number.
     """
     at = offset[kdo]
     state[SHIFT] = 0
@@ -190,13 +195,14 @@ def push_updated_columns(
             part |= _TO_NEXT
         is_told = i >> 3 < bitmap_end
         is_empty = field <= fields and length[field] == 0
-        # If the bitmap is too short, as on some SYS tables, the empty field decides.
+        # If the NULL bitmap is too short, as for some SYS tables, an empty field means NULL.
         is_null = i >= count or (
             payload[at + KDO_UPDATE_NULLS + (i >> 3)] >> (i & 7) & 1 != 0 if is_told else is_empty
         )
         if is_null:
             push(entries, state, role, part, number - first, 0, -1)
-            # Skip its own empty field, if it has one: it must not be read for a later column.
+            # If the NULL column has an empty field, skip this field, so that it is not read as the
+            # next column.
             field += is_empty
             continue
         field = next_value(length, field, fields)
@@ -248,8 +254,8 @@ def push_row(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push `count` values, each after its length, from `at`, as columns from `segcol`; return their
-    end, or −1.
+    """Push the `count` values at `at`, each of which follows its length, as columns `segcol`,
+    `segcol` + 1, …; return their end, or −1 if they do not fit.
     """
     first = state[ENTRIES]
     has_room = first + count <= entries.size
@@ -261,7 +267,7 @@ def push_row(
         size = int(payload[np.uint64(at)])
         at += 1
         if size == 0:
-            return -1  # NULL has its own length; only compressed rows have other bytes here
+            return -1  # the length byte of NULL is LENGTH_NULL; 0 occurs only in compressed rows
         if size == LENGTH_NULL:
             size = 0
         elif size == LENGTH_LONG:
@@ -272,7 +278,7 @@ def push_row(
         if at + size > end:
             return -1
         if has_room:
-            # Do not use `push`: it would read and write the count in memory for every value.
+            # Not `push`, because it reads and writes the count in memory for every value.
             entry = entries[np.uint64(first + i)]
             entry.role = role
             entry.part = 0
@@ -295,8 +301,8 @@ def push_undo_columns(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the before values of an undo record (KDO is field 4); return the field after them, or
-    −1.
+    """Push the values before the change, from an undo record (KDO is field 4). Return the field
+    after them, or −1 if they do not fit.
     """
     if fields < 4 or length[4] < _KDO_LEAST:
         return -1
@@ -327,8 +333,8 @@ def push_redo_columns(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the after values of a row vector (KDO is field 2); return the field after them, or
-    −1.
+    """Push the values after the change, from a row vector (KDO is field 2). Return the field after
+    them, or −1 if they do not fit.
     """
     state[SHIFT] = 0
     if op in (IRP, ORP):
@@ -349,7 +355,9 @@ def supplemental_header(length: Any, field: int, fields: int) -> int:
 
 @inlined
 def supplemental_role(op: int) -> int:
-    """Return what supplemental values mean for a row vector of code `op` (redo-format §7.6)."""
+    """Return the `Role` of supplemental values, for a row vector with code `op` (redo-format
+    §7.6).
+    """
     if op in (IRP, LKR):
         return _AFTER_SUPPLEMENTAL
     if op in (DRP, CFA):
@@ -369,7 +377,9 @@ def push_supplemental(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push the supplemental values after the header field; return the field after them, or −1."""
+    """Push the supplemental values that follow the field `header`; return the field after them, or
+    −1 if they do not fit.
+    """
     at = offset[header]
     count = u16(payload, at + SUPPLEMENTAL_CC, big)
     if count == 0:

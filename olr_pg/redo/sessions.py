@@ -1,8 +1,8 @@
 """The attributes of the database sessions that made changes, from 5.19 vectors.
 
-The first transaction of a session in a log has a 5.19. Later transactions have only the session and
-serial number (5.20), which refer to it. A 5.19 contains no module or action; these are not in the
-redo. Facts: redo-format §4.6.
+In a log, the first transaction of a session has a 5.19 with the attributes. Later transactions of
+the session have a 5.20 with the session and serial number, which identify the 5.19. Module and
+action of a session are not in the redo. Facts: redo-format §4.6.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _NAME_FIELD: Final = {
 
 
 class SessionKey(NamedTuple):
-    """The identity of a session, which belongs to one instance and so to one redo thread."""
+    """The key that identifies a session. A session belongs to one instance, and so to one redo
+    thread.
+    """
 
     thread: int
     session: int
@@ -66,17 +68,21 @@ class SessionAttributes(NamedTuple):
 _FIELDS: Final = tuple(
     number for number, text in SESSION_TEXTS[Opcode.SESSION].items() if text != _NAME
 )
-"""The fields of a 5.19 with the attributes, in their order."""
+"""The numbers of the fields of a 5.19 that contain the attributes, in the order of
+`SessionAttributes`.
+"""
 
 
 def sessions_of(
     header: LogHeader, first_block: int, batch: ChangeBatch
 ) -> dict[SessionKey, SessionAttributes]:
-    """Return the sessions described in a batch, whose data is the payload from `first_block` on."""
+    """Return the sessions that are described in a batch. The batch's data is a payload that begins
+    with block `first_block`.
+    """
     events = batch.events
     rows = np.flatnonzero((events.kind == EventKind.SESSION) & (events.slot_head != 0))
     sessions, serials = events.session[rows].tolist(), events.serial[rows].tolist()
-    # If a session is announced again, only its last announcement counts.
+    # If a session has several 5.19, only the last one counts.
     last = {
         SessionKey(header.thread, session, serial): row
         for session, serial, row in zip(sessions, serials, rows.tolist(), strict=True)
@@ -88,7 +94,7 @@ def sessions_of(
 def names_of(header: LogHeader, first_block: int, batch: ChangeBatch) -> dict[int, str]:
     """Return the names of transactions (SET TRANSACTION … NAME) by packed XID.
 
-    It reads every transaction's vector separately, so it is only called if names are needed.
+    The function reads a vector of every transaction, so call it only if names are needed.
 
     Args:
         header, first_block, batch: as for `sessions_of`.
@@ -115,12 +121,12 @@ def _texts(
     opcode: Opcode,
     numbers: Sequence[int],
 ) -> list[list[str]]:
-    """Read fields of the vectors of SESSION events from each event's record; "" for a missing
-    field.
+    """Read fields of the 5.19 or 5.20 of SESSION events, from the record of each event. The text of
+    a missing field is "".
 
     Args:
         header, first_block, batch: as for `sessions_of`.
-        opcode: of their vectors: 5.19 or 5.20.
+        opcode: opcode of the vectors: 5.19 or 5.20.
     """
     blocks = batch.events.block[rows].astype(np.int64) - first_block
     starts = blocks * (header.block_size - BLOCK_HEADER)
@@ -156,13 +162,14 @@ def session_fields(
     """Find fields of the first vector with an opcode in each record.
 
     Args:
-        data: a payload, whose records have been walked.
+        data: a payload whose records were decoded before, so they are known to be valid.
         starts: the positions of the records.
         layout: bytes of a vector header, and the byte order.
         opcode: ``layer << 8 | code``.
         numbers: the fields, from 1.
-        offset, length: filled: of record i's field `numbers[k]` in `data`; [records, fields],
-            unchanged if there is no such vector. The length is −1 if it has no such field.
+        offset, length: arrays to fill, shape (records, numbers): element [i, k] becomes position
+            and length, in `data`, of field ``numbers[k]`` in record i. If the record has no such
+            vector, they are unchanged. If the vector has no such field, the length becomes −1.
     """
     header, big = layout
     for record in range(starts.size):
@@ -185,7 +192,7 @@ class SessionDirectory:
         self._threads: dict[int, int] = {}
 
     def add(self, sessions: Mapping[SessionKey, SessionAttributes]) -> None:
-        """Add sessions; a later description of the same session replaces an earlier one."""
+        """Add sessions. If a session is known already, the new attributes replace the old ones."""
         self._known.update(sessions)
 
     def add_names(self, names: Mapping[int, str]) -> None:
@@ -193,7 +200,9 @@ class SessionDirectory:
         self._names.update(names)
 
     def name_of(self, xid: int) -> str:
-        """Return the name of a transaction; empty if it has none, or if names are not collected."""
+        """Return the name of a transaction. It is empty if the transaction has no name, or if names
+        are not collected.
+        """
         return self._names.get(xid, "")
 
     def delivering(self, xids: Iterable[int], threads: Iterable[int]) -> None:
@@ -205,11 +214,13 @@ class SessionDirectory:
         return self._threads.get(xid)
 
     def find(self, key: SessionKey) -> SessionAttributes | None:
-        """Return the attributes of a session; None if its 5.19 was not read."""
+        """Return the attributes of a session, or None if its 5.19 was not read."""
         return self._known.get(key)
 
     def of_batches(self, batches: Iterable[ChangeBatch]) -> dict[SessionKey, SessionAttributes]:
-        """Return the known sessions of the SESSION events in batches."""
+        """Return the sessions that SESSION events in the batches name, if their attributes are
+        known.
+        """
         named = set[tuple[int, int]]()
         for batch in batches:
             events = batch.events[batch.events.kind == EventKind.SESSION]
@@ -221,7 +232,9 @@ class SessionDirectory:
         }
 
     def find_in_any_thread(self, session: int, serial: int) -> SessionAttributes | None:
-        """Find a session if the redo thread is unknown: the most recently described one."""
+        """Return the attributes of a session whose redo thread is unknown. If several threads have
+        such a session, return the one that was added last.
+        """
         for key in reversed(self._known):
             if (key.session, key.serial) == (session, serial):
                 return self._known[key]

@@ -1,8 +1,8 @@
 """Decodes vectors of LOB storage, and whole table blocks of direct loads, into events.
 
-If a vector cannot be decoded and its header names the segment of a subscribed table or of its LOBs,
-it becomes an UNDECODED event, as for rows (`vector_changes`). Facts: redo-format §6;
-values-and-lobs §18, §19.
+If a vector cannot be decoded, and its header names the segment of a subscribed table or of one of
+its LOBs, the vector becomes an UNDECODED event, as for rows (`vector_changes`). Facts: redo-format
+§6; values-and-lobs §18, §19.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _UNKNOWN = int(RowScn.UNKNOWN)
 
 @inlined
 def is_lob_undo(walk: Walk, con_id: int, ktub: int) -> bool:
-    """Return whether a ktub names a LOB segment or index of the subscription."""
+    """Return whether a ktub names the LOB segment or LOB index of a subscribed column."""
     objects = walk.objects
     if objects.lob_tables.size == 0:
         return False
@@ -96,7 +96,9 @@ def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) 
 
 @inlined
 def _lob_named(walk: Walk, at: int) -> int:
-    """Return the table whose LOB segment or index the header of a vector names, −1 for none."""
+    """Return the table whose LOB segment or LOB index is named in the header of a vector, −1 if
+    there is none.
+    """
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     dataobj = object_of(walk.payload, at, walk.big)
     if is_lob_object(walk.objects.lob_data, con_id, dataobj):
@@ -106,8 +108,8 @@ def _lob_named(walk: Walk, at: int) -> int:
 
 @inlined
 def _lob_unknown(walk: Walk, vector: int, at: int, status: int, table: int, xid: int) -> int:
-    """Push the event of a vector of LOB storage that cannot be decoded; return −1 if no subscribed
-    table is concerned.
+    """Push the UNDECODED event of a vector of LOB storage. Return −1 if the vector concerns no
+    subscribed table.
     """
     if table < 0:
         table = _lob_named(walk, at)
@@ -125,7 +127,9 @@ def _lob_unknown(walk: Walk, vector: int, at: int, status: int, table: int, xid:
 
 @inlined
 def _lob_alone(walk: Walk, vector: int, at: int, op: int) -> int:
-    """Push the LOB event of an 11.17, 19.1 or 26.6 if subscribed; return −1 for a table's block."""
+    """Push the LOB event of an 11.17, 19.1 or 26.6 if its LOB is subscribed. Return −1 for a 19.1
+    that may contain a block of a table.
+    """
     is_block = op != OP_LOB_OPERATION
     if is_block and is_encrypted(walk.payload, at):
         status = _lob_unknown(walk, vector, at, _ENCRYPTED, -1, direct_load_xid(walk))
@@ -146,7 +150,9 @@ def _lob_alone(walk: Walk, vector: int, at: int, op: int) -> int:
 
 @inlined
 def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
-    """Push the LOB event of a vector of LOB storage if subscribed; return −1 for other vectors."""
+    """Push the LOB event of a vector of LOB storage if its LOB is subscribed. Return −1 for other
+    vectors.
+    """
     if op in (OP_LOB_WRITE, OP_BLOCK_IMAGE, OP_LOB_OPERATION):
         return _lob_alone(walk, vector, at, op)
     is_pair = op in (OP_LOB_REDO, OP_LEAF_INSERT, OP_LEAF_INITIALIZE, OP_LEAF_DATA)
@@ -167,7 +173,8 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
         and table >= 0
         and u16(undo.payload, ktub + KTUB_FLG, undo.big) & KTUB_PART
     ):
-        # The key of the LOB index row is in another part of the undo record.
+        # The undo record is divided among several vectors, and another one contains the key of the
+        # LOB index row.
         event = push_undecoded(walk, _SPLIT_UNDO, fields.con_id, walk.current[XID], table)
         link_undo(walk, undo_at, ktub, event)
         walk.current[PENDING] = -1
@@ -178,7 +185,8 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
         if table >= 0:
             return -1
         return _lob_unknown(walk, vector, at, _CONTRADICTION, -1, 0)
-    # A recursive transaction may initialise a leaf, so its row is identified by its LOB id.
+    # A leaf may be initialised by a recursive transaction, so its XID is not used: the LOB id of
+    # the row identifies its transaction.
     xid = 0 if op == OP_LEAF_INITIALIZE else walk.current[XID]
     event = _push_lob_event(walk, fields.con_id, xid, table, pushed)
     if xid != 0:
@@ -192,8 +200,9 @@ def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
     """Find the subscribed table of a 19.1.
 
     Returns:
-        (table or −1, its data object, `ChangeStatus` that prevents reading the block, 1 if the
-        vector's header names a subscribed table).
+        (table or −1, its data object number, status, named). The status is a `ChangeStatus`: OK, or
+        the reason why the block cannot be read. `named` is 1 if the vector's header names a
+        subscribed table, otherwise 0.
     """
     payload, big = walk.payload, walk.big
     named, dataobj = find_named(walk, at), object_of(payload, at, big)
@@ -210,15 +219,15 @@ def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
         marked = direct_load_container(walk)
         if named < 0 and marked not in (-1, con_id):
             return find(walk.objects.data, marked, in_block, scn), in_block, _CONTRADICTION, 0
-    # Another kind of block (an index: its rows are those of an index-organised table), or one
-    # whose data object contradicts its own header.
+    # Either the block is not a table block (an index block contains rows of an index-organised
+    # table), or its data object number contradicts the vector's header.
     is_index = size > 0 and payload[f1] == BLOCK_INDEX
     return named, dataobj, _LEAF_BLOCK if is_index else _CONTRADICTION, int(named >= 0)
 
 
 @inlined
 def direct_load(walk: Walk, vector: int, at: int) -> int:
-    """Push the event of a 19.1 with a table's block if the table is subscribed."""
+    """Push the event of a 19.1 with a block of a table, if the table is subscribed."""
     payload, big = walk.payload, walk.big
     table, dataobj, status, is_named = _loaded_table(walk, at)
     if table < 0:
@@ -232,7 +241,7 @@ def direct_load(walk: Walk, vector: int, at: int) -> int:
     if xid == 0 and status == _OK:
         status = _NO_TRANSACTION
     if status == _CONTRADICTION and direct_load_container(walk) != con_id:
-        xid = 0  # it is unknown which of the two containers has the transaction
+        xid = 0  # the two containers differ: the transaction's is unknown
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
     if status == _OK:

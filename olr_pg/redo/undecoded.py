@@ -1,10 +1,10 @@
 """UNDECODED events: changes that certainly belong to subscribed tables, but cannot be decoded.
 
-Such a change stops its table, with its position and the reason (`transactions.row_faults`), so that
-nothing is left out silently. It belongs to the transaction that the redo names. If nothing reliable
-names the transaction (the undo record is encrypted, missing, or contradicts the row vector), the
-change becomes its own transaction, which commits at the change's position. The real transaction may
-commit later, or never, which cannot be known.
+Such a change stops its table, and the position and the reason are reported
+(`transactions.row_faults`), so that no change is lost unnoticed. The change belongs to the
+transaction that the redo names. The transaction is unknown if the undo record is encrypted or
+missing, or contradicts the row vector. Then the change becomes a transaction of its own, which
+commits at the position of the change. The real transaction may commit later, or may never commit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from olr_pg.redo.row_vectors import EVENTS, FULL
 from olr_pg.redo.walk import RECORD_AT_HAND, Walk
 
 NO_TRANSACTION_USN: Final = 0x7FFF
-"""The undo segment in XIDs that do not identify a transaction; no block class can contain it."""
+"""The undo segment number in XIDs of changes without a known transaction. It is too high for a real
+undo segment, because the class of a block could not contain it.
+"""
 
 _BEGIN = int(EventKind.BEGIN)
 _COMMIT = int(EventKind.COMMIT)
@@ -27,8 +29,8 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 @inlined
 def _own_xid(walk: Walk, vector: int) -> int:
-    """Return an artificial XID for a change without a known transaction; it is unique at its
-    SCN.
+    """Return an artificial XID for a change without a known transaction. No two changes with the
+    same SCN get the same XID.
     """
     position = walk.records.position[walk.current[RECORD_AT_HAND]]
     place = (walk.first_block * walk.width + position) >> 2 & 0xFFFFFFFF
@@ -44,7 +46,7 @@ def names_no_transaction(xid: int) -> bool:
 
 @inlined
 def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
-    """Push the event of a change of a known transaction; return its row."""
+    """Push the UNDECODED event of a change whose transaction is known; return the event's row."""
     event = push_event(walk, _UNDECODED, con_id, xid)
     walk.events.table[event] = table
     walk.events.session[event] = status
@@ -55,13 +57,14 @@ def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -
 def push_unknown(
     walk: Walk, vector: int, status: int, con_id: int, xid: int, table: int, dataobj: int
 ) -> int:
-    """Push the event of a change of a table; return its row.
+    """Push the UNDECODED event of a change whose transaction may be unknown; return the event's
+    row.
 
     Args:
         vector: the change's vector in the current record.
-        status: the `pieces.ChangeStatus` with the reason.
+        status: the reason, a `pieces.ChangeStatus`.
         con_id: container of the changed segment.
-        xid: the transaction; 0 if nothing reliable names it.
+        xid: the transaction; 0 if it is unknown.
         dataobj: data object of the changed segment.
     """
     alone = xid == 0
@@ -77,7 +80,7 @@ def push_unknown(
 
 @inlined
 def has_room(walk: Walk) -> bool:
-    """Return whether there is space for all events of one vector; if not, record that."""
+    """Return whether there is space for all events of one vector. If not, set ``state[FULL]``."""
     found = walk.state[EVENTS] + 8 <= walk.events.kind.size
     if not found:
         walk.state[FULL] = 1

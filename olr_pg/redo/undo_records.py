@@ -1,4 +1,5 @@
-"""Reads undo records (5.1): their transaction, and changes whose row vector is missing.
+"""Reads undo records (5.1): finds their transaction and table, and pushes changes whose row vector
+is missing.
 
 Facts: redo-format §3.1, §4.2; checked on real logs of 19c and 23ai and real records.
 """
@@ -36,10 +37,12 @@ _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 @inlined
 def begin_by_undo(walk: Walk) -> None:
-    """Begin the transaction whose first undo record is the current vector, unless its 5.2 did.
+    """Push the BEGIN event of a transaction whose first undo record is the current vector, unless a
+    5.2 in this record already did.
 
-    In all real records the 5.2 precedes it. If a 5.2 was misread, the transaction must not look
-    like one whose begin was not read.
+    In all real records the 5.2 precedes the first undo record. This function is for a 5.2 that was
+    misread: without a BEGIN event, the transaction would look like one that began before the first
+    log that was read.
     """
     begun = walk.current[BEGUN]
     if (
@@ -52,9 +55,11 @@ def begin_by_undo(walk: Walk) -> None:
 
 @inlined
 def find_anywhere(walk: Walk, con_id: int, obj: int) -> int:
-    """Return the table of an OBJ# if only the undo's container is known, −1 for none.
+    """Return the subscribed table of an OBJ# if only the container of the undo is known, −1 if
+    there is none.
 
-    With shared undo that container is the root, for changes of any container (redo-format §3.1).
+    With shared undo, the container of the undo is always the root, so the OBJ# is searched in all
+    containers (redo-format §3.1).
     """
     table = find_table(walk, con_id, obj)
     if table >= 0 or con_id != ROOT:
@@ -64,8 +69,8 @@ def find_anywhere(walk: Walk, con_id: int, obj: int) -> int:
 
 @inlined
 def find_in_containers(walk: Walk, obj: int) -> tuple[int, int]:
-    """Return (the table of an OBJ# in the first subscribed container that has it or −1, that
-    container).
+    """Return (table, container) for an OBJ# from the first container with a subscribed table of
+    this number, or (−1, −1).
     """
     key = walk.objects.tables.key
     at = 0
@@ -80,12 +85,12 @@ def find_in_containers(walk: Walk, obj: int) -> tuple[int, int]:
 
 @inlined
 def stray_table(walk: Walk, at: int, obj: int) -> int:
-    """Return the subscribed table with the same numbers as a vector of another container, −1 for
-    none.
+    """Return a subscribed table that has the same OBJ# and data object number as a vector, but is
+    in another container. Return −1 if there is none.
 
     Args:
-        at: the vector, whose container has no subscribed table of this number.
-        obj: OBJ# in its undo record, which is the root's.
+        at: position of the vector. Its container has no subscribed table with this OBJ#.
+        obj: OBJ# in the undo record of the vector. The undo record is in the root.
     """
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     if con_id == ROOT and not _is_of_pdb(walk):
@@ -100,9 +105,7 @@ def stray_table(walk: Walk, at: int, obj: int) -> int:
 
 @inlined
 def _is_of_pdb(walk: Walk) -> bool:
-    """Return whether CON_UID of the current record belongs to a PDB, neither to the root nor to no
-    container.
-    """
+    """Return whether the CON_UID of the current record is that of a PDB, and not of the root."""
     position = walk.records.position[walk.current[RECORD_AT_HAND]]
     return bool(u32(walk.payload, position + RECORD_CON_UID, walk.big) > ROOT)
 
@@ -112,7 +115,7 @@ def agrees(walk: Walk, at: int) -> bool:
     """Return whether all parts of a 5.1 name the same transaction: ktudb, ktub and the vector's
     class.
 
-    They do in all real records (redo-format §4.2).
+    In all real records they do (redo-format §4.2).
     """
     payload, big = walk.payload, walk.big
     f1, size1 = field_of(walk, at, 1)
@@ -130,10 +133,11 @@ def agrees(walk: Walk, at: int) -> bool:
 
 @inlined
 def ktub_of(walk: Walk, at: int) -> tuple[int, int]:
-    """Return the ktub of a 5.1, and its size: after ktudb, even if ktudb's size is misread.
+    """Return the position and the size of ktub in a 5.1, even if the size of ktudb was misread.
 
-    If ktudb's size is misread as larger, the following fields seem to be elsewhere, and its row
-    vector can seem to be a part of it. Then only ktub identifies the table.
+    ktub follows ktudb. If the size of ktudb was misread as too large, all following fields seem to
+    be in later places, and the 5.1 seems to include its row vector. Then only ktub can identify the
+    table.
     """
     ktudb, before = field_of(walk, at, 1)
     ktub, size = field_of(walk, at, 2)
@@ -142,7 +146,7 @@ def ktub_of(walk: Walk, at: int) -> tuple[int, int]:
 
 @inlined
 def undo_alone(walk: Walk, vector: int, at: int) -> None:
-    """Push the change of a 5.1 of a subscribed table whose row vector is missing."""
+    """Push the UNDECODED event of a 5.1 whose row vector is missing, if its table is subscribed."""
     payload, big = walk.payload, walk.big
     ktub, size = ktub_of(walk, at)
     if is_encrypted(payload, at) or size < KTUB_SIZE:

@@ -1,8 +1,8 @@
 """Counts vectors that are not interpreted, by operation code, and records those that may matter.
 
-A vector that names a subscribed object and is not known to change no row
-(`format.opcodes.HARMLESS`) may be a missed change. So its position is recorded, for the first one
-of each code and table.
+Some codes are known to change no row (`format.opcodes.HARMLESS`). If a vector has another code and
+names a subscribed object, it may be a change that was missed. The position of the first such vector
+of each code and table is recorded.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ NOTE: Final = row_type(
         ("offset", "u2"),
     ]
 )
-"""A vector that may matter; its XID is 0 if its record contains none."""
+"""The type of a note: an uninterpreted vector that may be a missed change. The XID is 0 if the
+record contains none.
+"""
 
 NOTES: Final = 16
-"""Initial space for notes."""
+"""Number of notes for which there is space at first."""
 
 
 class PassedVector(NamedTuple):
@@ -60,7 +62,7 @@ class PassedVector(NamedTuple):
     Attributes:
         opcode: ``layer << 8 | code``.
         table: index into the row plan.
-        dataobj: the object that it names.
+        dataobj: data object number that the vector names.
         xid: packed, 0 for none.
         position: thread, sequence, block and offset of its record.
     """
@@ -78,14 +80,15 @@ class Passed(NamedTuple):
 
     Attributes:
         counts: numbers of vectors, by operation code.
-        noted: those that may matter; the first of each code and table of a window.
+        noted: the vectors that may be missed changes: of each window, the first one of each code
+            and table.
     """
 
     counts: Mapping[int, int] = {}
     noted: tuple[PassedVector, ...] = ()
 
     def plus(self, other: Passed) -> Passed:
-        """Return both together, with one note per code and table."""
+        """Return the sum of both, with one note per code and table."""
         counts = dict(self.counts)
         for opcode, count in other.counts.items():
             counts[opcode] = counts.get(opcode, 0) + count
@@ -97,7 +100,7 @@ class Passed(NamedTuple):
 
 @inlined
 def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
-    """Record a vector, unless one of its code and table is recorded."""
+    """Add a note for a vector, unless there is one of the same code and table."""
     notes, count = walk.notes, walk.state[NOTED]
     for known in range(count):
         if notes.opcode[known] == op and notes.table[known] == table:
@@ -119,7 +122,9 @@ def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
 
 @inlined
 def _table_named(walk: Walk, at: int, dataobj: int) -> int:
-    """Return the subscribed table of a data object, −1 for other objects."""
+    """Return the subscribed table to which the data object that a vector names belongs, −1 if there
+    is none.
+    """
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
     table = find(walk.objects.data, con_id, dataobj, scn)
@@ -130,12 +135,12 @@ def _table_named(walk: Walk, at: int, dataobj: int) -> int:
 
 @part
 def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
-    """Record a vector if it names a subscribed object."""
+    """Add a note for a vector if it names a subscribed object."""
     if walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
         return
     following = walk.vectors.opcode[vector + 1] if vector + 1 < walk.current[VECTORS] else 0
     if following in (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER):
-        return  # it undoes the change that the undo marker after it describes
+        return  # this vector undoes a change; the 5.6 or 5.11 after it describes the change
     dataobj = object_of(walk.payload, at, walk.big)
     table = _table_named(walk, at, dataobj)
     if table >= 0:
@@ -144,7 +149,7 @@ def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
 
 @inlined
 def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
-    """Count a vector that is not interpreted; record it if it may matter."""
+    """Count a vector that is not interpreted. Add a note if it may be a missed change."""
     walk.passed[walk.state[PASSED]] = op
     walk.state[PASSED] += 1
     if not _IS_HARMLESS[op]:
@@ -157,7 +162,7 @@ def passed_of(
     """Return the uninterpreted vectors of a walk.
 
     Args:
-        opcodes: of the vectors.
+        opcodes: the operation codes of the vectors.
         notes: `NOTE` rows.
         place: thread and sequence of the log.
     """

@@ -1,9 +1,9 @@
 """Ranges of blocks that were written without redo: 19.2, and 19.4 if logging is enabled again.
 
-The contents of the blocks are not in the redo. So such a vector of a subscribed object is a change
-that cannot be decoded. Its header contains the first block and the data object, like every
-vector's. The position of the number of blocks is not known from real bytes, so the header's class
-and file, and the fields, are kept unchanged.
+The contents of the blocks are not in the redo. So if the object is subscribed, such a vector is a
+change that cannot be decoded. The header of the vector contains the first block and the data
+object. No real vector was available that shows where the number of blocks is. So class and file
+from the header, and the fields, are stored as they are, for the error message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _RELATIVE_BLOCK: Final = 0x3FFFFF
 _SHOWN: Final = 64
-"""Number of bytes of a vector's fields in a message."""
+"""Maximum number of bytes of each field in an error message."""
 
 _UNLOGGED = int(ChangeStatus.UNLOGGED)
 _UNLOGGED_LOB = int(ChangeStatus.UNLOGGED_LOB)
@@ -37,7 +37,9 @@ _UNLOGGED_LOB = int(ChangeStatus.UNLOGGED_LOB)
 
 @part
 def _push_range(walk: Walk, at: int) -> None:
-    """Push a range as a piece: block, class, file and type of the header, and the raw fields."""
+    """Push a range as a piece: with block, class, file and type from the vector's header, and the
+    fields as values.
+    """
     payload, big = walk.payload, walk.big
     piece = walk.state[PIECES]
     first = walk.state[ENTRIES]
@@ -59,10 +61,10 @@ def unlogged_range(walk: Walk, vector: int, at: int) -> int:
     """Push the UNDECODED event of a 19.2 or 19.4 if its object is subscribed; return a
     `ChangeStatus`.
 
-    Like a 19.1, it belongs to the transaction in its record's 24.6. Without a 24.6 it becomes its
-    own transaction, which commits at its position; the loading transaction may commit later, or
-    never, which cannot be known. The same applies to ranges of LOB segments, whose pages do not
-    contain a transaction either.
+    Like a 19.1, the vector belongs to the transaction that the 24.6 in the same record names. If
+    the record has no 24.6, the vector becomes a transaction of its own, which commits at the
+    vector's position, although the loading transaction may commit later or never. A range of a LOB
+    segment always becomes a transaction of its own, because LOB pages name no transaction.
     """
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     dataobj = object_of(walk.payload, at, walk.big)
@@ -83,10 +85,10 @@ def unlogged_range(walk: Walk, vector: int, at: int) -> int:
 
 
 def range_texts(batch: ChangeBatch, events: npt.NDArray[np.int64]) -> dict[int, str]:
-    """Describe what is known of the ranges among some events, by event.
+    """Return texts that describe the ranges of blocks among some events, by event.
 
     Args:
-        events: rows of it.
+        events: the rows of the events in the batch; other kinds of events are ignored.
     """
     kinds: Any = batch.events.kind[events]
     status: Any = batch.events.session[events]

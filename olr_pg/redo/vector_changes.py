@@ -1,12 +1,12 @@
 """Decodes change vectors into transaction events and row pieces, for the subscribed objects.
 
-It reads the vectors in order and pairs them (redo-format §4.8): an undo record (5.1) followed by a
-row vector is a change; a row vector followed by 5.6/5.11 is an undone change.
+The kernels read the vectors in order and pair them (redo-format §4.8). An undo record (5.1)
+followed by a row vector is a change. A row vector followed by a 5.6 or 5.11 undoes a change.
 
-A change of a subscribed table must not disappear, even if its vectors are damaged. So each row
-vector is identified by two independent properties: the object in its undo record, and the segment
-in its own header. If only one of them is subscribed, or if the undo record contradicts its own
-vector, the change is UNDECODED (`undecoded`) and its table stops.
+A change of a subscribed table must not be lost, even if its vectors are damaged. So two independent
+properties identify the table of a row vector: the object in its undo record, and the segment in its
+own header. The change becomes an UNDECODED event (`undecoded`), and its table stops, if only one of
+the two is subscribed, or if the undo record contradicts the row vector.
 
 Facts: redo-format §3.1, §4, §5, §6; checked on real logs of 19c and 23ai and real records.
 """
@@ -131,17 +131,18 @@ _NO_UNDO = int(ChangeStatus.NO_UNDO)
 
 @inlined
 def _undo_record(walk: Walk, vector: int, at: int) -> int:
-    """Keep a 5.1 until its row vector follows; it determines the record's transaction.
+    """Keep a 5.1 until its row vector follows, and set the current transaction to that of the 5.1.
 
-    A 5.1 that is a part of a larger undo record (redo-format §4.2) is a separate event.
+    If the 5.1 is a part of an undo record that is divided among several vectors (redo-format §4.2),
+    push it as a separate event.
     """
     payload, big = walk.payload, walk.big
     walk.current[PENDING] = vector
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     f1, size = field_of(walk, at, 1)
     if is_encrypted(payload, at) or size != KTUDB_SIZE:
-        # Not even the XID is unencrypted, or its place is unknown: the record's transaction stays
-        # the one that its 5.2 names.
+        # The XID is encrypted or its place is unknown, so the current transaction remains the one
+        # that the record's 5.2 named.
         return 0
     walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
     ktub = f1 + ((size + 3) & ~3)
@@ -163,7 +164,9 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
 
 @inlined
 def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
-    """Push the row pieces of a pair; return a `ChangeStatus`, or NO_ROW."""
+    """Push the row pieces of an undo record and its row vector; return a `ChangeStatus`, or
+    NO_ROW.
+    """
     payload, big, scratch = walk.payload, walk.big, walk.scratch
     undo_fields = read_fields(payload, undo_at, walk.header, big, scratch[0], scratch[1])
     redo_fields = read_fields(payload, at, walk.header, big, scratch[2], scratch[3])
@@ -179,7 +182,7 @@ def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table
 
 @inlined
 def _push_raw(walk: Walk, vector: int, first: int) -> None:
-    """Push the fields of a vector from field `first` on, unchanged."""
+    """Push the fields of a vector, from field `first` on, as values."""
     offset, length = walk.scratch[0], walk.scratch[1]
     fields = read_fields(walk.payload, vector, walk.header, walk.big, offset, length)
     for field in range(first, fields + 1):
@@ -188,9 +191,10 @@ def _push_raw(walk: Walk, vector: int, first: int) -> None:
 
 @inlined
 def _split_event(walk: Walk, kind: int, undo_at: int, table: int, changed_at: int) -> int:
-    """Push an event of raw fields: a part of the undo of one change (`transactions.split_undo`).
+    """Push an event with the raw fields of a 5.1 that is one part of a divided undo record
+    (`transactions.split_undo`).
 
-    The vector at `changed_at` determines the container.
+    The container of the event is that of the vector at `changed_at`.
     """
     payload, big = walk.payload, walk.big
     ktub, _ = field_of(walk, undo_at, 2)
@@ -211,7 +215,9 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int, changed_at: in
 
 @inlined
 def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
-    """Push the pair that completes an undo of several vectors; return a `ChangeStatus`."""
+    """Push the last part of a divided undo record, together with its row vector; return a
+    `ChangeStatus`.
+    """
     piece = walk.state[PIECES]
     if piece + 2 > walk.pieces.op.size:
         walk.state[FULL] = 1
@@ -232,10 +238,10 @@ def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, tabl
 
 @inlined
 def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple[int, int]:
-    """Return the subscribed table that a row or leaf vector after its undo changes, −1 for none.
+    """Return the subscribed table that a row or leaf vector changes, which follows its undo record.
 
-    Returns:
-        (table, `ChangeStatus` that prevents decoding it).
+    Returns: (table or −1, status). The status is a `ChangeStatus`: OK, or the reason why the change
+    cannot be decoded.
     """
     payload, big = walk.payload, walk.big
     if is_encrypted(payload, undo_at):
@@ -265,11 +271,11 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
 
 @inlined
 def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
-    """Push the event of a vector whose container is not subscribed, but whose other numbers are
-    those of a subscribed table.
+    """Push the STRAY event of a vector if its numbers, except the container, are those of a
+    subscribed table.
 
-    If its undo is in the root container, only its transaction shows which container it belongs to
-    (`transactions.shared_undo`).
+    Its container may have been misread. Because its undo is in the root, only its transaction shows
+    which container it belongs to (`transactions.shared_undo`).
     """
     table = stray_table(walk, at, u32(walk.payload, ktub + KTUB_OBJN, walk.big))
     if table < 0:
@@ -282,8 +288,8 @@ def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
 
 @inlined
 def _note_row(walk: Walk, at: int, event: int) -> None:
-    """Record the block and slot of the row that a row vector changes; without a row the block is
-    0.
+    """Store in an event the block and slot of the row that a row vector changes. If no row is
+    named, the block stays 0.
     """
     if is_encrypted(walk.payload, at):
         return
@@ -296,11 +302,13 @@ def _note_row(walk: Walk, at: int, event: int) -> None:
 
 @inlined
 def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
-    """Push the event of a row or leaf vector after its undo, if it is subscribed."""
+    """Push the event of a row or leaf vector that follows its undo record, if its table is
+    subscribed.
+    """
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[PENDING]]
     named = find_named(walk, at)
-    # The tables of a cluster share its segment, so the segment does not identify the table.
+    # All tables of a cluster are in the same segment, so the segment does not identify the table.
     is_shared = named >= 0 and walk.objects.cluster_columns[named] != 0
     is_counted = int(layer == LAYER_ROW and named >= 0 and not is_shared)
     walk.tally[TALLY_NAMED] += is_counted
@@ -358,7 +366,8 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
 def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
     """Push the UNDONE event of a 5.6 or 5.11 if the object is subscribed.
 
-    The vector before it, which undoes the change, determines the container.
+    The vector before it undoes the change; the container of this vector is the container of the
+    event.
     """
     payload, big = walk.payload, walk.big
     con_id = container_of(payload, at, walk.header, big)
@@ -388,8 +397,8 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
             _stray(walk, before, at, ktub, xid)
         return 0
     if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
-        # This is a part of an undo record: its change, and the marker that undoes it, go with the
-        # HEAD's marker.
+        # This 5.6 or 5.11 belongs to a part (TAIL or MID) of a divided undo record. Its change is
+        # undone with the 5.6 or 5.11 of the part HEAD, so there is nothing to do here.
         if table >= 0 and before >= 0:
             dataobj = object_of(payload, before, big)
             push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)
@@ -415,17 +424,19 @@ def _row_vector_alone(walk: Walk) -> int:
 
 @inlined
 def _named_alone(walk: Walk) -> int:
-    """Return 1 if the pending row vector's header names a subscribed table."""
+    """Return 1 if the header of the pending row vector names a subscribed table outside a cluster,
+    else 0.
+    """
     table = walk.current[NAMED]
     return int(table >= 0 and walk.objects.cluster_columns[table] == 0)
 
 
 @inlined
 def _pass_alone(walk: Walk) -> None:
-    """Count the pending vector, if there is one: a row vector without undo, or undo without a row
-    vector.
+    """Process the pending vector, if there is one: it is a row vector without undo, or an undo
+    record without a row vector.
 
-    For a subscribed table it is a change of an unknown transaction.
+    If its table is subscribed, push it as a change whose transaction is unknown.
     """
     pending = walk.current[PENDING]
     if pending < 0:
@@ -447,8 +458,8 @@ def _pass_alone(walk: Walk) -> None:
 
 @inlined
 def _begun_elsewhere(walk: Walk, at: int) -> None:
-    """Record the container of a transaction whose undo is in the root. Its first change shows the
-    container.
+    """Set the container of a transaction that has just begun with its undo in the root: its first
+    change shows the container.
     """
     begun = walk.current[BEGUN]
     if begun < 0 or walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
@@ -459,7 +470,7 @@ def _begun_elsewhere(walk: Walk, at: int) -> None:
 
 @inlined
 def _step_alone(walk: Walk, vector: int, at: int, op: int) -> int:
-    """Process a vector that does not belong to the previous one; return a `ChangeStatus`."""
+    """Process a vector that forms no pair with the vector before it; return a `ChangeStatus`."""
     if op == OP_UNDO:
         return _undo_record(walk, vector, at)
     if op in (OP_BEGIN, OP_END):
@@ -481,7 +492,9 @@ def _step_alone(walk: Walk, vector: int, at: int, op: int) -> int:
 
 @inlined
 def _step(walk: Walk, vector: int) -> int:
-    """Process one vector, given the pending one before it; return a `ChangeStatus`."""
+    """Process one vector, together with the pending vector before it, if any; return a
+    `ChangeStatus`.
+    """
     at = walk.vectors.position[vector]
     op = int(walk.vectors.opcode[vector])
     pending = walk.current[PENDING]
@@ -519,7 +532,8 @@ def _step(walk: Walk, vector: int) -> int:
 def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
     """Process the vectors of one record; return (stage, status, payload position).
 
-    Stage 1 is the list of vectors, with a `VectorStatus`; stage 2 a vector, with a `ChangeStatus`.
+    In stage 1 the vectors of the record are found; its status is a `VectorStatus`. In stage 2 each
+    vector is processed; its status is a `ChangeStatus`.
     """
     walk.current[RECORD_AT_HAND] = record
     walk.current[PENDING] = -1

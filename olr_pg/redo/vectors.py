@@ -1,4 +1,4 @@
-"""Reads records into change vectors: headers and field lists.
+"""Finds the change vectors of records, and reads their headers and field lists.
 
 Facts: redo-format §3; checked on real logs of 19c and 23ai and real records of 11.2.
 """
@@ -40,7 +40,7 @@ MAX_FIELDS: Final = 32_767
 
 
 class VectorStatus(IntEnum):
-    """The results of a vector kernel."""
+    """The results of a kernel that finds vectors."""
 
     OK = 0
     HEADER = 1
@@ -57,10 +57,10 @@ VECTOR_FAULTS: Final = {
 
 
 class VectorColumns(NamedTuple):
-    """The change vectors of a window, in processing order, a row each.
+    """The change vectors of a window in processing order, one per row.
 
     Attributes:
-        position: of the vector header, in the window's payload.
+        position: position of the vector header in the window's payload.
         end: the position of the next vector.
         record: row of `RecordColumns`.
         opcode: ``layer << 8 | code``.
@@ -80,7 +80,9 @@ VECTOR: Final = row_type(
 
 @inlined
 def vector_end(payload: Any, at: int, header: int, big: bool) -> int:
-    """Return the end of the vector at `at`, whose field list is complete: after its last field."""
+    """Return the position after the last field of the vector at `at`. Its field list must be
+    complete.
+    """
     listed = u16(payload, at + header, big)
     end = at + header + ((listed + 2) & ~3)
     for field in range(at + header + 2, at + header + listed, 2):
@@ -98,8 +100,9 @@ def scan_record(
     Args:
         record: the row of `records`.
         layout: bytes of a vector header, and the byte order.
-        count: the row of `vectors` to fill from; CAPACITY requires longer columns.
-        vectors: filled.
+        count: the first row of `vectors` to fill. If the status is CAPACITY, `vectors` is too
+            short.
+        vectors: the table to fill.
     """
     header, big = layout
     start = records.position[record]
@@ -136,7 +139,7 @@ def scan_vectors(
 ) -> tuple[int, int, int]:
     """Find the vectors of the records in `order`; return (status, payload position, vectors).
 
-    `vectors` is filled; CAPACITY requires longer columns.
+    The function fills `vectors`. If the status is CAPACITY, `vectors` is too short.
     """
     count = 0
     for i in range(order.size):
@@ -150,7 +153,9 @@ def scan_vectors(
 def read_fields(
     payload: Any, position: int, header: int, big: bool, offset: Any, length: Any
 ) -> int:
-    """Set field k's payload `offset[k]` and `length[k]`, k from 1; return the number of fields."""
+    """Store position and length of each field k (from 1) in `offset[k]` and `length[k]`; return the
+    number of fields.
+    """
     listed = u16(payload, position + header, big)
     data = position + header + ((listed + 2) & ~3)
     fields = (listed - 2) >> 1
@@ -164,7 +169,7 @@ def read_fields(
 
 @inlined
 def object_of(payload: Any, position: int, big: bool) -> int:
-    """Return OBJ of a vector header: the data object id of the changed segment."""
+    """Return the data object id of the changed segment, which is OBJ in a vector header."""
     return u16(payload, position + VECTOR_OBJ_HIGH, big) << 16 | u16(
         payload, position + VECTOR_OBJ_LOW, big
     )
@@ -178,8 +183,8 @@ def container_of(payload: Any, position: int, header: int, big: bool) -> int:
 
 @inlined
 def undo_segment_of(payload: Any, position: int, big: bool) -> int:
-    """Return the undo segment of a vector on an undo header or block, by its class (redo-format
-    §3.1).
+    """Return the number of the undo segment whose header or block a vector changes, from the
+    block's class (redo-format §3.1).
     """
     return (u16(payload, position + VECTOR_CLS, big) - UNDO_HEADER_CLS) >> 1
 
@@ -203,7 +208,7 @@ def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tupl
 
     Args:
         header: bytes of a vector header.
-        number: from 1 on.
+        number: number of the field, from 1.
     """
     listed = u16(payload, at + header, big)
     data = at + header + ((listed + 2) & ~3)
@@ -218,7 +223,7 @@ def vectors_of(window: Window) -> VectorColumns:
     """Return the change vectors of a window's valid records.
 
     Raises:
-        OlrPgError: 2006, with the place.
+        OlrPgError: 2006 with the position.
     """
     layout = window.log.header.layout
     capacity = 64 + window.order.size * 3

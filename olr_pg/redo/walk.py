@@ -1,4 +1,6 @@
-"""The arguments of the walk over change vectors: the tables that it fills, and its counters."""
+"""The arguments of the kernels that walk over change vectors: the tables that they fill, and their
+counters.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
 
 
 class RowScn(IntEnum):
-    """Whether the rows of a table contain their SCN (ROWDEPENDENCIES) in loaded blocks."""
+    """Whether each row of a table contains an SCN (ROWDEPENDENCIES) in blocks of direct loads."""
 
     UNKNOWN = 0
     NONE = 1
@@ -24,7 +26,9 @@ class RowScn(IntEnum):
 
     @classmethod
     def of(cls, row_dependencies: bool | None) -> RowScn:
-        """Return the value for the dictionary's information, which can be None for unknown."""
+        """Return the value for a table, from the dictionary; `row_dependencies` is None if it is
+        unknown.
+        """
         if row_dependencies is None:
             return cls.UNKNOWN
         return cls.PRESENT if row_dependencies else cls.NONE
@@ -34,18 +38,18 @@ class Objects(NamedTuple):
     """The subscribed objects, from `dictionary.decoding_plan.RowPlan`.
 
     Attributes:
-        key: ascending ``con_id << 32 | obj#``.
+        key: ``con_id << 32 | obj#``, in ascending order.
         table: the table of each key.
         cluster_columns: CLUCOLS of each table.
         lob_tables: 1 for each table with delivered LOB columns; empty if no table has any.
-        lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
-        data_key: ascending ``con_id << 32 | dataobj#``, with
-        data_table: the table of each.
-        since: the SCN from which each object belongs to its table, ascending for the same key;
-            table −1 means that it belongs to none from there on. Empty if all belong to their
-            tables from the beginning.
-        data_since: the same for `data_key`.
-        row_scns: `RowScn` of each table; empty: unknown.
+        lob_objects, lob_data: LOB segments and LOB indexes, by OBJ# and by DATAOBJ#.
+        data_key: ``con_id << 32 | dataobj#``, in ascending order.
+        data_table: the table of each `data_key`.
+        since: for each `key`, the SCN from which the object belongs to its table; ascending for the
+            same key. Table −1 means that from this SCN on it belongs to no table. Empty if all
+            objects always belong to their tables.
+        data_since: as `since`, for `data_key`.
+        row_scns: `RowScn` of each table; empty if it is unknown for all.
     """
 
     key: npt.NDArray[np.uint64]
@@ -65,20 +69,21 @@ class Tally(NamedTuple):
     """Counts of row-change vectors in a section of redo (architecture, “Accounting”).
 
     Attributes:
-        vectors: change vectors parsed.
-        row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised), 19.1
-            (direct path), 19.2 and 19.4 (unlogged blocks, LOB pages too).
+        vectors: number of change vectors.
+        row_vectors: number of 11.x vectors, plus those vectors of subscribed tables that are 10.x
+            (index-organised tables), 19.1 (direct path), or 19.2 and 19.4 (unlogged blocks, also of
+            LOBs).
         changes: row vectors that became CHANGE or UNDECODED events.
         filtered: row vectors of objects that are not subscribed, with or without undo.
         undoing: row vectors that undo a change (before 5.6/5.11).
-        without_row: row vectors of subscribed objects without a row (locks, cluster keys …).
-        unpaired: row vectors of subscribed objects with neither undo before nor an undo marker
-            after them: changes of an unknown transaction.
-        named: 11.x vectors, and 19.1, whose own header names the segment of a subscribed table;
-            this does not depend on the undo record or on the fields. Tables of clusters, which
-            share their segment, do not count.
-        told: those of the named ones that became changes, undo a change, contain no row or are
-            unpaired.
+        without_row: row vectors of subscribed objects that contain no row (locks, cluster keys …).
+        unpaired: row vectors of subscribed objects with neither an undo record before them nor a
+            5.6 or 5.11 after them: changes of an unknown transaction.
+        named: 11.x vectors and 19.1 whose own header names the segment of a subscribed table,
+            whatever the undo record and the fields contain. Clustered tables are not counted,
+            because they share a segment.
+        told: the vectors counted in `named` that are also counted in `changes`, `undoing`,
+            `without_row` or `unpaired`. If it is less than `named`, changes were lost.
     """
 
     vectors: int = 0
@@ -105,7 +110,7 @@ TALLY_WITHOUT_ROW: Final = Tally._fields.index("without_row")
 TALLY_UNPAIRED: Final = Tally._fields.index("unpaired")
 TALLY_NAMED: Final = Tally._fields.index("named")
 TALLY_TOLD: Final = Tally._fields.index("told")
-"""Index in `Walk.tally`."""
+"""Indexes of `Walk.tally`."""
 
 RECORD_AT_HAND: Final = 0
 PENDING: Final = 1
@@ -115,11 +120,11 @@ VECTORS: Final = 4
 NAMED: Final = 5
 BEGUN: Final = 6
 CURRENT_SIZE: Final = 7
-"""Indexes in `Walk.current`, and its size."""
+"""Indexes of `Walk.current`, and the size of this array."""
 
 
 class ObjectTables(NamedTuple):
-    """`Objects` with one table for each group of its columns, in the form for the kernels."""
+    """`Objects` in the form for kernels: columns that belong together are one table."""
 
     tables: ColumnTable
     cluster_columns: npt.NDArray[np.int32]
@@ -131,24 +136,30 @@ class ObjectTables(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The tables that the walk over a window's vectors needs, shared by all its kernels.
+    """The tables and counters that all kernels share when they walk over the vectors of a window.
 
     Attributes:
         payload: shape (bytes), the window.
-        first_block, width: its first block, and the payload bytes of a block.
-        header, row_scn, long_session, big: the layout.
-        lwns, records: `LwnColumns` and `RecordColumns` as tables; at least the current group.
-        vectors: `VectorColumns` as a table; those of the current record.
-        events, pieces, entries: to be filled; CAPACITY requires more space.
-        scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
-        state: shape (STATE_SIZE); the counts of rows and more (`row_vectors`).
+        first_block, width: the window's first block, and the payload bytes of a block.
+        header, row_scn, long_session, big: the layout of the log (`RedoLayout`).
+        lwns, records: `LwnColumns` and `RecordColumns` as tables; they contain at least the current
+            group.
+        vectors: `VectorColumns` as a table, with the vectors of the current record.
+        events, pieces, entries: the tables to fill. If the status is CAPACITY, they are too short.
+        scratch: shape (4, MAX_FIELDS + 1); offsets and lengths of the fields of an undo record,
+            then of a row vector.
+        state: shape (STATE_SIZE); numbers of used rows in the tables, and flags (`row_vectors`).
         place: [thread, sequence].
-        current: by RECORD_AT_HAND …: the record, the vector that waits for the next one or −1, the
-            transaction and its container, vectors of the record, the subscribed table that the
-            header of the vector at hand names or −1, the record's BEGIN event or −1.
-        tally: shape (len(Tally)), the counts of `Tally`, by TALLY_VECTORS ….
-        passed: operation codes of the vectors that nothing interprets; room for all of the window.
-        notes: `passed.NOTE` rows to be filled; CAPACITY requires more space.
+        current: the current state, by the indexes RECORD_AT_HAND and following: the record; the
+            pending vector, which may form a pair with the next one, or −1; the transaction and its
+            container; the number of vectors in the record; the subscribed table that the header of
+            the pending row vector names, or −1; the BEGIN event of the record, or −1.
+        tally: shape (len(Tally)), the counts of `Tally`, by the indexes TALLY_VECTORS and
+            following.
+        passed: operation codes of the vectors that are not interpreted; there is space for all
+            vectors of the window.
+        notes: the table of `uninterpreted.NOTE` rows to fill. If the status is CAPACITY, it is too
+            short.
     """
 
     payload: npt.NDArray[np.uint8]

@@ -1,4 +1,6 @@
-"""Reads a log window by window: the kernels of `blocks`, with errors that contain the position."""
+"""Reads a log window by window. It calls the kernels of `blocks` and raises errors with the
+position of a fault.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 WINDOW_BYTES: Final = 16 << 20
-"""Approximate bytes of a log that are decoded in one step, which limits the memory of a task.
-Windows of 8 MB take a tenth more processor time; those of 32 MB take more memory and no less time.
+"""Bytes of a log that are decoded in one step, approximately. The size limits the memory of a task.
+With 8 MB, decoding needs a tenth more processor time; with 32 MB, it needs more memory and as much
+time.
 """
 
 _REASONS: Final = {
@@ -48,7 +51,7 @@ class Log(NamedTuple):
     """A log's bytes with its header.
 
     Attributes:
-        path: for errors.
+        path: name of the file in error messages.
         raw: shape (bytes), the whole file.
     """
 
@@ -58,12 +61,12 @@ class Log(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A section of whole LWN groups, unpacked.
+    """A section of a log that consists of whole LWN groups, with unpacked blocks.
 
     Attributes:
-        first, end: its blocks [first, end).
+        first, end: the section consists of the blocks [first, end).
         payload: shape ((end − first) · (block size − 16)), record bytes without block headers.
-        order: rows of `records` with change vectors, in processing order.
+        order: the rows of `records` that are valid, in processing order.
     """
 
     log: Log
@@ -98,10 +101,11 @@ def place_error(
 
 
 def blocks_in_use(log: Log) -> int:
-    """Return the number of blocks of the file with redo, including blocks 0 and 1.
+    """Return the number of used blocks in the file, including blocks 0 and 1.
 
     Raises:
-        OlrPgError: 2004 the file is shorter than that, 2008 it was copied while current.
+        OlrPgError: 2004 if the file has fewer blocks, 2008 if it was copied while Oracle was still
+            writing it.
     """
     header = log.header
     if header.nab is None or header.next_scn is None:
@@ -125,11 +129,11 @@ def blocks_in_use(log: Log) -> int:
 
 
 class GroupRun(NamedTuple):
-    """A section of whole LWN groups of one log, not unpacked yet.
+    """A section of a log that consists of whole LWN groups, whose blocks are not unpacked yet.
 
     Attributes:
         raw, words: the used blocks as bytes and as 64-bit words.
-        first, end: the blocks [first, end).
+        first, end: the section consists of the blocks [first, end).
         chunks: number of its LWN chunks.
         largest: number of blocks of its largest group.
     """
@@ -156,8 +160,8 @@ def group_runs(
 
     Args:
         first_block, end_block: the split; any division of a log into splits gives the same groups.
-        first_group: the block at which its first group begins; 0 to search for it by the block
-            headers' offsets of first records.
+        first_group: the block at which the first group of the split begins. 0 to search for it with
+            the help of the block headers, which contain the offset of the first record.
         verify: whether to check block checksums.
         window_bytes: approximate bytes of a run; a larger LWN group is not divided.
 
@@ -178,7 +182,7 @@ def group_runs(
         most = max(1, window_bytes // size)
         status, end, chunks, largest = window_end(raw, size, block, split_end, nab, most, big)
         if status:
-            # A corrupt block may have broken the chain: report the block instead of the LWN.
+            # The LWN may be wrong because a block is corrupt. In this case, report the block.
             _check(log, raw, words, block, min(end + 1, nab), verify=verify)
             raise_block(log, status, end)
         yield GroupRun(log, raw, words, block, end, chunks, largest)
@@ -193,7 +197,7 @@ def read_windows(
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Window]:
-    """Yield the windows of the LWN groups that begin in a split, unpacked; arguments as for
+    """Yield the LWN groups that begin in a split as unpacked windows; the arguments are those of
     `group_runs`.
 
     Raises:
@@ -235,10 +239,11 @@ def _empty_records(capacity: int) -> RecordColumns:
 
 
 def processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np.int64]:
-    """Return valid records sorted by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
+    """Return the rows of valid records sorted by LWN group, SCN, SUBSCN and position (redo-format
+    §2.5).
 
-    With one strand they already are in that order; with several, the chunks of a group must be
-    merged.
+    If a group has one strand, its records are in this order already. If it has several, its chunks
+    must be merged.
     """
     rows = np.flatnonzero(records.vld & VLD_VALID)
     group, scn, subscn = lwns.group[records.lwn[rows]], records.scn[rows], records.subscn[rows]
