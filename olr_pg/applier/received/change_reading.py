@@ -4,10 +4,11 @@ element.
 Facts: protocol, “Frames”, “Elements”. `olr_pg.wire.elements` parses single elements of the same
 format (tests compare both).
 
-The value of a LOB arrives in Chunk elements after its row change. Afterwards it is one slice of the
-data: of its only chunk, or of a copy after the received bytes. A row whose chunks continue in the
-next bytes is held back. If a row exceeds the size limit, its chunks are dropped and its values are
-marked `TOO_LARGE`.
+The value of a LOB arrives in Chunk elements after its row change. After parsing, the value is one
+slice of the data. If it arrived in a single chunk, the slice is in the received bytes; otherwise
+the chunks are copied behind the received bytes. If a row's chunks are not complete yet, the row
+waits for the next bytes. If a row's LOB values exceed the size limit, its chunks are dropped and
+the values are marked `TOO_LARGE`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _WRONG: Final = {
 }
 
 _CHUNKED: Final = -3
-"""Length of a chunked value before its chunks are read."""
+"""Length of a value that arrives in chunks, before its chunks are read."""
 
 _TOO_LARGE = TOO_LARGE
 
@@ -72,23 +73,24 @@ _VALUE: Final = 1
 _VALUES_END: Final = 2
 _IS_JOINED: Final = 3
 _OPENED: Final = 4
-"""State of a row that waits for chunks: its index (-1 if none); the value that is being joined, or
-the last one; where its values end; whether the value has more chunks.
+"""Number of integers that describe the row that waits for chunks: the index of its element (−1 if
+none waits); the value to which the last chunk belongs; the end of the row's values; whether more
+chunks of that value follow.
 """
 
 _FRAME: Final = 6
 _HEAD: Final = 29
 _BEGIN_BYTES: Final = 35
 _CHUNK_LEAST: Final = 42
-"""Minimum bytes: before an element, of the common head of elements, of a Begin, and of a Chunk
-without name and data.
+"""Sizes in bytes: of the frame before an element, of the head that all elements have, of a Begin,
+and of a Chunk without its name and data.
 """
 
 _COLUMN: Final = 37
-"""Bytes of a ColumnValue without its name and value."""
+"""Size in bytes of a ColumnValue without its name and value."""
 
 _SIZE_OF: Final = (0, _BEGIN_BYTES, _HEAD)
-"""Bytes of a Begin and a Commit, by their code."""
+"""Sizes in bytes of a Begin and a Commit; the index is the code of the element."""
 
 _DATA = int(AnswerCode.DATA)
 _BEGIN = int(ElementCode.BEGIN)
@@ -104,9 +106,9 @@ class ReceivedChanges(NamedTuple):
 
     Attributes:
         directory: the tables and columns that the numbers in `changes` refer to.
-        message_first: shape (n + 1); the offset at which each element's messages (with its chunks)
-            begin, and the end of the last.
-        chunk_bytes: shape (n); bytes of the messages with its chunks.
+        message_first: shape (n + 1); the offset at which the messages of each element and its
+            chunks begin, and the end of the last.
+        chunk_bytes: shape (n); the size of the messages that contain each element's chunks.
     """
 
     changes: ChangeColumns
@@ -116,8 +118,8 @@ class ReceivedChanges(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The position of a kernel: offsets into the data, elements, values and copied bytes; and its
-    table.
+    """How far a kernel has come: the offset in the data, the numbers of elements, values and copied
+    bytes so far, and the table of the last row change.
     """
 
     at: int
@@ -129,7 +131,9 @@ class _Place(NamedTuple):
 
 @inlined
 def _chunk_fields(data: U8, first: int, size: int, big: bool) -> tuple[int, int, int, int]:
-    """Return (name bytes, flags, offset of the data, its size or −1) of a Chunk element."""
+    """Return (size of the name, flags, offset of the data, size of the data) of a Chunk element.
+    The last is −1 if the element is malformed.
+    """
     name = byte_at(data, first + _HEAD) if size > _HEAD else 0
     if size < _CHUNK_LEAST + name:
         return name, 0, 0, -1
@@ -142,8 +146,8 @@ def _chunk_fields(data: U8, first: int, size: int, big: bool) -> tuple[int, int,
 
 @kernel
 def row_end_kernel(data: U8, big: bool) -> int:
-    """Return the offset at which the chunks of an open row end; −1 if they continue, −2 if another
-    element comes first.
+    """Return the offset after the last chunk of the row that waits for chunks. Return −1 if the
+    last chunk is not in `data`, and −2 if another element comes before it.
     """
     at = 0
     while at < data.size:
@@ -161,7 +165,7 @@ def row_end_kernel(data: U8, big: bool) -> int:
 
 @inlined
 def _frame_end(data: U8, at: int, big: bool) -> int:
-    """Return the end of the Data message at `at`; −1 if it is malformed."""
+    """Return the offset of the end of the Data message at `at`; −1 if it is malformed."""
     if data.size - at < _FRAME:
         return -1
     size = int(np.int64(read_u32(data, at, big)))
@@ -178,7 +182,7 @@ def _next_chunked(value: int, end: int, value_length: I64) -> int:
 
 @inlined
 def _same_name(data: U8, chunk: int, name: int, value: int) -> bool:
-    """Return whether a chunk's name equals the name of a column's value."""
+    """Return whether the column name in a chunk equals the column name of a value."""
     if byte_at(data, value - name - _COLUMN) != name:
         return False
     for i in range(name):  # noqa: SIM110 - compiled as a loop
@@ -195,11 +199,11 @@ def _read_row(
     """Record table, ROWID and values of the row change ``data[first:end]``, which is element `n`.
 
     Args:
-        table: of the previous row change; −1 for none.
+        table: the number of the previous row change's table; −1 for none.
 
     Returns:
-        (status, values, table, chunked): the number of values afterwards; whether some arrive in
-        chunks.
+        (status, values, table, chunked): the number of values including those of this row, the
+        number of its table, and whether some of its values arrive in chunks.
     """
     data = room.data
     if end - first < 38:
@@ -259,12 +263,13 @@ def _read_row(
 def _put_together(
     room: ChangeColumns, opened: I64, first: int, end: int, extra: U8, used: int, big: bool
 ) -> int:
-    """Process the Chunk element ``data[first:end]``; return the number of joined bytes, −1 if it is
-    malformed.
+    """Process the Chunk element ``data[first:end]``. Return the number of used bytes of `extra`; −1
+    if the element is malformed.
 
     Args:
         opened: the state of the row that waits for chunks (`_ROW` and the like).
-        extra, used: the buffer for values of several chunks, and the number of bytes used.
+        extra, used: the buffer for values that have several chunks, and the number of its bytes
+            that are used.
     """
     data, value = room.data, opened[_VALUE]
     name, flags, start, length = _chunk_fields(data, first, end - first, big)
@@ -297,7 +302,7 @@ def _put_together(
 
 @inlined
 def _read_head(room: ChangeColumns, n: int, values: int, first: int, big: bool) -> int:
-    """Record the common head of an element, as if it had no values; return its kind."""
+    """Record the head of an element, as of an element without values. Return its kind."""
     data = room.data
     kind = byte_at(data, first)
     room.kind[n] = kind
@@ -325,7 +330,7 @@ def read_changes_kernel(
     room: ChangeColumns, known: Known, message_first: I64, chunk_bytes: I64, extra: U8, opened: I64,
     big: bool, is_cut: bool, begin: _Place,
 ) -> tuple[int, int, int, int, int, int]:  # fmt: skip
-    """Fill the room and the arrays of `ReceivedChanges` from the messages from `begin` on.
+    """Parse the messages from `begin` on into `room` and into the arrays of `ReceivedChanges`.
 
     The framed elements have this layout:
 
@@ -333,13 +338,15 @@ def read_changes_kernel(
         | size 4 | code 2 | kind 1 | SCN 8 | commit SCN 8 | XID 8 | time 4 | content |
 
     Args:
-        extra: the buffer for joined values.
-        opened: an array of `_OPENED` numbers.
-        is_cut: the first element is a row change whose chunks were dropped.
+        extra: the buffer for values that have several chunks.
+        opened: an array of `_OPENED` integers, which the kernel uses.
+        is_cut: whether the first element is a row change whose chunks were dropped because they
+            were too large.
 
     Returns:
-        (status, and a `_Place`): how far it came, where the malformed message begins, the row
-        change that is not complete, or the one of which something is not known.
+        The status and the fields of a `_Place`. Depending on the status, it is the end of the data,
+        the beginning of the malformed message, the row change that is not complete, or the row
+        change whose table or columns have no number yet.
     """
     data = room.data
     at, n, values, used, table = begin.at, begin.elements, begin.values, begin.used, begin.table
@@ -395,8 +402,9 @@ class MessageReader:
 
     Args:
         order: byte order of the protocol.
-        row_bytes_max: bytes of one row's LOB values.
-        numbers: of the stream's columns, if shared with another reader of the same thread.
+        row_bytes_max: the maximum bytes of one row's LOB values.
+        numbers: the numbers of the stream's columns, to share them with another reader in the same
+            thread.
     """
 
     def __init__(
@@ -418,14 +426,14 @@ class MessageReader:
         return bool(self._held)
 
     def forget(self) -> None:
-        """Discard what is held back, because it is delivered again."""
+        """Discard the row that waits for its chunks, because the server delivers it again."""
         self._held, self._held_bytes, self._is_cut = [], 0, False
 
     def feed(self, blob: U8) -> list[ReceivedChanges]:
-        """Process bytes; return the changes up to the last complete row, in order.
+        """Parse received bytes. Return the changes up to the last complete row, in order.
 
         Args:
-            blob: whole frames of Data answers.
+            blob: whole frames of the server's Data answers.
 
         Raises:
             OlrPgError: 4005, 5013, the bytes violate the protocol.
@@ -450,11 +458,12 @@ class MessageReader:
         return found
 
     def whole(self, blob: U8, *, is_cut: bool) -> ReceivedChanges:
-        """Return changes whose rows must all be complete.
+        """Parse bytes that contain only complete rows; return their changes.
 
         Args:
-            blob: whole frames of Data answers.
-            is_cut: the first element is a row change whose chunks were dropped.
+            blob: whole frames of the server's Data answers.
+            is_cut: whether the first element is a row change whose chunks were dropped because they
+                were too large.
 
         Raises:
             OlrPgError: 4005, 5013, the bytes violate the protocol.
@@ -474,7 +483,7 @@ class MessageReader:
             self._is_cut = True
 
     def _read(self, data: U8, *, is_cut: bool) -> tuple[ReceivedChanges, int]:
-        """Return the changes up to the last complete row, and where they end."""
+        """Return the changes up to the last complete row, and the offset of their end."""
         most = data.size // (_FRAME + _HEAD) + 1
         room = room_for_changes(data, most, data.size // _COLUMN + 1)
         message_first, chunk_bytes = np.zeros(most + 1, np.int64), np.empty(most, np.int64)

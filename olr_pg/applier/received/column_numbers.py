@@ -1,8 +1,9 @@
 """Numbers the tables and columns in messages, with hash tables that kernels can search.
 
-A message repeats a column's description (37 bytes and its name) with each value. `known_column`
-first compares it with the column that followed the previous one last time; otherwise it searches by
-hash. Unknown columns are added once, by Python code (`ColumnNumbers.describe`).
+A message contains the description of a column (37 bytes and its name) before each of its values. To
+find its number, `known_column` first compares it with the column that followed the previous column
+in an earlier row. If they differ, it searches a hash table. Python code adds unknown columns
+(`ColumnNumbers.describe`).
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ class Known(NamedTuple):
     """The known tables and columns of a stream.
 
     Attributes:
-        text: the bytes that the `…_at` offsets refer to: of a column its description; of a table
-            the sizes of its owner and name, then both.
+        text: the bytes of all descriptions. `column_at` is the offset of each column's description.
+            `table_at` is the offset of each table's: the sizes of its owner and name, then both.
         table_at: shape (tables).
-        table_slots: hash table with open addressing, of table number + 1.
-        first_of: shape (tables); the first column of the table's last image, −1 if unknown.
+        table_slots: hash table with open addressing; an entry is the number of a table + 1.
+        first_of: shape (tables); the first column of the image that was read last; −1 if unknown.
         column_at, column_table: shape (columns).
-        column_slots: hash table with open addressing, of column number + 1.
-        next_of: shape (columns); the column that followed each one, −1 if unknown.
+        column_slots: hash table with open addressing; an entry is the number of a column + 1.
+        next_of: shape (columns); the column that followed each column in the image that was read
+            last; −1 if unknown.
     """
 
     text: U8
@@ -60,7 +62,9 @@ class Known(NamedTuple):
 
 @inlined
 def same_bytes(one: U8, at: int, other: U8, place: int, size: int) -> bool:
-    """Return whether `size` bytes at `at` of `one` equal those at `place` of `other`."""
+    """Return whether `size` bytes of `one` from `at` on equal the bytes of `other` from `place`
+    on.
+    """
     while size >= 8:
         if read_u64(one, at, False) != read_u64(other, place, False):
             return False
@@ -75,7 +79,7 @@ def same_bytes(one: U8, at: int, other: U8, place: int, size: int) -> bool:
 
 @inlined
 def digest_bytes(data: U8, at: int, size: int, digest: np.uint64) -> np.uint64:
-    """Add `size` bytes at `at` to a digest."""
+    """Return the digest with the `size` bytes at `at` added."""
     while size >= 8:
         digest = mix(digest, read_u64(data, at, False))
         at += 8
@@ -91,9 +95,9 @@ def known_table(data: U8, sizes: int, names: int, size: int, last: int, known: K
     """Return the number of a row change's table; −1 if unknown.
 
     Args:
-        sizes: offset of the sizes of owner and name.
-        names: offset of both, of `size` bytes together.
-        last: the table to compare with first, −1 for none.
+        sizes: the offset of two bytes, the sizes of the table's owner and name.
+        names: the offset of the owner and the name, which have `size` bytes together.
+        last: the number of the table to compare with first; −1 for none.
     """
     text = known.text
     if last >= 0:
@@ -125,7 +129,7 @@ def known_column(data: U8, at: int, table: int, before: int, known: Known) -> in
     """Return the number of the column that is described at `at`; −1 if unknown.
 
     Args:
-        before: the previous column, −1 if this is the first of its image.
+        before: the number of the previous column; −1 if this is the first column of its image.
     """
     name = int(np.int64(data[np.uint64(at)]))
     expected = known.next_of[before] if before >= 0 else known.first_of[table]
@@ -174,15 +178,15 @@ def note_columns_kernel(known: Known, first: int, end: int) -> None:
 
 
 class ColumnNumbers:
-    """The tables and columns of a stream, for Python code and for kernels. Used by the parsing
-    thread.
+    """The numbers of a stream's tables and columns, for Python code and for kernels. Only the
+    parsing thread uses it.
 
     Args:
         order: byte order of the protocol.
 
     Attributes:
-        directory: of the stream.
-        known: the same for kernels; replaced when something is added.
+        directory: the tables and columns for Python code.
+        known: the same tables and columns for kernels. Adding one may replace it.
     """
 
     def __init__(self, order: ByteOrder) -> None:
@@ -201,7 +205,7 @@ class ColumnNumbers:
         )
 
     def describe(self, element: Buffer) -> None:
-        """Give numbers to the table and the columns of a row change that have none yet.
+        """Give numbers to the table and the columns of a row change, if they have none yet.
 
         Raises:
             OlrPgError: 4005, a name is not UTF-8.
@@ -254,7 +258,9 @@ class ColumnNumbers:
 
 
 def _doubled(array: npt.NDArray[T], filling: int) -> npt.NDArray[T]:
-    """Return a copy of the array with twice the size."""
+    """Return a copy of the array with twice its size; `filling` is the value of the new
+    elements.
+    """
     larger = np.full(2 * len(array), filling, array.dtype)
     larger[: len(array)] = array
     return larger

@@ -1,4 +1,4 @@
-"""Reads integers in messages inside kernels, in either byte order, and hashes them."""
+"""Reads integers from messages in kernels, in either byte order, and adds them to digests."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def read_u64(data: U8, at: int, big: bool) -> np.uint64:
         for i in range(8):
             word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(56 - 8 * i)
     else:
-        # Unsigned indices: Numba then omits the check for negative indices, and these loads become
-        # one.
+        # With unsigned indices, Numba does not check for negative ones, and the compiler combines
+        # the eight loads into one.
         for i in range(8):
             word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(8 * i)
     return word
@@ -43,6 +43,6 @@ def read_u64(data: U8, at: int, big: bool) -> np.uint64:
 
 @inlined
 def mix(digest: np.uint64, word: np.uint64) -> np.uint64:
-    """Add another word to the digest."""
+    """Return the digest with another word added."""
     digest = (digest ^ word) * np.uint64(0x9E3779B97F4A7C15)
     return digest ^ (digest >> np.uint64(29))

@@ -1,8 +1,8 @@
-"""Converts changes of one table to rows in the target's form: one kernel, one pass over the values.
+"""Converts changes of one table to rows in PostgreSQL's binary format, by one kernel in one pass.
 
-`BoundColumns` maps a column's number to the target column of its values. A value that the kernel
-cannot convert (a rare form, or an invalid value) is recorded. `table_changes` passes such values to
-their column's encoder, which converts them or reports the error.
+`BoundColumns` maps the number of a source column to its target column. If the kernel cannot convert
+a value (because its form is rare, or it is invalid), it records the value. `table_changes` then
+passes it to the column's encoder, which converts it or reports the error.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ U64 = npt.NDArray[np.uint64]
 
 UNBOUND: Final = -1
 NOWHERE: Final = -2
-"""Target column of a column whose target was not searched yet; its values are not written."""
+"""Values of `BoundColumns.field`. `UNBOUND`: the target column was not looked up yet. `NOWHERE`:
+the target column cannot be written, so values are ignored.
+"""
 
 
 class BoundColumns(NamedTuple):
-    """The target column of each described column, by the numbers of a directory.
+    """The target column of each source column; the index is the column's number in the directory.
 
     Attributes:
-        field: the target column's index, `UNBOUND` or `NOWHERE`.
-        form: `PlainForm`.
+        field: the index of the target column, `UNBOUND` or `NOWHERE`.
+        form: how the kernel converts the values (`PlainForm`).
     """
 
     field: I32
@@ -43,13 +45,14 @@ class BoundColumns(NamedTuple):
 
 
 class RowCells(NamedTuple):
-    """The changes of a batch in the target's form.
+    """The changes of a batch in PostgreSQL's binary format.
 
     Attributes:
-        kind, row_hash: of each change.
-        offset, length: shape (at least 2 rows, columns); cells of the images: first the before
-            images, then the after images.
-        out, shorts: two views of one buffer for all values.
+        kind, row_hash: the kind of each change, and the hash of its ROWID.
+        offset, length: shape (at least twice the number of changes, columns); the offset and the
+            length of each value in `out`. The rows are the before images of all changes, then the
+            after images.
+        out, shorts: the buffer for all values, as bytes and as 16-bit integers.
     """
 
     kind: U8
@@ -61,11 +64,11 @@ class RowCells(NamedTuple):
 
 
 class LeftValues(NamedTuple):
-    """Arrays for the values that encoders must convert.
+    """The values that the kernel did not convert and that encoders must convert.
 
     Attributes:
-        value: indexes into the values of the changes.
-        row: the rows of cells that they belong to.
+        value: the indexes of these values among the values of the changes.
+        row: the rows of cells that the values belong to.
     """
 
     value: I64
@@ -74,7 +77,7 @@ class LeftValues(NamedTuple):
 
 @inlined
 def _row_id_hash(data: U8, start: int, size: int) -> np.uint64:
-    """Return a hash of a ROWID; 0 without one."""
+    """Return a hash of a ROWID; 0 if there is no ROWID."""
     if size == 0:
         return np.uint64(0)
     digest = np.uint64(size)
@@ -96,7 +99,7 @@ def _clear(length: I64, row: int) -> None:
 
 @inlined
 def _sets_key(changes: ChangeColumns, element: int, field: I32, is_key: U8) -> bool:
-    """Return whether an after image contains a column of the key."""
+    """Return whether the after image of a change contains a column of the key."""
     for value in range(changes.entry_after[element], changes.entry_first[element + 1]):
         place = field[changes.value_column[value]]
         if place >= 0 and is_key[place]:
@@ -109,17 +112,19 @@ def encode_rows_kernel(
     changes: ChangeColumns, elements: I64, bound: BoundColumns, is_key: U8, whole: bool,
     cells: RowCells, left: LeftValues, first_row: int, begin: int, at: int, lefts: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Convert the changes `elements` from index `begin` on; the first one's row is `first_row`.
+    """Convert the changes `elements` from index `begin` on. Change i of `elements` becomes row
+    `first_row` + i.
 
     Args:
-        is_key: of each target column.
-        whole: convert whole before images; otherwise only their key, unless the change modifies it.
-        at: where to write.
-        lefts: how many values are left so far.
+        is_key: for each target column, 1 if it belongs to the key.
+        whole: whether to convert whole before images. Otherwise only their key is converted, unless
+            the change modifies the key.
+        at: the offset in `cells.out` at which to write.
+        lefts: how many values are in `left` so far.
 
     Returns:
-        (number, end, lefts): the change that has an unbound column, or how many there are; where
-        what was written ends; how many values are left.
+        (number, end, lefts): the index of the change that has an unbound column, or the number of
+        changes; the end of the written bytes; how many values are in `left`.
     """
     data, kind, length = changes.data, cells.kind, cells.length
     rows = kind.size

@@ -77,7 +77,7 @@ class ApplyReport(NamedTuple):
     """The result of a run of the applier.
 
     Attributes:
-        tables: counters by ``OWNER.NAME``.
+        tables: counts of applied changes by ``OWNER.NAME``.
         confirmed_scn: the highest SCN that was confirmed to the server.
     """
 
@@ -89,18 +89,19 @@ class Applier:
     """The applier of one subscription.
 
     Args:
-        settings: what to apply where.
-        source_tables: the source's tables, if the caller knows them: the protocol does not contain
-            the keys and the types of tables to create.
-        connect: connects to a server in this process instead of the address in the settings; such a
-            server also sends events of the tables.
-        is_saved_here: whether the server's saved position was confirmed by this applier; if
-            unknown, another client may have confirmed it.
+        settings: the settings, which name the target.
+        source_tables: the definitions of the source's tables, if the caller knows them. To create
+            tables, the applier needs keys and types that the protocol does not contain.
+        connect: connects to a server in this process, which also sends events of tables. If it is
+            None, the applier connects to the address in the settings.
+        is_saved_here: returns whether the server's saved position was confirmed by this applier. If
+            it returns False, another client may have confirmed it.
         source_scn: returns an SCN that the source has reached; None if unknown.
-        created: tables that need no load, by ``OWNER.NAME``.
+        created: tables that need no initial load, because they were created while their redo was
+            read, by ``OWNER.NAME``.
 
     Attributes:
-        is_begun: whether the target was reached once.
+        is_begun: whether the target was prepared, so that the session with the server begins.
     """
 
     def __init__(
@@ -171,7 +172,9 @@ class Applier:
         ]
 
     def _loaded_tables(self) -> list[Table]:
-        """Return the source's tables that are not being loaded; a load creates indexes last."""
+        """Return the source's tables that are not being loaded. A load creates indexes last, so
+        missing indexes of a table are no problem while it is loaded.
+        """
         loading = {load.table for load in self._loads.loads}
         return [table for name, table in self._tables.copy().items() if name not in loading]
 
@@ -181,17 +184,17 @@ class Applier:
 
     @property
     def loads(self) -> Sequence[TableLoad]:
-        """The initial loads in progress, as of a moment ago; thread-safe."""
+        """The initial loads that were in progress when the target was last queried; thread-safe."""
         return self._loads.loads
 
     @property
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
-        """The threads of each worker that has a batch; thread-safe."""
+        """The threads of each worker that works on a batch; thread-safe."""
         return self._workers.busy_threads()
 
     @property
     def blocked(self) -> Sequence[Blocked]:
-        """The tables that sessions in PostgreSQL block, and those sessions; thread-safe."""
+        """The tables that other sessions in PostgreSQL block, with those sessions; thread-safe."""
         found = {one.table: one for one in (*self._watch.blocked, *self._workers.blocked())}
         return sorted(found.values(), key=lambda one: one.table)
 
@@ -202,7 +205,9 @@ class Applier:
 
     @property
     def crowded_out(self) -> Sequence[Blocked]:
-        """The blocked tables with so many unconfirmed changes that no table receives more."""
+        """The blocked tables, if so many changes are unconfirmed that no table receives more; else
+        empty.
+        """
         session = self._session
         is_full = self._room.is_short or (session is not None and session.is_full)
         return [one for one in self._workers.blocked() if is_full and not one.is_held]
@@ -237,37 +242,36 @@ class Applier:
         return max(confirmed, self._complete_before)
 
     def wake(self) -> None:
-        """Make `run` request changes at once, because the server has some; thread-safe."""
+        """Make `run` request changes at once, because the server has new ones; thread-safe."""
         self._progress.set()
 
     def drain(self) -> None:
-        """Make `run` request nothing more, apply and confirm what it has, and end."""
+        """Make `run` request nothing more, apply and confirm all received changes, and end."""
         self._drain.set()
         self._progress.set()
 
     def stop(self) -> None:
-        """Make `run` end after the current batches; can be called from any thread or signal
-        handler.
-        """
+        """Make `run` end after the current batches. Any thread or signal handler can call this."""
         self._stop.set()
         self._progress.set()
         self._room.wake()
 
     def abandon(self) -> None:
-        """Make `run` end at once: running statements are cancelled; thread-safe."""
+        """Make `run` end at once by cancelling running statements; thread-safe."""
         self.stop()
         self._watch.abandon()
 
     def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
-        """Apply changes until `stop`; with `once`, until the source has no more.
+        """Apply changes until `stop` or `drain` is called.
 
         Args:
-            once: end when the source has no more changes and everything is durable and confirmed.
-            drained: returns whether the server has received everything from the source; without it,
-                the first NoMore ends the run.
+            once: also end when the source has no more changes, and all changes are durable and
+                confirmed.
+            drained: returns whether the server has read all redo of the source. If it is None,
+                `once` ends the run at the server's first NoMore.
 
         Raises:
-            OlrPgError: 5003–5027; 5010 at the end if tables are stopped.
+            OlrPgError: 5003–5027; 5010, tables are stopped when the run ends.
         """
         if once and self._settings.outage_seconds is None:
             bound = self._settings.start_seconds
@@ -332,7 +336,9 @@ class Applier:
         )
 
     def _reach_target(self, *, once: bool) -> Handover:
-        """Prepare the target; retry while it is unreachable, unless the run should end."""
+        """Prepare the target. Retry while it is unreachable, unless the run should end or `once` is
+        set.
+        """
 
         def passes(error: BaseException) -> bool:
             return not (once or self.is_ending) and _may_pass(error)
@@ -373,9 +379,9 @@ class Applier:
         return made
 
     def _conclude(self, session: Conversation, *, once: bool) -> None:
-        """Record the end in the target, and raise if tables are stopped.
+        """Record the end of the run in the target, and raise if tables are stopped.
 
-        Everything is applied and confirmed, so a connection lost meanwhile is not an error.
+        If the connection was lost without notice while the target was not used, open a new one.
         """
         noting = retrying(
             _may_pass,
@@ -393,8 +399,8 @@ class Applier:
             try:
                 noting(step)
             except psycopg.Error as error:
-                # After a stop nothing is retried, with one exception: a connection that was open
-                # may have been lost long ago, unnoticed.
+                # `stop` ends all retries. Make one more attempt nevertheless if the connection was
+                # open before: it may have been lost long ago without notice.
                 if not (was_open and _may_pass(error)):
                     raise
                 noting(step)
@@ -404,7 +410,7 @@ class Applier:
         return self._settings.consistency is Consistency.TRANSACTION
 
     def _prepare(self, connection: Connection[Any]) -> Handover:
-        """Check the target before the first request to the server."""
+        """Check and prepare the target before the first request to the server."""
         check_names(self._settings, self._tables.values())
         refuse_database(connection, self._settings)
         ensure_ledger(connection)
@@ -432,7 +438,7 @@ class Applier:
                     self._create(connection, table)
         self._begin_created(connection)
         for stopped in stopped_tables(connection, subscription):
-            # An operator may have repaired what the table stopped for.
+            # An operator may have removed the reason why the table stopped.
             self._replay(connection, stopped)
         self._held.look(connection)
         self._pauses.look(connection)
@@ -441,7 +447,8 @@ class Applier:
         if self._is_stream:
             self._check_stopped(connection)
             for name in sorted(self._pauses.tables):
-                # A stream would skip the held changes of this table.
+                # A stream applies new changes at once, so it would skip the held changes of this
+                # table.
                 raise OlrPgError(
                     Code.TABLE_NOT_PAUSABLE, "it is paused: resume it first", table=name
                 )
@@ -465,7 +472,9 @@ class Applier:
                 )
 
     def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
-        """Apply the held changes of a table, if they succeed and no session locks the table."""
+        """Apply the held changes of a table until one fails or a lock of another session blocks
+        it.
+        """
         self._stopped.pop(table, None)
         self._locked.pop(table, None)
         work = partial(replay, settings=self._settings, table=table)
@@ -480,16 +489,16 @@ class Applier:
             self._stopped[table] = error
 
     def _replay_locked(self, connection: Connection[Any]) -> None:
-        """Try once more to replay the tables that are held because of a lock; nothing retries them
-        after the end.
+        """Try once more to replay the tables whose changes are held because of a lock, because
+        nothing retries them after the end of the run.
         """
         for one in self._workers.blocked():
             if one.is_held:
                 self._replay(connection, one.table, patient=True)
 
     def _stop_lost(self, connection: Connection[Any]) -> None:
-        """Stop the tables that a crash of PostgreSQL has emptied meanwhile, also those without
-        changes.
+        """Stop the tables that a crash of PostgreSQL has emptied during the run, even if they have
+        no new changes.
         """
         lost = lost_tables(connection, self._settings.subscription)
         known = {name: self._tables[name] for name in lost if name in self._tables}
@@ -505,7 +514,7 @@ class Applier:
         try:
             plan_table(connection, self._settings, table, table)
         except OlrPgError as error:
-            # Other tables continue; this one stops at its first change.
+            # The other tables continue. This table stops at its first change.
             _log.warning(
                 "could not create a table in the target", table=table.full_name, error=str(error)
             )

@@ -1,13 +1,14 @@
 """The applier's session with the server.
 
-The session's thread sends requests (`LastCommitedSCN`, many in flight) and parses each received run
-of elements with one kernel. It separates the changes by table; a transaction is delivered only when
-its Commit has arrived. The workers apply the delivered changes, each at its own pace. Events of
-tables arrive between the elements, in their order. Each request contains the highest SCN up to
-which everything is durable in every table. Two transactions can have the same commit SCN, and the
-answer to a request in flight can contain the second one. So a request contains the last received
-commit SCN only if nothing is in flight when it is sent; otherwise it contains a lower one
-(protocol, “Positions”).
+The session's thread sends requests (`LastCommitedSCN`) without waiting for the answer to each, so
+that many are in flight. It parses elements that arrive together with one kernel, and groups the
+changes by table. It delivers a transaction to the workers only when its Commit has arrived. Each
+worker applies its changes at its own pace. Events of tables arrive in order between the elements.
+
+Each request confirms an SCN: all changes up to it are durable in every table. Two transactions can
+have the same commit SCN, and the answer to a request in flight can contain the second one. So a
+request confirms the last received commit SCN only if no other request is in flight; otherwise it
+confirms a lower one (protocol, “Positions”).
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ _log = structlog.get_logger(__name__)
 
 _FIRST_WINDOW: Final = 64
 _IN_FLIGHT_PART: Final = 8
-"""Approximate share of the unconfirmed limit that requests in flight can use."""
+"""The answers to requests in flight can use about 1/`_IN_FLIGHT_PART` of the limit on unconfirmed
+bytes.
+"""
 _NOTE_SECONDS: Final = 1.0
 
 
@@ -67,17 +70,17 @@ class Conversation:
     """The session with the server, over one connection at a time.
 
     Args:
-        target: stores the positions.
-        workers: started.
+        target: the connection to the target, which stores the positions.
+        workers: the workers, already started.
         tables: the source's tables, if known.
         handover: the initial loads that replication has not caught up with yet.
-        stop: set to end the session at once.
-        drain: set to end it after everything received is applied.
-        progress: set by the workers when something became durable or failed.
-        applied: the record of what is on disk.
-        look_at_target: called periodically.
-        is_paused: returns whether the subscription is paused, as of the last such call.
-        is_saved_here: whether the server's saved position was confirmed by this applier.
+        stop: is set to end the session at once.
+        drain: is set to end the session after all received changes are applied.
+        progress: is set by the workers when changes became durable or an error occurred.
+        applied: records up to which commit SCN each table is on disk.
+        look_at_target: reads states from the target; called periodically.
+        is_paused: returns whether the subscription was paused at the last call of `look_at_target`.
+        is_saved_here: returns whether the server's saved position was confirmed by this applier.
     """
 
     def __init__(
@@ -122,7 +125,9 @@ class Conversation:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is requested until some changes are durable; thread-safe."""
+        """Whether too many changes are unconfirmed, so that nothing more is requested;
+        thread-safe.
+        """
         return self._unconfirmed.is_full
 
     @property
@@ -137,7 +142,7 @@ class Conversation:
 
         Raises:
             OSError: the server cannot be reached.
-            OlrPgError: 5012, it refuses; 5024, the target has lost transactions.
+            OlrPgError: 5012, the server refuses; 5024, the target has lost transactions.
             psycopg.Error: the target cannot be queried.
         """
         self._forget()
@@ -159,8 +164,8 @@ class Conversation:
         if status.state is not State.REPLICATING:
             is_own = self._is_saved_here() and self._applied.is_known
             if not is_own or self._positions.handover.scn:
-                # What the target lacks can have committed before the image, also if the SCN to
-                # start at happens to be the same.
+                # The server's recovery image must not be used: the target may lack transactions
+                # that committed before the image, even if the image has the same start SCN.
                 self._exchange.decline_image()
             start = self._positions.start(saved.scn, self._settings.start_scn, is_own=is_own)
             self._exchange.ask(StartScn(start))
@@ -174,10 +179,10 @@ class Conversation:
             psycopg.Error: the target cannot be queried.
         """
         self._applied.read_file(self._tables)
-        # Without a checkpoint, the server delivers everything from `start-scn` on again.
+        # If the server has no checkpoint, it delivers all changes from `start-scn` on again.
         self._applied.forget(None if saved_scn is None else self._positions.handover.tables)
-        # Save the file before a checkpoint exists: a checkpoint would make the old positions valid
-        # again.
+        # Save the file before the server has a checkpoint: from then on, a restart would trust the
+        # old positions in the file.
         self._applied.save()
         self._target.use(self._applied.check)
 
@@ -192,7 +197,7 @@ class Conversation:
 
         Raises:
             OSError: the connection is lost.
-            OlrPgError: an error that ends the run.
+            OlrPgError: any error that ends the run.
         """
         was_drained = drained()
         while not self._stop.is_set():
@@ -216,7 +221,8 @@ class Conversation:
             self._top_up()
             if not self._take_answers():
                 continue
-            # The server answered NoMore and nothing is in flight: nothing more arrives for now.
+            # The server answered NoMore and no request is in flight, so nothing more arrives for
+            # now.
             self._distribution.release()
             self._workers.apply_waiting()
             if once and was_drained and self._workers.are_drained():
@@ -230,9 +236,9 @@ class Conversation:
         self._progress.wait(self._settings.poll_milliseconds / 1000)
 
     def _rest(self) -> None:
-        """While the subscription is paused, request nothing; received changes are still applied.
+        """While the subscription is paused, request nothing, but apply the received changes.
 
-        Nothing is confirmed either, because a confirmation is a request for more.
+        They are not confirmed, because each confirmation also requests more changes.
         """
         if self._exchange.pending:
             self._take_answers()
@@ -242,15 +248,17 @@ class Conversation:
         self._await_progress()
 
     def _finish(self) -> bool:
-        """Apply and confirm what was received; return False if the workers are not done yet."""
+        """Apply and confirm all received changes. Return False if the workers have not applied all
+        of them yet.
+        """
         while self._exchange.pending:
             self._take_answers()
         self._workers.apply_waiting()
         if not self._workers.are_drained():
             self._await_progress()
             return False
-        # The answer may contain more transactions. They are not confirmed, so they are delivered
-        # again.
+        # The answer to the confirmation may contain more transactions. They are ignored: they are
+        # not confirmed, so the server delivers them again.
         self._confirm_all()
         return True
 
@@ -258,7 +266,7 @@ class Conversation:
         """Store the confirmed positions in the target.
 
         Raises:
-            psycopg.Error: it failed; it can be repeated.
+            psycopg.Error: the target cannot be used; call this again later.
         """
         self._noted_at = time.monotonic()
         self._positions.note()
@@ -280,15 +288,16 @@ class Conversation:
         if missing * 2 < self._window:
             return
         if self._exchange.pending == 0:
-            # Only one request confirms: its answer may have the same commit SCN, and more requests
-            # would confirm that answer unseen.
+            # Only one request confirms the last received commit SCN, because its answer may contain
+            # another transaction with this commit SCN. If a second request confirmed the same SCN,
+            # it would confirm that transaction before it is received.
             self._exchange.send(LastCommitedScn(self._confirmable()))
             missing -= 1
         if missing:
             self._exchange.send(LastCommitedScn(self._confirmable()), missing)
 
     def _take_answers(self) -> bool:
-        """Process received answers; return True if the server had nothing more."""
+        """Receive and process answers. Return True if the server had nothing more."""
         idle = False
         self._exchange.receive()
         while True:
@@ -296,7 +305,7 @@ class Conversation:
             if answer is None:
                 if not idle or self._exchange.pending == 0:
                     break
-                self._exchange.receive()  # the answers to the other requests of the window
+                self._exchange.receive()  # the answers to the other requests in flight
                 continue
             if isinstance(answer, Elements):
                 self._reception.take(answer)
@@ -315,24 +324,24 @@ class Conversation:
         return idle
 
     def _take_saved(self, saved: Answer) -> None:
-        """Adopt the SCN from which the server delivers everything that is not confirmed."""
+        """Use a new SCN of the server: it delivers all unconfirmed changes if it starts there."""
         assert isinstance(saved, SavedScn)
         if saved.scn is not None:
             self._positions.saved(saved.scn)
 
     def _window_max(self, elements: Elements) -> int:
-        """Return the maximum number of requests in flight; their answers count as unconfirmed,
-        too.
+        """Return the maximum number of requests in flight. Their answers will be unconfirmed
+        changes, too.
         """
         fitting = self._settings.queue_bytes // _IN_FLIGHT_PART * elements.messages
         fitting //= max(elements.blob.size, 1)
         return min(max(fitting, _FIRST_WINDOW), self._settings.window)
 
     def _await_durable(self) -> None:
-        """Receive nothing more while the server has to keep too much.
+        """Wait while the server has to keep too many unconfirmed changes.
 
-        The waiting changes of a quiet table delay the confirmation of everything that arrived after
-        them.
+        Let the workers apply small batches meanwhile: if a table gets few changes, its waiting
+        changes delay the confirmation of all later changes.
         """
         while self._unconfirmed.is_too_much(self._workers.lowest_pending()):
             if self._workers.has_stopped():
@@ -353,7 +362,7 @@ class Conversation:
         return min((scn for scn in scns if scn is not None), default=None)
 
     def _confirmable(self) -> int:
-        """Return the SCN to confirm; see the module."""
+        """Return the SCN to confirm; see the module's docstring."""
         lowest = self._lowest_pending()
         last = self._reception.last_scn
         limit = last if self._exchange.pending == 0 else last - 1
@@ -363,18 +372,19 @@ class Conversation:
             self._applied.save_first()
             self._positions.confirmed_scn = limit
             self._rewinds = 0
-        # Not the highest SCN received: another transaction of that SCN may be in flight.
+        # This is lower than the last received SCN if requests are in flight: their answers may
+        # contain another transaction with that SCN.
         return max(limit, 0)
 
     def _confirm_all(self) -> bool:
-        """Confirm what is durable, with nothing else in flight; return False if more changes
-        arrived instead.
+        """Confirm the durable changes, while no request is in flight. Return False if the answer
+        contains more changes.
         """
         self._exchange.send(LastCommitedScn(self._confirmable()))
         return self._take_answers()
 
     def _rewind(self, failure: OlrPgError) -> None:
-        """Restart before the transactions that could not be applied, and try them again."""
+        """Request the transactions that could not be applied again, to retry them."""
         self._rewinds += 1
         if self._rewinds > self._settings.rewinds:
             raise failure
@@ -382,7 +392,8 @@ class Conversation:
             if self._exchange.next_answer() is None:
                 self._exchange.receive()
         lowest = self._lowest_pending()
-        # Request from one SCN earlier, because another transaction may have the same commit SCN.
+        # Request the changes after the SCN before it, because several transactions may have the
+        # same commit SCN.
         scn = max(0, (self._reception.last_scn if lowest is None else lowest) - 1)
         _log.warning(
             "requesting transactions again after an error",
@@ -394,7 +405,7 @@ class Conversation:
         self._exchange.send(BackToScn(scn))
 
     def _forget(self) -> None:
-        """Discard what was received and not applied, because it is delivered again."""
+        """Discard received changes that are not applied, because the server delivers them again."""
         self._reception.forget(self._positions.confirmed_scn)
         self._window = _FIRST_WINDOW
         self._workers.reset()
@@ -405,11 +416,12 @@ class Conversation:
 
 
 class Exchange:
-    """Requests and answers over one connection at a time.
+    """Sends requests and receives their answers, over one connection at a time.
 
     Args:
         order: byte order of the connection.
-        is_stopped: checked periodically while the server is silent; True ends the wait.
+        is_stopped: called periodically while the server is silent; if it returns True, waiting
+            ends.
     """
 
     def __init__(
@@ -423,7 +435,7 @@ class Exchange:
 
     @property
     def pending(self) -> int:
-        """Number of requests without an answer yet."""
+        """The number of requests that the server has not answered yet."""
         return self._protocol.pending
 
     def open(self) -> None:
@@ -447,7 +459,7 @@ class Exchange:
         self._link = None
 
     def ask(self, request: Request) -> Answer:
-        """Send one request and return its answer; nothing else may be in flight.
+        """Send one request and return its answer. No other request may be in flight.
 
         Raises:
             OSError: the connection is lost, or another client is connected.
@@ -458,8 +470,8 @@ class Exchange:
             self.receive()
         assert isinstance(event, Reply)
         if isinstance(event.answer, Error) and event.answer.code == Code.PLACE_TAKEN:
-            # The place may be taken by our own lost connection, which the server has not noticed
-            # yet.
+            # The server accepts one client. The other client may be this applier's previous
+            # connection, whose loss the server has not noticed yet.
             raise ConnectionRefusedError(event.answer.text)
         return _accepted(event)
 
@@ -474,15 +486,17 @@ class Exchange:
         self._link.send(self._protocol.request(request, count))
 
     def receive(self) -> None:
-        """Receive answers of the server; wait until there are some."""
+        """Wait until the server sends answers, and receive them."""
         assert self._link is not None
         self._link.receive(self._protocol, self._is_stopped)
 
     def next_answer(self) -> Elements | Answer | SchemaEvent | None:
-        """Return the next answers in request order, or an event; None until more is received.
+        """Return the next received answer, in the order of the requests, or an event. Return None
+        if `receive` must be called for more.
 
         Raises:
-            OlrPgError: 5012, the server refuses; and those of `ClientProtocol.next_event`.
+            OlrPgError: 5012, the server refuses the request; any error of
+                `ClientProtocol.next_event`.
         """
         answer = self._protocol.next_event()
         if answer is None:
@@ -503,7 +517,7 @@ def _accepted(reply: Reply) -> Answer:
 
 
 class NotedPositions:
-    """The positions stored in the target, and those that are to be stored.
+    """The positions that are stored in the target, or will be stored by the next `note`.
 
     Attributes:
         handover: the initial loads that replication has not caught up with yet.
@@ -517,23 +531,24 @@ class NotedPositions:
         self._noted_start: int | None = None
         self.handover = handover
         self.confirmed_scn = 0
-        # SCN from which a server must start to deliver everything that the target lacks; None if
+        # If a server starts at this SCN, it delivers all changes that the target lacks. None if
         # unknown.
         self._start_scn: int | None = None
         self._is_saved = False
         self._disbelieved: int | None = None
 
     def start(self, saved_scn: int | None, configured_scn: int, *, is_own: bool) -> int:
-        """Return the SCN to start at, so that nothing that the target may lack is skipped.
+        """Return the SCN at which the server must start, so that it skips no change that the target
+        may lack.
 
-        The server's saved SCN is used if this applier confirmed it and the target is known to have
-        everything before it. Otherwise the target's position is used, if it is lower. If the target
-        has no position, everything from the configured SCN on is requested again.
+        The server's saved SCN is used if this applier confirmed it and the target is known to
+        contain all changes before it. Otherwise the position stored in the target is used, if it is
+        lower. If the target has no position, the server starts at the configured SCN.
 
         Args:
-            saved_scn: of the server; None if it has none.
-            configured_scn: where to start without one.
-            is_own: whether the saved one can be trusted.
+            saved_scn: the SCN that the server has saved; None if it has none.
+            configured_scn: where to start if no SCN is saved.
+            is_own: whether the saved SCN can be trusted, because this applier confirmed it.
 
         Raises:
             psycopg.Error: the target cannot be queried.
@@ -563,15 +578,14 @@ class NotedPositions:
         return own
 
     def started(self, scn: int) -> None:
-        """Record that the server delivers everything that began at this SCN or later."""
+        """Record that the server delivers all transactions that began at this SCN or later."""
         self._start_scn, self._is_saved = scn, False
 
     def saved(self, scn: int) -> None:
-        """Record the SCN from which the server delivers everything that is not confirmed; the
-        target has the rest.
+        """Record the SCN from which the server delivers all unconfirmed changes. The target
+        contains all other changes.
 
-        Ignored while it is still the SCN that `start` skipped: this applier has confirmed nothing
-        yet.
+        Ignore the SCN that `start` did not trust: this applier has confirmed nothing since.
         """
         if scn == self._disbelieved:
             return
@@ -581,11 +595,11 @@ class NotedPositions:
     def note(self) -> None:
         """Store changed positions in the target.
 
-        All tables are complete up to `confirmed_scn` (`ledger.sql`). The handover of an initial
-        load ends when everything up to its SCN is confirmed.
+        All tables contain their changes up to `confirmed_scn` (`ledger.sql`). The handover of an
+        initial load ends when all changes up to its SCN are confirmed.
 
         Raises:
-            psycopg.Error: it failed; it can be repeated.
+            psycopg.Error: the target cannot be used; call this again later.
         """
         name, confirmed = self._subscription, self.confirmed_scn
         if 0 < self.handover.scn <= confirmed and self._target.use(
@@ -595,7 +609,7 @@ class NotedPositions:
         if confirmed > self._noted_scn:
             self._target.use(lambda c: note_complete(c, name, confirmed))
             if self._noted_scn == 0:
-                self._noted_start = None  # its line may be new
+                self._noted_start = None  # `note_complete` may have inserted the row
             self._noted_scn = confirmed
         start = self._start_scn
         if start is not None and start != self._noted_start:

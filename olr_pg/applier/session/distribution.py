@@ -1,9 +1,9 @@
 """Distributes whole transactions, and the events between them, to the workers of their tables.
 
-Everything arrives in one order and is passed on in that order. Only missing LOB values wait: they
-are applied with their transaction's changes of the same table, which arrive after them. If the
-transaction has no other changes of that table, they are applied alone, before anything that commits
-later.
+Transactions and events are passed on in the order in which they arrive. Only an event about missing
+LOB values waits: its transaction's changes of the same table arrive later, and it is applied
+together with them. If the transaction has no such changes, the event is applied alone, before any
+later commit.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Distribution:
-    """Passes changes and events to the workers, in order for each table.
+    """Passes changes and events to the workers, for each table in the right order.
 
     Args:
-        tables: the tables whose events are used.
+        tables: the replicated tables; events of other tables are ignored.
         is_stream: whether all tables form one stream.
     """
 
@@ -44,15 +44,16 @@ class Distribution:
 
     @property
     def waiting_scn(self) -> int | None:
-        """The lowest commit SCN that waits here; None if nothing waits."""
+        """The lowest commit SCN of the events that wait here; None if none waits."""
         return min((event.commit_scn for event in self._lost), default=None)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Process an event; everything before it has been delivered.
+        """Process an event. All transactions before it must have been delivered.
 
         Raises:
-            ConnectionAbortedError: two tables must be as far as the event, and the workers do not
-                apply any more: the session must end here, and the server delivers the event again.
+            ConnectionAbortedError: the event concerns two tables, and their earlier changes cannot
+                be applied because the workers have stopped. The session must end, and the server
+                delivers the event again.
         """
         self.release(event.barrier)
         if event.table not in self._tables:
@@ -65,9 +66,7 @@ class Distribution:
         self._announce(event)
 
     def deliver(self, table: str, selection: Selection) -> None:
-        """Give changes of a table to its worker, with the missing LOB values that belong to
-        them.
-        """
+        """Give changes of a table to its worker, together with their missing LOB values."""
         for event in self._lost_of(table):
             rows = rows_of(selection, event.table, event.commit_scn, event.xid)
             if len(rows):
@@ -100,19 +99,19 @@ class Distribution:
             self._workers.of(table).deliver_spooled(table, spooled)
 
     def release(self, scn: int = MAX_SCN) -> None:
-        """Pass on what waits with a commit SCN below `scn`; everything before `scn` was
-        delivered.
+        """Pass on the waiting events with a commit SCN below `scn`. All changes before `scn` must
+        have been delivered.
         """
         for event in [event for event in self._lost if event.commit_scn < scn]:
             self._lost.remove(event)
             self._announce(event)
 
     def forget(self) -> None:
-        """Discard what waits, because it is delivered again."""
+        """Discard the waiting events, because the server delivers them again."""
         self._lost.clear()
 
     def _lost_of(self, table: str) -> list[SchemaEvent]:
-        """Return the missing LOB values that wait for changes of a table, in commit order."""
+        """Return the events that wait for changes of a table, in commit order."""
         return [event for event in self._lost if table in (event.table, STREAM)]
 
     def _announce(self, event: SchemaEvent) -> None:

@@ -1,9 +1,10 @@
-"""The handover from the initial load to replication: it determines where replication starts.
+"""The handover from the initial load to replication, which determines the SCN where replication
+starts.
 
-A table was loaded as of SCN S. A transaction that was open at S and commits later began at or after
-the load's start SCN, so replication starts there. Transactions that committed up to S are skipped,
-because the ledger contains S for the table. When everything up to S is confirmed, the server's
-checkpoint alone determines the start.
+If a table was loaded as of SCN S, the load also has a start SCN: no transaction that was open at S
+began before it. So replication starts at the start SCN. Transactions that committed up to S are
+skipped, because the ledger contains S as the table's position. When all changes up to S are
+confirmed, the load is handed over: only the server's checkpoint determines where a restart begins.
 """
 
 from __future__ import annotations
@@ -51,11 +52,13 @@ class Created(NamedTuple):
     """A table that was created empty, or renamed, while its redo was read.
 
     Attributes:
-        scn: the table has no changes up to this SCN: the commit of the statement, or the SCN before
-            the commit of a rename.
-        start_scn: no transaction that was open then began before it; 0 for the oldest log.
+        scn: the table has no changes up to this SCN. It is the commit SCN of the CREATE, or the SCN
+            before the commit of a rename.
+        start_scn: no transaction that was open at `scn` began before this SCN; 0 to start with the
+            oldest log.
         obj: `Table.object_key`.
-        is_renamed: it had another name before; its target is that one's, until it is renamed.
+        is_renamed: whether the table had another name before. Until the rename is applied, its rows
+            are in the target table of the old name.
     """
 
     scn: int
@@ -68,8 +71,10 @@ class Handover(NamedTuple):
     """The loads of a subscription that replication has not caught up with yet.
 
     Attributes:
-        scn: the highest SCN of the loads; 0 if there is nothing to hand over.
-        start_scn: the SCN to start at for these loads; 0 for the oldest log.
+        scn: the highest SCN as of which one of the tables was loaded; 0 if there is nothing to hand
+            over.
+        start_scn: the SCN at which replication must start for these loads; 0 to start with the
+            oldest log.
         covers_all: whether every table of the subscription was loaded, so that no table needs redo
             before `start_scn`.
         tables: the loaded tables.
@@ -81,27 +86,27 @@ class Handover(NamedTuple):
     tables: frozenset[str] = frozenset()
 
     def start(self, saved_scn: int | None, configured_scn: int) -> int:
-        """Return the SCN to start at.
+        """Return the SCN at which replication must start.
 
         Args:
-            saved_scn: of the server's checkpoint; None without one.
-            configured_scn: where to start without a checkpoint.
+            saved_scn: the SCN of the server's checkpoint; None if it has none.
+            configured_scn: where to start if there is no checkpoint.
         """
         if saved_scn is not None:
             return min(saved_scn, self.start_scn) if self.scn else saved_scn
         if self.scn and self.covers_all and configured_scn == 0:
             return self.start_scn
-        # A later start, for example at the load's SCN, would miss transactions that were open then.
+        # A later start would miss transactions that were open at the SCN of a load.
         return min(configured_scn, self.start_scn or configured_scn)
 
 
 def read_handover(
     connection: Connection[Any], subscription: str, tables: Collection[str]
 ) -> Handover:
-    """Return the loads that need a handover.
+    """Return the loads that are complete but not handed over yet.
 
     Args:
-        tables: every ``OWNER.NAME`` of the subscription, empty if unknown.
+        tables: the names of all tables of the subscription (``OWNER.NAME``); empty if unknown.
 
     Raises:
         OlrPgError: 5107, a table is only partly loaded.
@@ -124,13 +129,14 @@ def read_handover(
 
 
 def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> bool:
-    """Record that replication has caught up with the loads up to `confirmed_scn`.
+    """Record that the loads up to `confirmed_scn` are handed over.
 
-    Not before it has also caught up with the other tables: they may be further than the loads, and
-    what the ledger says of all tables is only then true of the loaded ones.
+    Do this only if `confirmed_scn` has reached the SCN up to which all tables of the subscription
+    were recorded as complete. That SCN may be higher than the SCN of a new load, and it must be
+    true for the loaded tables, too.
 
     Returns:
-        Whether it has.
+        Whether the loads were recorded as handed over.
     """
     if connection.execute(_IS_FURTHER, (subscription, confirmed_scn)).fetchone() == (True,):
         return False
@@ -141,10 +147,10 @@ def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: 
 def begin_created(
     connection: Connection[Any], subscription: str, table: str, target: str, created: Created
 ) -> bool:
-    """Record a newly created table as loaded without rows at its creation.
+    """Record a newly created table as loaded, with no rows, as of its creation.
 
     Args:
-        target: its name in the ledger.
+        target: the name of the target table for the ledger.
 
     Returns:
         False if the ledger already contains the table.

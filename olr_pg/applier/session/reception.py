@@ -1,6 +1,7 @@
-"""Separates received elements by table, and keeps changes until their Commit arrives.
+"""Groups received elements by table, and keeps changes until their Commit arrives.
 
-The changes of an open transaction wait in memory, or in the spool if they are too large.
+The changes of a transaction whose Commit has not arrived wait in memory, or in the spool if they
+are too large.
 """
 
 from __future__ import annotations
@@ -35,14 +36,16 @@ _log = structlog.get_logger(__name__)
 
 
 class Reception:
-    """Delivers the changes of committed transactions, and keeps the changes of open ones.
+    """Delivers the changes of transactions whose Commit was received, and keeps the changes of
+    others.
 
     Args:
-        unconfirmed: counts what is received.
-        has_stopped: returns whether nothing more is applied.
+        unconfirmed: counts the received bytes.
+        has_stopped: returns whether the workers have stopped, so that waiting is pointless.
 
     Attributes:
-        open_scn: the commit SCN of the transaction that was partly received; None if there is none.
+        open_scn: the commit SCN of the transaction that was received only partly; None if there is
+            none.
         last_scn: the highest commit SCN received.
     """
 
@@ -67,19 +70,19 @@ class Reception:
         self.last_scn = 0
 
     def take(self, elements: Elements) -> None:
-        """Process the next run of elements."""
+        """Process elements that were received together."""
         self._unconfirmed.add(elements.blob.size)
         for chunk in self._rows.feed(elements.blob):
             self._take_rows(chunk)
 
     def tell(self, event: SchemaEvent) -> None:
-        """Process an event of a table between two transactions."""
+        """Process an event of a table, which arrives between two transactions."""
         self._distribution.tell(event)
         if not event.past:
             self.last_scn = max(self.last_scn, event.commit_scn)
 
     def forget(self, confirmed_scn: int) -> None:
-        """Discard open changes, because everything that is not confirmed is delivered again."""
+        """Discard the kept changes, because the server delivers all unconfirmed changes again."""
         self._tail, self._tail_bytes, self._spool = [], 0, None
         self._rows.forget()
         self._unconfirmed.forget()
@@ -94,7 +97,7 @@ class Reception:
         if len(commits):
             self._unconfirmed.end(len(commits), int(elements.commit_scn[whole]))
         if self._spool is not None:
-            # These changes belong to the transaction that is already open.
+            # The changes before the first Commit belong to the transaction in the spool.
             for table, rows in self._by_name(chunk, changes[changes < first]):
                 self._spool.add(table, select_changes(chunk, rows))
             changes = changes[changes > first]
@@ -122,7 +125,7 @@ class Reception:
     def _by_name(
         self, chunk: ReceivedChanges, rows: npt.NDArray[np.int64]
     ) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-        """Group row changes by the queue that they belong to."""
+        """Group row changes by the name of their queue: their table, or the stream."""
         if not self._is_stream:
             yield from by_name(chunk, rows)
         elif len(rows):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.client import ClientProtocol
 
 _TOGETHER_BYTES: Final = 2 << 20
-"""Approximate bytes per receive; each run of elements is parsed and passed on as a whole."""
+"""About this many bytes are received at once if they are available. They are parsed together."""
 
 _STOP_MILLISECONDS: Final = 250
 
@@ -21,7 +21,7 @@ class SocketLink:
     """Implements `wire.link.ServerLink` over a socket.
 
     Args:
-        connected: the socket, which it closes.
+        connected: the socket; `close` closes it.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -32,7 +32,9 @@ class SocketLink:
         self._socket.sendall(requests)
 
     def decline_image(self) -> None:
-        """Do nothing: the protocol has no message for it. The server compares who confirmed."""
+        """Do nothing, because the protocol has no such message. The server checks itself which
+        client confirmed.
+        """
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
         """See `ServerLink`."""
