@@ -304,7 +304,7 @@ def _reason(error: Exception) -> str:
 
     words = str(error)
     cause: Any = getattr(error, "java_exception", None)
-    with contextlib.suppress(Py4JError, OSError):  # reading the exception calls the JVM, which may have ended
+    with contextlib.suppress(Py4JError, OSError):  # this calls the JVM
         while cause is not None:
             said = str(cause.toString())
             if said.startswith("org.apache.spark."):
