@@ -1,1 +1,1 @@
-"""Redo as a source of Spark's data frames: ``spark.read.format("olr_pg")``."""
+"""Provides archived redo as a Spark data source: ``spark.read.format("olr_pg")``."""

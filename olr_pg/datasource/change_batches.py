@@ -1,8 +1,9 @@
 """Converts finished transactions to Arrow record batches with the requested columns.
 
-Packed transactions are read into columns (`wire.packed_reading`), from which kernels make the
-arrays (`rendering.arrow_changes`, `rendering.arrow_images`). Images as JSON text are cut from the
-lines of ``olr-pg decode`` (`rendering.change_lines`).
+Packed transactions are read into columns (`wire.packed_reading`). Kernels convert the columns to
+Arrow arrays (`rendering.arrow_changes`, `rendering.arrow_images`). If images are requested as JSON
+text, the lines of ``olr-pg decode`` are formatted, and the images are cut from them
+(`rendering.change_lines`).
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _NOBODY: Final = SessionAttributes()
 
 
 class ChangeBatches:
-    """Makes record batches from transactions, split by split.
+    """Converts transactions to record batches, split by split.
 
-    Use one object for several splits, so that their tables are described only once.
+    Use one object for several splits, because the tables are then analysed only once.
 
     Args:
-        schema: of the batches: some of the columns of `change_schema`, in any order; of the images
-            some of the table's columns.
-        bounds: the wanted transactions; their times are ignored.
+        schema: the columns of the batches: columns of `change_schema`, in any order; not all are
+            required. An image may contain only some of the table's columns.
+        bounds: the commits that are wanted; only the SCNs are compared, not the times.
     """
 
     def __init__(self, schema: pa.Schema, decoding: Decoding, bounds: Bounds) -> None:
@@ -71,10 +72,11 @@ class ChangeBatches:
                 self._lines = ChangeLines(decoding.database, directory, with_images=True)
 
     def of(self, runs: Iterable[ReadyRun], thread: int) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a split's transactions, in their order.
+        """Yield the record batches of a split's transactions, in the order of the transactions.
 
         Raises:
-            OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
+            OlrPgError: 2050, 2051, 2053 or 2056, a value cannot be decoded; the error has its
+                place.
         """
         first, last = np.uint64(self._bounds.first_scn), np.uint64(self._bounds.last_scn)
         for run in runs:
@@ -105,7 +107,7 @@ class ChangeBatches:
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _texts(self, changes: ChangeColumns) -> dict[str, Array]:
-        """Return the images as JSON text, if requested."""
+        """Return the images as JSON text by name; empty if none is requested as text."""
         if self._lines is None:
             return {}
         found, pieces, size = [np.empty((0, IMAGE_BOUNDS), np.int64)], list[bytes](), 0

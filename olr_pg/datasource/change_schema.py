@@ -1,5 +1,5 @@
-"""The columns of the data source, as Arrow types; a table's values have the same types as in a
-load.
+"""Defines the columns of the data source as Arrow types. Values of tables have the same types as in
+an initial load.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ _DECIMAL_DIGITS_MAX: Final = 38
 
 
 def changes_of_any_table() -> pa.Schema:
-    """Return the columns for changes of several tables: the images are JSON text."""
+    """Return the columns for changes of several tables; before and after images are JSON text."""
     images = (pa.field("before", pa.string()), pa.field("after", pa.string()))
     return pa.schema([*_CHANGE, *_NAMES, *images])
 
 
 def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
-    """Return the columns for changes of one table: the images are structs of its columns.
+    """Return the columns for changes of one table; before and after images are structs with its
+    columns.
 
     Args:
-        versions: its definitions, in order of time; a column that only some of them have is NULL in
-            the changes of the others.
+        versions: the table's definitions over time, the oldest first. If a definition does not have
+            a column that another one has, the column is NULL in its changes.
     """
     types: dict[str, pa.DataType] = {}
     for table in versions:
@@ -61,7 +62,7 @@ def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """Return the type of a column's values; text if Arrow has no exact type."""
+    """Return the Arrow type of a column's values; text if no Arrow type represents them exactly."""
     code, scale = column.type_code, column.scale or 0
     if code == OracleType.NUMBER and column.precision is not None:
         return pa.decimal128(column.precision, scale) if 0 <= scale <= column.precision else _TEXT
@@ -83,7 +84,7 @@ _TYPES: Final[dict[int, pa.DataType]] = {
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return a type for the values of both."""
+    """Return a type that can represent the values of both types."""
     if one == other:
         return one
     if pa.types.is_decimal(one) and pa.types.is_decimal(other):

@@ -26,17 +26,18 @@ KNOWN: Final = frozenset(
         "maxbytespertrigger",
     }
 )
-"""In lower case, because Spark's options are not case-sensitive."""
+"""The names of all options, in lower case because Spark's options are not case-sensitive."""
 
 
 class SourceOptions(NamedTuple):
-    """What is read.
+    """The options of a query.
 
     Attributes:
         logs: files, directories or globs of archived logs.
-        dictionary: the file with the snapshot; for several containers one for each.
-        table: ``OWNER.NAME``; None for every table that is not Oracle's own.
-        bounds: the wanted transactions.
+        dictionary: the file with the dictionary snapshot; for several containers, one file for
+            each.
+        table: the table to read, ``OWNER.NAME``; None for all tables except Oracle's own.
+        bounds: the commits that are wanted.
         split_bytes: approximate bytes of a log that a task reads.
         max_files: for a stream, the maximum number of logs per batch; None for no limit.
         max_bytes: for a stream, the approximate maximum bytes of redo per batch; None for no limit.
@@ -82,7 +83,7 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
 
 
 def _files(text: str) -> tuple[str, ...]:
-    """Return the named file, or the files of a JSON list."""
+    """Return the files that the option `dictionary` names: one path, or a JSON list of paths."""
     if not text.startswith("["):
         return (text,)
     try:

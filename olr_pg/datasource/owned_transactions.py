@@ -1,5 +1,5 @@
-"""Decodes the transactions that begin in a split: within the split, and after it until all have
-ended.
+"""Decodes the transactions that begin in a split. To do so, it reads the split, and the redo after
+it until all of them have ended.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 PIECE_BLOCKS = 8_192
-"""Blocks after a split that are fetched at a time, if the log is at a URL."""
+"""Number of blocks after a split that are fetched at a time, if the log is at a URL."""
 
 _BEGIN = np.dtype([("xid", np.uint64), ("scn", np.uint64)])
-"""Identifies a transaction; each container has its own numbers."""
+"""Identifies a transaction. The XID alone is not enough, because each container has its own
+XIDs.
+"""
 
 
 def owned_transactions(
@@ -51,14 +53,14 @@ def owned_transactions(
     """Yield the committed transactions that begin in a split, in commit order.
 
     Raises:
-        OlrPgError: 2xxx errors of the log, 2011, 2015, 2016, 2060 to 2062 a change that cannot be
-            decoded. Everything that committed before it was yielded.
+        OlrPgError: 2xxx errors of the log; 2011, 2015, 2016, 2060 to 2062 a change cannot be
+            decoded. The transactions that committed before it were yielded.
     """
     owner = _Owner(subscription, split, storage)
     for released in owner.steps():
         for run in released:
-            # Only released transactions are examined, not those that a RESETLOGS orphaned or that
-            # wait for another thread.
+            # Leave out commits from `end_scn` on: a RESETLOGS has orphaned them, or another redo
+            # thread was not read up to them.
             wanted = run.where(run.commit_scn < np.uint64(split.end_scn))
             if len(wanted):
                 yield wanted
@@ -67,7 +69,7 @@ def owned_transactions(
 
 
 class _Owner:
-    """A merger for the redo of one split, and for the redo after it that the split's transactions
+    """Decodes and merges the redo of one split, and the redo after it that the split's transactions
     need.
     """
 
@@ -81,11 +83,11 @@ class _Owner:
 
     @property
     def failure(self) -> OlrPgError | None:
-        """The error that ended the decoding."""
+        """The error that ended the decoding; None if there was none."""
         return self._merger.failure
 
     def steps(self) -> Iterator[list[ReadyRun]]:
-        """Yield the released transactions, step by step."""
+        """Yield the split's committed transactions as soon as they are complete."""
         split, merger, plan = self._split, self._merger, self._subscription.row_plan
         own = split.own
         log = open_for_decoding(own.path, own.first_block, own.end_block, own.first_block)
@@ -105,7 +107,7 @@ class _Owner:
             yield self._owned(merger.pass_scn(MAX_SCN))
 
     def _slots(self) -> dict[int, OpenTransaction]:
-        """Return the open transactions, by slot."""
+        """Return the open transactions, by the undo slot that each uses."""
         found = {}
         for transaction in self._merger.open_transactions:
             if transaction.begin_scn is not None:
@@ -114,10 +116,10 @@ class _Owner:
         return found
 
     def _behind(self, log: Log, part: LogPart, group: int) -> Iterator[list[ReadyRun]]:
-        """Read further for the open transactions.
+        """Read redo after the split until the transactions that began in the split have ended.
 
         Args:
-            group: the block at which the first LWN group begins; 0 if unknown.
+            group: the block at which the first LWN group of `part` begins; 0 if unknown.
         """
         for extract in read_changes(
             log, self._subscription.objects, part.first_block, part.end_block,
@@ -137,25 +139,26 @@ class _Owner:
                 return
 
     def _needed(self, batch: ChangeBatch) -> ChangeBatch:
-        """Return the events of the awaited slots, and LOB pages without a transaction.
+        """Return the events of the undo slots whose transactions are still open, and LOB pages
+        whose redo names no transaction.
 
-        From such a page on all events are needed, because the order of commits decides which
-        transaction owns it.
+        From the first such page on, return all events, because the order of all commits decides
+        which transaction owns the page.
         """
         plan = self._subscription.row_plan
         pages = is_unowned(batch) if plan.lob_tables.size else None
         self._all = self._all or (pages is not None and bool(pages.any()))
         if self._all:
             return batch
-        # With shared undo, changes that name their transaction only by XID are not assigned to its
-        # slot yet.
+        # With shared undo, some changes name their transaction only by its XID. Assign these
+        # changes to its undo slot first.
         batch = with_known_undo(batch, self._waiting)
         keys = np.fromiter(self._waiting, np.uint64)
         rows = np.flatnonzero(np.isin(slot_keys(batch.events), keys))
         return batch if rows.size == batch.events.size else select_events(batch, rows)
 
     def _owned(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
-        """Return the split's own transactions."""
+        """Return only the transactions that begin in the split."""
         return [
             run.where(np.isin(_begins(run.columns.xid, run.begin_scn), self._begun)) for run in runs
         ]
@@ -170,16 +173,18 @@ class _Owner:
             account=Account(),
             losses=no_losses(plan),
             table_rows=np.zeros(3 * len(tables), np.int64),
-            # Children of parallel DML commit before what has committed in front of them.
+            # The children of a parallel DML commit at an SCN in the past, before transactions whose
+            # commit records precede theirs.
             parallel=extract.parallel,
         )
 
 
 def _pieces(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, int]]:
-    """Divide redo at a URL after the split: it is read piece by piece, only as far as needed.
+    """Divide the redo after the split into pieces if it is at a URL, so that no more is fetched
+    than needed.
 
     Yields:
-        (part, the block at which its first LWN group begins, 0 if unknown).
+        (part, the block at which its first LWN group begins; 0 if unknown).
     """
     for part in parts:
         if not is_url(part.path):
@@ -194,7 +199,7 @@ def _pieces(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, int]]:
 
 
 def _begun(result: SplitResult) -> npt.NDArray[np.void]:
-    """Return the `_BEGIN` of every transaction that begins in a split."""
+    """Return the `_BEGIN` records of all transactions that begin in a split."""
     events = result.remainder.events
     of_open = events.kind == EventKind.BEGIN
     whole = [part.transactions for part in result.encoded]

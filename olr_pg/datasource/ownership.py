@@ -1,8 +1,8 @@
-"""Records which split owns which transactions, and where these commit, as found by a survey.
+"""Records which transactions each split owns, and where they commit, as the survey has found.
 
-A split owns the transactions that begin in it. For each owner the survey records in which splits
-its transactions commit, with the bounds of these commits. So a query skips owners without wanted
-commits, and a task reads after its split only as far as it must.
+A split owns the transactions that begin in it. For each split, the survey records in which splits
+its transactions commit, with the lowest and highest SCN and time of these commits. So a query skips
+a split that owns no wanted commit, and a task does not read further after its split than necessary.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A position in a redo thread: the LWN group that begins at a block of a log, or a log's
-    end.
+    """A position in a redo thread: the sequence of a log, and the block at which an LWN group
+    begins or the log ends.
     """
 
     sequence: int
@@ -36,14 +36,15 @@ class Place(NamedTuple):
 
 
 class Surveyed(NamedTuple):
-    """What was found in a split.
+    """What the survey has found in a split.
 
     Attributes:
-        sequence: of its log.
-        size: bytes.
-        scn: every record after it has this SCN or a higher one; 0 if unknown.
+        sequence: the sequence of its log.
+        size: bytes of redo in the split.
+        scn: all redo after the split has this SCN or a higher one; 0 if unknown.
         events: the begins and ends of transactions in it.
-        blocks: [first, end) of its LWN groups; None if it has none.
+        blocks: the blocks [first, end) of the LWN groups that begin in the split; None if none
+            does.
     """
 
     path: str
@@ -55,13 +56,14 @@ class Surveyed(NamedTuple):
 
 
 class Owner:
-    """A split with the known commits of the transactions that begin in it.
+    """A split, and the known commits of the transactions that begin in it.
 
     Attributes:
-        begin, end: its start, and the start of the next split.
-        size: bytes.
-        scn: every record after it has this SCN or a higher one.
-        commits: by the number of the split that contains them.
+        begin, end: the positions at which the split begins and ends.
+        size: bytes of redo in the split.
+        scn: all redo after the split has this SCN or a higher one.
+        commits: the bounds of its transactions' commits, by the number of the split that contains
+            the commits.
     """
 
     __slots__ = ("begin", "commits", "end", "part", "scn", "size")
@@ -75,16 +77,16 @@ class Owner:
         self.commits: dict[int, Bounds] = {}
 
     def add(self, scns: Sequence[int], times: Sequence[int], number: int) -> None:
-        """Add commits that were found in the split of that number."""
+        """Add commits of this split's transactions that were found in the split `number`."""
         found = Bounds(min(scns), max(scns), min(times), max(times))
         self.commits[number] = self.commits.get(number, found).around(found)
 
 
 class ThreadOwners:
-    """The splits of a redo thread of one incarnation, in order.
+    """The splits of one redo thread in one incarnation, in order.
 
     Attributes:
-        owners: the splits, each the owner of the transactions that begin in it.
+        owners: the splits; each owns the transactions that begin in it.
     """
 
     def __init__(self) -> None:
@@ -105,7 +107,7 @@ class ThreadOwners:
         whole = ends[is_commit & (instances.begin >= 0)]
         if whole.size:
             own.add(events.scn[whole].tolist(), events.time[whole].tolist(), number)
-        # Transactions that begin or end in another split are few: about one per session.
+        # This loop is short: about one transaction per session begins or ends in another split.
         for row in np.flatnonzero((instances.begin < 0) | (ends < 0)).tolist():
             key, end = int(instances.key[row]), int(ends[row])
             if end < 0:
@@ -118,7 +120,7 @@ class ThreadOwners:
     def splits(
         self, thread: int, end_scn: int, first: int = 0, end: int | None = None
     ) -> list[RedoSplit]:
-        """Return the splits, each with the redo after it that it needs.
+        """Return the splits, each with the redo after it that its transactions need.
 
         Args:
             end_scn: as for `RedoSplit`.
@@ -147,8 +149,8 @@ class ThreadOwners:
         return bisect_left(self.owners, place, key=attrgetter("begin"))
 
     def last_commit_scn(self, first: int, end: int) -> int:
-        """Return the highest SCN of the commits in the splits from `first` to `end`; 0 if there are
-        none.
+        """Return the highest commit SCN in the splits from `first` up to, but without, `end`; 0 if
+        there are no commits.
         """
         return max(
             (
@@ -161,13 +163,13 @@ class ThreadOwners:
         )
 
     def oldest_open(self, end: int) -> int:
-        """Return the log in which the oldest transaction begins that is open after a split.
+        """Return the sequence of the log in which the oldest open transaction begins.
 
         Args:
-            end: the number of the next split.
+            end: the number of a split; transactions that are open where it begins are considered.
 
         Returns:
-            Its sequence; if none is open, that of the next redo.
+            The sequence; if no transaction is open, the sequence of the log of split `end` - 1.
         """
         still = min((number for number, _ in self._open.values()), default=end)
         for number, owner in enumerate(self.owners[:end]):
@@ -177,7 +179,7 @@ class ThreadOwners:
 
 
 def _joined(parts: Iterable[LogPart]) -> tuple[LogPart, ...]:
-    """Join the adjacent parts of each log."""
+    """Join the parts of each log to one part; they are adjacent."""
     joined = []
     for path, of_log in groupby(parts, key=lambda part: part.path):
         found = list(of_log)

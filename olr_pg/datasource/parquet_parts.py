@@ -1,7 +1,7 @@
-"""The tasks of `parquet_writing`: write the changes of some splits to Parquet files.
+"""Runs the tasks of `parquet_writing`: each writes the changes of some splits to Parquet files.
 
-A task writes files with unique names to a folder that readers skip. So it can run twice, or die:
-only the files in a task's result count, and the driver moves these.
+A task writes files with unique names to a folder that readers of Parquet ignore. So a task may run
+twice or fail: the driver moves only the files that a task's result names to their final place.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
 
 DAY: Final = "commit_time"
-"""The column with a row's day."""
+"""The column from which the day of a row is taken."""
 
 WAITING_BYTES_MAX: Final = 2 * GROUP_BYTES
-"""Maximum bytes of record batches that wait, in all files of a task."""
+"""Maximum bytes of record batches that all files of a task together keep in memory."""
 
 
 class PartsJob(NamedTuple):
-    """What all tasks of a call share.
+    """The settings that all tasks of a call share.
 
     Attributes:
         bounds: the wanted transactions.
-        folder: a path, or a URL, where tasks write.
-        by_day: whether each day has separate files.
-        compression: of the files, as pyarrow names it.
-        umask: of the files' owner.
+        folder: the path or URL of the folder to which tasks write.
+        by_day: whether each day gets separate files.
+        compression: pyarrow's name of the files' compression.
+        umask: the umask with which tasks create files.
     """
 
     decoding: Decoding
@@ -57,7 +57,7 @@ class PartsJob(NamedTuple):
 
 
 class PartsTask(NamedTuple):
-    """Splits whose changes are written to the same files."""
+    """The splits whose changes one task writes, and the task's number."""
 
     number: int
     splits: tuple[RedoSplit, ...]
@@ -67,10 +67,11 @@ class Part(NamedTuple):
     """A file that a task has written.
 
     Attributes:
-        name: in the folder of the job.
+        name: the file's name in the folder of the job.
         task: the task's number.
-        day: of the commits in it, as in ISO 8601; empty if days are not separated.
-        size: in bytes.
+        day: the day of the commits in the file, such as 2026-11-24; empty if days are not
+            separated.
+        size: size of the file in bytes.
     """
 
     name: str
@@ -84,7 +85,7 @@ def write_parts_task(payload: bytes, job: bytes) -> bytes:
     """Write the changes of some splits, in a Spark task; return the pickled list of its `Part`s.
 
     Raises:
-        OlrPgError: 1210 a file cannot be written, and errors of reading.
+        OlrPgError: 1210 a file cannot be written, and errors of reading the redo.
     """
     task: PartsTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -98,17 +99,17 @@ def write_parts_task(payload: bytes, job: bytes) -> bytes:
 
 
 def write_empty_part(job: PartsJob) -> Part:
-    """Write a file with the columns and no rows."""
+    """Write a file that has the columns but no rows."""
     with _with_umask(job.umask), _Parts(job._replace(by_day=False), 0) as parts:
         parts.add(pa.RecordBatch.from_pylist([], schema=job.schema))
         return parts.finish()[0]
 
 
 def opened(place: str) -> tuple[fs.FileSystem, str]:
-    """Return (file system, path in it) of a path or a URL.
+    """Return (file system, path in it) for a path or a URL.
 
     Raises:
-        OlrPgError: 2210 to 2213, the URL.
+        OlrPgError: 2210 to 2213, the URL cannot be used.
     """
     if is_url(place):
         system, path = opened_url(place)
@@ -132,7 +133,9 @@ def _with_umask(umask: int) -> Iterator[None]:
 
 
 class _Parts:
-    """The files of a task: one, or one for each day; a context manager that closes them."""
+    """The files of a task: one file, or one for each day. As a context manager, it closes them at
+    its end.
+    """
 
     def __init__(self, job: PartsJob, task: int) -> None:
         self._job = job
@@ -161,7 +164,7 @@ class _Parts:
                 file.write_waiting()
 
     def _by_day(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Divide a batch at changes of the day; its rows are in commit order."""
+        """Divide a batch, whose rows are in commit order, into (day, rows of the day)."""
         if not self._job.by_day:
             yield "", batch
             return
@@ -177,7 +180,7 @@ class _Parts:
         return _PartFile(name, self._job, self._system, self._folder)
 
     def finish(self) -> list[Part]:
-        """Complete the files."""
+        """Write the waiting rows, complete the files, and describe them."""
         with unwritable(self._job.folder):
             for file in self._files.values():
                 file.write_waiting()
@@ -188,7 +191,7 @@ class _Parts:
 
 
 class _PartFile(GroupedFile):
-    """A file of a task, for one day if days are separated."""
+    """A file of a task; if days are separated, it has the rows of one day."""
 
     def __init__(self, name: str, job: PartsJob, system: fs.FileSystem, folder: str) -> None:
         super().__init__(

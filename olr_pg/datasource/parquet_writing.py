@@ -1,12 +1,14 @@
-"""Writes redo to Parquet by Spark's tasks, without passing rows through Java.
+"""Writes the changes in redo to Parquet files in Spark tasks, without passing rows through Java.
 
-``spark.read.format("olr_pg")`` passes each row to Java, whose writer converts it again; that costs
-three times as much as decoding and Parquet. Here the tasks of a plain job write whole files
-(`parquet_parts`), with the same columns and rows.
+``spark.read.format("olr_pg")`` passes each row to Java, where Spark's writer converts it again.
+That costs three times as much as decoding the row and writing it to Parquet here. So the tasks of
+an ordinary job (`spark.jobs`) write whole files in Python (`parquet_parts`), with the same columns
+and rows.
 
-**Commit.** Tasks write to ``DIRECTORY/_temporary/CALL``, which readers skip, like all names that
-begin with ``_``. When all tasks have ended, the driver renames the files in their results, and then
-writes ``_SUCCESS``. Files of a lost task are deleted with the folder.
+**Commit.** Tasks write to ``DIRECTORY/_temporary/CALL``. Readers of Parquet ignore this folder, as
+all names that begin with ``_``. When all tasks have ended, the driver moves the files that their
+results name to ``DIRECTORY``, and then creates the file ``_SUCCESS``. Files of a lost task are
+deleted with the folder.
 """
 
 from __future__ import annotations
@@ -54,19 +56,23 @@ if TYPE_CHECKING:
     from olr_pg.datasource.redo_split import Decoding, RedoSplit
 
 FILE_BYTES: Final = 128 << 20
-"""Maximum bytes of redo per file, unless a split has more."""
+"""Maximum bytes of redo whose changes one task writes, unless a single split has more."""
 
 _FILES_PER_CORE: Final = 4
-"""Tasks per core if there is little redo, so that no core waits long for another."""
+"""Number of tasks per core if there is little redo, so that all cores finish at about the same
+time.
+"""
 
 _BLOCK_BYTES: Final = 512
 _TEMPORARY: Final = "_temporary"
 _REQUESTS: Final = 8
-"""Number of files that are renamed in parallel, because object storage copies them."""
+"""Number of files that are renamed in parallel; a rename takes long in object storage, which copies
+the file.
+"""
 
 
 class WriteMode(StrEnum):
-    """What to do if the directory already has files, in Spark's terms."""
+    """What to do if the directory already has files; the names are Spark's."""
 
     ERROR = "error"
     APPEND = "append"
@@ -74,7 +80,7 @@ class WriteMode(StrEnum):
 
 
 class WrittenChanges(NamedTuple):
-    """What was written: number of files, rows, and bytes."""
+    """The number of files and rows that were written, and the size of the files in bytes."""
 
     files: int
     rows: int
@@ -92,23 +98,25 @@ def write_parquet(
     compression: str = COMPRESSION,
     **options: str | int,
 ) -> WrittenChanges:
-    """Write the changes in archived redo to Parquet files, at least one per task.
+    """Write the changes in archived redo to Parquet files; each task writes at least one file.
 
     Args:
         spark: any session; `register` is not needed.
         logs: as for ``load`` of the data source: paths, directories, globs or URLs.
         directory: the directory of the files: a path that all executors share, or a URL.
-        mode: "error" to fail if there are files, "append" to keep them, or "overwrite" to replace
-            them.
+        mode: what to do if the directory already has files: "error" to fail, "append" to keep them,
+            or "overwrite" to replace them.
         schema: the columns, as for ``.schema(…)`` of the data source; None for all.
-        by_day: write each day's commits to a separate folder, ``commit_date=2026-11-24``, which
-            readers show as a column.
-        compression: as pyarrow names it.
-        options: of the data source: ``dictionary="dictionary.json"``, ``table="SHOP.ORDERS"``.
+        by_day: whether to write the commits of each day to a separate folder, such as
+            ``commit_date=2026-11-24``. Readers show the date as a column.
+        compression: pyarrow's name of the files' compression.
+        options: options of the data source: ``dictionary="dictionary.json"``,
+            ``table="SHOP.ORDERS"``.
 
     Raises:
         OlrPgError: 6040 an option is invalid, 6010 the directory has files, 1210 it cannot be
-            written, and errors of `survey` and of tasks. Then readers see none of the new files.
+            written, and errors of `survey` and of tasks. After an error, ``_SUCCESS`` is missing,
+            and readers see no new files unless moving them has begun.
     """
     places = {"path": logs} if isinstance(logs, str) else {"paths": json.dumps(list(logs))}
     chosen = parse_options(places | {name: str(value) for name, value in options.items()})
@@ -144,7 +152,9 @@ def write_parquet(
 
 
 def _columns(decoding: Decoding, table: str | None, schema: StructType | str | None) -> pa.Schema:
-    """Return the columns of the files: the requested ones, or those of a query."""
+    """Return the columns of the files: the requested columns, or by default all columns of a
+    query.
+    """
     if schema is None:
         return arrow_schema(changes_schema(decoding, table))
     if isinstance(schema, str):
@@ -153,14 +163,16 @@ def _columns(decoding: Decoding, table: str | None, schema: StructType | str | N
 
 
 def _needed(decoding: Decoding, columns: pa.Schema) -> Decoding:
-    """Return the decoding without sessions, if no column needs them."""
+    """Return `decoding`; remove the sessions from it if no column needs them."""
     if set(SessionAttributes._fields) & set(columns.names):
         return decoding
     return decoding._replace(sessions={})
 
 
 def _umask() -> int:
-    """Return the umask of this process; the system only returns it when it is set."""
+    """Return the umask of this process. The system returns the umask only when a new one is set, so
+    it is set twice.
+    """
     before = os.umask(PRIVATE_UMASK)
     os.umask(before)
     return before
@@ -169,7 +181,7 @@ def _umask() -> int:
 def _written(
     spark: SparkSession, job: PartsJob, splits: Sequence[RedoSplit], directory: str
 ) -> Iterator[Part]:
-    """Yield the files that the tasks of a job have written."""
+    """Run the tasks, and yield the files that they have written."""
     wanted = [
         split for split in splits if split.commits is not None and split.commits.overlap(job.bounds)
     ]
@@ -189,7 +201,7 @@ def _written(
 
 
 def _shared(splits: Iterable[RedoSplit], size_max: int) -> Iterator[tuple[RedoSplit, ...]]:
-    """Group adjacent splits, up to this many bytes of redo."""
+    """Group consecutive splits, so that each group has at most `size_max` bytes of redo."""
     together: list[RedoSplit] = []
     for split in splits:
         if together and sum(map(_size, together)) + _size(split) > size_max:
@@ -205,17 +217,19 @@ def _size(split: RedoSplit) -> int:
 
 
 class _Target:
-    """The directory of the files; a context manager that deletes temporary files at its end.
+    """The directory to which the files are written. As a context manager, it deletes temporary
+    files at its end.
 
     Args:
         directory: a path or a URL.
         mode: what to do with existing files.
 
     Attributes:
-        folder: where tasks write.
+        folder: the folder to which tasks write.
 
     Raises:
-        OlrPgError: 6010, there are files; 2210 to 2213, errors of the URL; 1210 it cannot be read.
+        OlrPgError: 6010 the directory has files; 2210 to 2213 errors of the URL; 1210 the directory
+            cannot be read.
     """
 
     def __init__(self, directory: str, mode: WriteMode) -> None:
@@ -232,7 +246,7 @@ class _Target:
                 raise OlrPgError(Code.PARQUET_DIRECTORY_IN_USE, "it has files", path=directory)
 
     def _present(self) -> list[fs.FileInfo]:
-        """Return the files that readers see in the directory, and the mark of a completed write."""
+        """Return the files in the directory that readers see, and ``_SUCCESS`` if it exists."""
         found = self._system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         return [info for info in found if info.base_name != _TEMPORARY]
 
@@ -254,10 +268,10 @@ class _Target:
         return f"{self._path}/{_TEMPORARY}/{self._call}"
 
     def commit(self, parts: Sequence[Part]) -> None:
-        """Rename the files, and mark the write as completed.
+        """Move the files to the directory, and create ``_SUCCESS``.
 
         Raises:
-            OlrPgError: 1210, they cannot be renamed.
+            OlrPgError: 1210, the files cannot be moved.
         """
         with unwritable(self.directory), ThreadPoolExecutor(_REQUESTS) as requests:
             if self._mode is WriteMode.OVERWRITE:
@@ -280,6 +294,6 @@ class _Target:
             self._system.delete_file(info.path)
 
     def _make_folder(self, path: str) -> None:
-        # Object storage has no folders: a name is enough.
+        # S3 has no folders, so none must be created.
         if self._system.type_name != "s3":
             self._system.create_dir(path, recursive=True)

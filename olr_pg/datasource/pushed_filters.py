@@ -1,4 +1,6 @@
-"""Converts a query's conditions on commits to bounds; redo outside of them is not read."""
+"""Converts a query's conditions on commits to bounds, so that redo without commits within them is
+not read.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def _bounds(one: Filter) -> Bounds:
 
 
 def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
-    """Return bounds of a column between two values, both inclusive; None for no bound."""
+    """Return the bounds for a column with values from `first` to `last`, both inclusive; None
+    stands for no bound.
+    """
     if attribute == _SCN:
         first, last = 0 if first is None else first, MAX_SCN if last is None else last
         return Bounds(first_scn=max(0, first), last_scn=last) if last >= 0 else _NEVER
@@ -68,8 +72,8 @@ def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
 
 
 def _redo_time(when: datetime) -> int:
-    """Return the redo time of a time's second; if it is out of range, the first or last redo
-    time.
+    """Return the redo time of a time, in whole seconds; if the time is out of range, return the
+    lowest or highest redo time.
     """
     if when.year < _FIRST_YEAR:
         return 0

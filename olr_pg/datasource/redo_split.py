@@ -1,8 +1,9 @@
-"""What a task of the data source reads: a split, and the redo in which its transactions end.
+"""Describes what a task of the data source reads: a split, and the redo in which its transactions
+end.
 
-A split owns the transactions that begin in it. So every transaction has exactly one owner, for any
-division into splits, and no driver has to merge the results of tasks. A task reads its split, and
-then further redo only for the transactions that are open at its end, until they have ended.
+A split owns the transactions that begin in it. So every transaction has exactly one owner, whatever
+the size of the splits, and the driver need not merge the results of tasks. A task reads its split.
+If transactions are open at the end of the split, it reads on until they have ended.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class LogPart(NamedTuple):
     """The LWN groups of a log that begin in blocks [first_block, end_block).
 
     Attributes:
-        first_block: the exact start of the first of them.
+        first_block: the block at which the first of these groups begins.
     """
 
     path: str
@@ -32,11 +33,11 @@ class LogPart(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The commits that are wanted; all bounds are inclusive.
+    """Bounds of the SCNs and times of commits; all are inclusive.
 
     Attributes:
-        first_scn, last_scn: of the commit.
-        first_time, last_time: of the commit, as redo time.
+        first_scn, last_scn: the lowest and the highest commit SCN.
+        first_time, last_time: the lowest and the highest time of a commit, as redo time.
     """
 
     first_scn: int = 0
@@ -45,7 +46,7 @@ class Bounds(NamedTuple):
     last_time: int = REDO_TIME_MAX
 
     def meet(self, other: Bounds) -> Bounds:
-        """Return the bounds that contain what both contain."""
+        """Return the bounds that contain exactly the commits that are within both bounds."""
         return Bounds(
             max(self.first_scn, other.first_scn),
             min(self.last_scn, other.last_scn),
@@ -54,7 +55,7 @@ class Bounds(NamedTuple):
         )
 
     def around(self, other: Bounds) -> Bounds:
-        """Return the smallest bounds that contain both."""
+        """Return the smallest bounds that contain all commits of both bounds."""
         return Bounds(
             min(self.first_scn, other.first_scn),
             max(self.last_scn, other.last_scn),
@@ -69,13 +70,13 @@ class Bounds(NamedTuple):
 
 
 class RedoSplit(NamedTuple):
-    """A split, with the results of the survey that its task needs.
+    """A split, and the results of the survey that its task needs.
 
     Attributes:
-        rest: the redo after it, up to the last commit of a transaction that began in it.
-        end_scn: commits from this SCN on do not count: not every thread was read up to it, or a
-            RESETLOGS has orphaned them.
-        commits: bounds of the commits of its transactions; None if there are none.
+        rest: the redo after the split, up to the last commit of a transaction that began in it.
+        end_scn: commits from this SCN on are ignored, because not every redo thread was read up to
+            it, or a RESETLOGS has orphaned them.
+        commits: bounds of the commits of the split's transactions; None if none commits.
     """
 
     thread: int
@@ -86,11 +87,11 @@ class RedoSplit(NamedTuple):
 
 
 class Decoding(NamedTuple):
-    """What all tasks of a query share.
+    """The data that all tasks of a query share.
 
     Attributes:
         subscription: the tables, with all their versions.
-        sessions: the sessions of the transactions.
+        sessions: the database sessions that ran the transactions.
     """
 
     subscription: Subscription

@@ -1,12 +1,13 @@
-"""The redo of a stream: determines the contents of batches while logs arrive.
+"""Determines which redo belongs to each batch of a stream, while logs arrive.
 
 A batch contains the transactions that commit between two offsets; each offset is a position in
-every redo thread. Positions are ends of splits, so the survey knows them; it continues with each
-new log. Transactions that began before the first offset are read again from their own split on,
-only in the batch in which they commit.
+every redo thread. Each position is the end of a split, so the survey knows it; the survey continues
+with each new log. If a transaction began before the first offset, the batch in which it commits
+reads it again from the split in which it began.
 
-An offset is at a position up to which every redo thread was read: commits there must not depend on
-a log that is not available yet. The stream waits for such a log, and for an incomplete one.
+An offset never lies after the SCN up to which every redo thread was read, because later commits
+could depend on a log that is not available yet. The stream waits for such a log, and for an
+incomplete log.
 
 If a new redo thread or incarnation appears, which is rare, the survey is repeated from the first
 available log. The result is the same as after a restart.
@@ -44,11 +45,11 @@ _END = Place(1 << 62, 0)
 
 
 class Limit(NamedTuple):
-    """The maximum size of a batch; a batch has at least one split.
+    """The maximum size of a batch; a batch may exceed it if it has only one split.
 
     Attributes:
-        files: number of logs.
-        size: bytes of redo.
+        files: maximum number of logs; None for no limit.
+        size: maximum bytes of redo; None for no limit.
     """
 
     files: int | None = None
@@ -62,7 +63,9 @@ class Limit(NamedTuple):
 
 
 class StreamSplit(NamedTuple):
-    """A split whose transactions are wanted if they commit from `since` to `until`."""
+    """A split whose transactions are wanted if they commit from the position `since` on, and before
+    `until`.
+    """
 
     split: RedoSplit
     since: Place
@@ -70,7 +73,7 @@ class StreamSplit(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A split that an offset can be moved past."""
+    """A split that the next batch may contain."""
 
     incarnation: int
     scn: int
@@ -80,7 +83,7 @@ class _Step(NamedTuple):
 
 
 class RedoStream:
-    """Surveys logs as they arrive, and determines what is in a batch.
+    """Surveys logs as they arrive, and determines which splits a batch contains.
 
     Args:
         storage: stores the bytes of large transactions of SYS tables.
@@ -100,7 +103,7 @@ class RedoStream:
         self._read: dict[LogPosition, ArchivedLog] = {}
 
     def fix(self) -> None:
-        """Use only the logs that are available now."""
+        """From now on, use only the logs that are available now."""
         self._look()
         self._is_fixed = True
 
@@ -108,9 +111,9 @@ class RedoStream:
         """Return the end offset of the next batch; `start` if there is nothing to read.
 
         Raises:
-            OlrPgError: 2xxx errors of the logs; after `fix`, also if some cannot be read yet. 3xxx
-                errors of the tables; 2013, 3070, 3005 the dictionary cannot be followed; 6220 a
-                RESETLOGS.
+            OlrPgError: 2xxx errors of the logs; after `fix`, also the error that a log cannot be
+                read yet. 3xxx errors of the tables; 2013, 3070, 3005 changes of the dictionary
+                cannot be followed; 6220 a RESETLOGS orphaned delivered transactions.
         """
         if not self._is_fixed:
             self._look()
@@ -125,7 +128,7 @@ class RedoStream:
         return start
 
     def splits(self, start: StreamOffset, end: StreamOffset) -> list[StreamSplit]:
-        """Return what a batch reads: one task for each split.
+        """Return the splits that a batch reads; each is one task.
 
         Raises:
             OlrPgError: as for `latest`; 2010, a log no longer exists.
@@ -139,7 +142,7 @@ class RedoStream:
         return list(self._splits(start, end))
 
     def decoding(self) -> Decoding:
-        """Return what tasks need for the redo that was surveyed.
+        """Return the data that tasks need to decode the redo that was surveyed.
 
         Raises:
             OlrPgError: 2013, a table was changed in an unknown way.
@@ -149,25 +152,25 @@ class RedoStream:
 
     @property
     def bounds(self) -> Bounds:
-        """The wanted transactions."""
+        """The bounds of the commits that are wanted."""
         return self._options.bounds
 
     # --- logs ---
 
     @property
     def snapshot(self) -> Snapshot:
-        """The dictionary."""
+        """The dictionary snapshot; it is loaded on first use."""
         if self._snapshot is None:
             self._snapshot = load_dictionary(self._options.dictionary)
         return self._snapshot
 
     def _look(self) -> None:
-        """Scan for logs: the readable ones in order, and the errors of others."""
+        """Scan for logs; keep the readable logs in order, and the errors of the others."""
         scan = self._places.scan()
         report_skipped(file for file in scan.skipped if self._is_new(file.path))
         stream = whole_stream(scan.logs, self.snapshot.database)
-        # No new incarnation begins after a gap: the gap may contain redo that the incarnation would
-        # orphan.
+        # Leave out incarnations that begin after a gap, because the gap may contain redo that is
+        # then orphaned.
         until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
         self._logs = sorted(
             (
@@ -187,7 +190,7 @@ class RedoStream:
         return is_new
 
     def _read_next(self) -> bool:
-        """Survey the next log; return whether there was one."""
+        """Survey the next log; return False if there is none."""
         log = next((one for one in self._logs if one.position not in self._read), None)
         if log is None:
             return False
@@ -212,13 +215,17 @@ class RedoStream:
 
     @property
     def _current(self) -> int:
-        """The incarnation that was read last."""
+        """The resetlogs id of the newest incarnation of which a log was read; 0 if no log was
+        read.
+        """
         return max((position.resetlogs_id for position in self._read), default=0)
 
     # --- offsets ---
 
     def _check(self, start: StreamOffset) -> None:
-        """Check that the stream can continue from an offset."""
+        """Check that the stream can continue from an offset: no RESETLOGS orphaned delivered
+        transactions, and the needed logs exist.
+        """
         for log in self._logs:
             header = log.header
             if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
@@ -248,7 +255,7 @@ class RedoStream:
         )
 
     def _steps(self, start: StreamOffset, limit: Limit) -> tuple[list[_Step], bool]:
-        """Return the splits for the next batch, and whether the limit allows all of them."""
+        """Return the splits for the next batch, and whether the limit is reached."""
         found: list[_Step] = []
         files, size = set[str](), 0
         for step in sorted(self._steps_behind(start), key=lambda step: step[:4]):
@@ -268,13 +275,14 @@ class RedoStream:
                 continue
             first = of_thread.count_ended(_place(start, incarnation, thread, _START))
             for number, owner in enumerate(of_thread.owners[first:], first):
-                # Later commits may depend on redo of another thread that has not arrived yet.
+                # Commits after this SCN may depend on redo of another thread that has not arrived
+                # yet.
                 if incarnation == self._current and owner.scn > surveyor.read_scn:
                     break
                 yield _Step(incarnation, owner.scn, thread, number, owner)
 
     def _offset(self, start: StreamOffset, steps: Iterable[_Step]) -> StreamOffset:
-        """Return the offset after some splits."""
+        """Return the offset at the end of a batch with these splits."""
         assert self._surveyor is not None
         incarnation, scn, past = start.incarnation, start.scn, dict[tuple[int, int], list[int]]()
         for step in steps:
@@ -303,8 +311,8 @@ class RedoStream:
         surveyor = self._surveyor
         if surveyor is None:
             return
-        # For incarnations that have ended, find up to which SCN their redo is valid. The offsets
-        # contain the end of the others.
+        # For incarnations that have ended, find the SCN up to which their redo is valid. For the
+        # last incarnation, the offset limits what is read.
         ends = incarnation_ends(
             list({**self._read, **{log.position: log for log in self._logs}}.values()), MAX_SCN
         )
@@ -322,6 +330,8 @@ class RedoStream:
 
 
 def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) -> Place:
-    """Return the position up to which a thread of an incarnation was read."""
+    """Return the position of a redo thread of an incarnation in the offset; `default` if the offset
+    has none.
+    """
     found = offset.threads.get(thread) if offset.incarnation == incarnation else None
     return default if found is None else found.place

@@ -1,9 +1,10 @@
-"""``spark.read.format("olr_pg")``: the changes in archived redo as a data frame.
+"""Implements ``spark.read.format("olr_pg")``: the changes in archived redo as a DataFrame.
 
-Spark uses three kinds of processes: one returns the columns (`RedoSource.schema`), one the tasks
-(`RedoReader.partitions`), and workers the rows (`RedoReader.read`). The first one makes the survey.
-Spark passes the source, with the survey, to the second one. Data that all tasks share is sent to
-the workers once, with the reader.
+Spark calls this code in three kinds of processes. The first process returns the columns
+(`RedoSource.schema`); for this it makes the survey. Spark then passes the source, with the survey,
+to a second process, which returns the tasks (`RedoReader.partitions`). Workers return the rows
+(`RedoReader.read`). The reader contains the data that all tasks share; it is sent to the workers
+once.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
 FORMAT: Final = "olr_pg"
 
 _LOG_ERRORS: Final = 2
-"""The thousand of the errors about logs."""
+"""Errors about logs have the codes 2000 to 2999."""
 
 _PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
-"""Without this setting Spark refuses a source that accepts conditions."""
+"""The Spark setting without which Spark refuses a data source that accepts a query's conditions."""
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format "olr_pg" in a session, and enable passing it the conditions of
+    """Register the format "olr_pg" in a session, and let Spark pass it the conditions of
     queries.
     """
     spark.conf.set(_PUSHED, "true")
@@ -64,21 +65,21 @@ class RedoSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the format's name."""
+        """Return the name of the format."""
         return FORMAT
 
     @property
     def chosen(self) -> SourceOptions:
-        """What is read.
+        """The options of the query.
 
         Raises:
-            OlrPgError: 6040, an option.
+            OlrPgError: 6040, an option is invalid.
         """
         return parse_options(self.options)
 
     @property
     def surveyed(self) -> Survey:
-        """The survey; made on first use.
+        """The result of the survey, which runs on first use.
 
         Raises:
             OlrPgError: see `survey`.
@@ -95,12 +96,15 @@ class RedoSource(DataSource):
         return self._survey
 
     def schema(self) -> StructType:
-        """Return the columns; this needs the survey, because DDL may have added some."""
+        """Return the columns. This needs the survey, because DDL in the redo may have added
+        columns.
+        """
         table = self.chosen.table
         try:
             found = changes_schema(self.surveyed.decoding, table)
         except OlrPgError as error:
-            # A stream waits for missing logs. A query reports them when it is read.
+            # Ignore missing logs here: a stream waits for them, and a query fails when it reads
+            # them.
             if error.code // 1000 != _LOG_ERRORS:
                 raise
             found = _schema_before_logs(load_dictionary(self.chosen.dictionary), table)
@@ -121,20 +125,22 @@ def changes_schema(decoding: Decoding, table: str | None) -> pa.Schema:
 
 
 def _schema_before_logs(snapshot: Snapshot, table: str | None) -> pa.Schema:
-    """Return the columns from the dictionary alone."""
+    """Return the columns as the dictionary snapshot has them, without the survey."""
     if table is None:
         return changes_of_any_table()
     return changes_of_table(chosen_tables(snapshot, [table]))
 
 
 def _versions(decoding: Decoding) -> list[Table]:
-    """Return the versions of the wanted tables, without the SYS tables, which are only followed."""
+    """Return the versions of the wanted tables, without the SYS tables, which are decoded only to
+    follow the dictionary.
+    """
     tables, delivered = decoding.subscription.tables, decoding.subscription.row_plan.delivered
     return [table for at, table in enumerate(tables) if not delivered.size or delivered[at]]
 
 
 class RedoReader(DataSourceReader):
-    """Plans and reads one query: a task for each split that owns a wanted transaction.
+    """Plans and reads one query, with one task for each split that owns a wanted transaction.
 
     Args:
         schema: the wanted columns.
@@ -147,13 +153,15 @@ class RedoReader(DataSourceReader):
         self.bounds = bounds
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for the workers without the list of splits, because each task brings its
-        own.
+        """Return the state for the workers, without the list of splits: each task contains its own
+        split.
         """
         return {**self.__dict__, "_splits": ()}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Record which commits are wanted; Spark filters all rows again."""
+        """Restrict the commits that are read to those that may meet the conditions. Return all
+        conditions, so Spark still filters the rows.
+        """
         self.bounds = self.bounds.meet(bounds_of(filters))
         return filters
 
@@ -168,7 +176,7 @@ class RedoReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the changes of the transactions that begin in a split."""
         split = cast("RedoSplit | None", partition.value)
-        if split is None:  # Spark passes None if there is no task at all
+        if split is None:  # Spark passes None if there are no tasks
             return
         keep_freed_memory()
         reader = SplitReader(self._decoding, self._arrow_schema, self.bounds)
@@ -180,5 +188,5 @@ class RedoReader(DataSourceReader):
 
 
 def arrow_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the Arrow schema of a Spark schema, with times in UTC."""
+    """Return the schema as Arrow has it after a conversion to Spark's types, with times in UTC."""
     return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")

@@ -1,4 +1,4 @@
-"""Reads the changes of the transactions that begin in a split, as record batches, in a task."""
+"""In a task, reads the changes of the transactions that begin in a split, as record batches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
 
 SPILL_BYTES: Final = 64 << 20
-"""Bytes of a task's open transactions above which the largest are spilled."""
+"""If a task's open transactions have more bytes than this, the largest are spilled."""
 
 
 class SplitReader:
     """Reads splits of a query, one after the other.
 
     Args:
-        decoding: what they share.
+        decoding: the data that all splits share.
         schema: as for `ChangeBatches`.
         bounds: the wanted transactions.
     """
@@ -45,7 +45,8 @@ class SplitReader:
         """Yield the changes of the wanted transactions that begin in a split, in commit order.
 
         Args:
-            since, until: only commits from the first position on, and before the second.
+            since, until: yield only transactions whose commit record is at `since` or after it, and
+                before `until`.
 
         Raises:
             OlrPgError: see `owned_transactions`, `ChangeBatches.of`.

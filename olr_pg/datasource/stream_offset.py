@@ -1,4 +1,6 @@
-"""The offset of a stream: the position in each redo thread, as stored in Spark's checkpoint."""
+"""Defines the offset of a stream: its position in each redo thread, as Spark's checkpoint stores
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class ThreadOffset(NamedTuple):
-    """The position in a redo thread.
+    """The position of a stream in a redo thread.
 
     Attributes:
-        place: everything that commits before it was delivered.
-        open_sequence: the log in which the oldest transaction begins that is open there; continuing
-            from here needs the logs from that one on.
+        place: all transactions that commit before this position were delivered.
+        open_sequence: the sequence of the log in which the oldest transaction begins that is open
+            at `place`. To continue from `place`, this log and all later logs are needed.
     """
 
     place: Place
@@ -25,12 +27,12 @@ class ThreadOffset(NamedTuple):
 
 
 class StreamOffset(NamedTuple):
-    """The position in the redo.
+    """The position of a stream in the redo of all threads.
 
     Attributes:
         incarnation: the resetlogs id of the redo; 0 if nothing was read.
-        scn: of the last commit before it; 0 if there was none.
-        threads: by redo thread; missing threads were not begun.
+        scn: the highest commit SCN before the position; 0 if there was no commit.
+        threads: the position in each redo thread; threads of which nothing was read are missing.
     """
 
     incarnation: int
@@ -38,7 +40,7 @@ class StreamOffset(NamedTuple):
     threads: Mapping[int, ThreadOffset]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the offset in the form for Spark."""
+        """Return the offset in the form in which Spark stores it."""
         threads = {
             str(thread): {
                 "sequence": one.place.sequence,
@@ -57,7 +59,7 @@ def parse_offset(offset: Any) -> StreamOffset:
     """Parse the result of `StreamOffset.as_json`.
 
     Raises:
-        OlrPgError: 6221, it has another form.
+        OlrPgError: 6221, `offset` has another form.
     """
     try:
         threads = {

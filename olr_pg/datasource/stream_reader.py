@@ -1,8 +1,8 @@
-"""``spark.readStream.format("olr_pg")``: reads committed transactions, batch by batch.
+"""Implements ``spark.readStream.format("olr_pg")``: reads committed transactions batch by batch.
 
-Spark asks one long-lived process for offsets and for the tasks of batches (`RedoStreamReader` with
-its `redo_stream.RedoStream`), and workers for rows. A worker gets a reader without state, because
-each task contains what it needs.
+One long-lived process returns the offsets and the tasks of batches (`RedoStreamReader` with its
+`redo_stream.RedoStream`). Workers return the rows. A worker gets a reader without state, because
+each task contains the data that it needs.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def stream(self) -> RedoStream:
-        """The redo."""
+        """The redo of the stream."""
         if self._stream is None:
             self._stream = RedoStream(self._options, storage())
         return self._stream
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the offset before all redo."""
+        """Return the offset that lies before all redo."""
         return BEGINNING.as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -75,7 +75,7 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Use only the logs that are available now."""
+        """From now on, use only the logs that are available now."""
         self.stream.fix()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -106,7 +106,9 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_arrow_schema(self._schema, timezone="UTC")
 
     def _packed(self, decoding: Decoding) -> bytes:
-        """Pickle the data that each task contains; with sessions only if a column needs them."""
+        """Return the data that each task contains, pickled and compressed. It has sessions only if
+        a column needs them.
+        """
         if not set(SessionAttributes._fields) & set(self._schema.names):
             decoding = decoding._replace(sessions={})
         return zlib.compress(pickle.dumps(decoding), 1)

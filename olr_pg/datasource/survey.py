@@ -1,14 +1,15 @@
-"""The survey: a first pass over all redo, which reads dictionary changes and the begins and ends of
-transactions.
+"""Runs the survey: a first pass over all redo, which reads changes of the dictionary and the begins
+and ends of transactions.
 
-It decodes only the SYS tables, at the speed of reading, and finds what a task with a single split
-cannot know:
+It decodes only changes of the SYS tables, so it is as fast as reading the logs. It finds facts that
+a task with a single split cannot know:
 
-- the versions of tables, so that each row is decoded with the definition of its time;
-- where exactly the LWN groups of a split begin, which determines the owners of transactions;
-- how far a split's transactions extend, so that a task reads only that far, and a split without
+- the versions of tables, so that each row is decoded with the table definition that was valid when
+  it changed;
+- where exactly the LWN groups of a split begin, which determines which split owns each transaction;
+- where the transactions of a split end, so that a task reads only that far, and a split without
   wanted transactions is skipped;
-- the sessions, which the redo describes once and later identifies by number;
+- the database sessions, which the redo describes once and then identifies only by number;
 - the SCN up to which every redo thread was read.
 """
 
@@ -81,11 +82,11 @@ class Survey(NamedTuple):
 
 
 class Surveyor:
-    """Makes a survey, log by log.
+    """Runs a survey, log by log.
 
     Args:
-        starts: the redo threads, with the SCN from which each will be read.
-        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        starts: for each redo thread, the SCN from which it will be read.
+        tables: the tables to read, ``OWNER.NAME``; None for all tables except Oracle's own.
         split_bytes: approximate bytes of a log that a task decodes.
         storage: stores the bytes of large transactions of SYS tables.
 
@@ -126,10 +127,12 @@ class Surveyor:
         """Read the next logs, in the order of their first SCNs.
 
         Args:
-            logs: of the incarnation that was read last, unless nothing was read yet.
+            logs: logs of the incarnation that was read last; the first call may have logs of
+                several incarnations.
 
         Raises:
-            OlrPgError: 2xxx errors of a log; 3070, 3005 the dictionary cannot be followed.
+            OlrPgError: 2xxx errors of a log; 3070, 3005 changes of the dictionary cannot be
+                followed.
         """
         by_path = {log.path: log for log in logs}
         merged = merge_logs(self._merger, logs, self._reading.decode, self._cut)
@@ -144,7 +147,7 @@ class Surveyor:
                 owners.add(self._reading.taken(source, log))
 
     def decoding(self) -> Decoding:
-        """Return what tasks need for the redo that was read.
+        """Return the data that tasks need to decode the redo that was read.
 
         Raises:
             OlrPgError: 2013, a table was changed in an unknown way.
@@ -167,7 +170,7 @@ def survey(
     split_bytes: int = SPLIT_BYTES,
     storage: Storage = IN_MEMORY,
 ) -> Survey:
-    """Read all redo once, and return what must be decoded.
+    """Read all redo once; return the splits, and the data that tasks need to decode them.
 
     Args:
         specs: files, directories or globs of archived logs.
@@ -175,7 +178,7 @@ def survey(
 
     Raises:
         OlrPgError: 2xxx errors of the logs, also a gap; 3xxx errors of the tables; 2013, 3070, 3005
-            the dictionary cannot be followed.
+            changes of the dictionary cannot be followed.
     """
     stream = whole_stream(discover_logs(specs), snapshot.database)
     if stream.gaps:
@@ -198,11 +201,11 @@ def incarnation_thread(log: ArchivedLog) -> tuple[int, int]:
 
 
 def incarnation_ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[int, int], int]:
-    """Return, for each incarnation's redo threads, the SCN from which commits do not count.
+    """Return, for each redo thread of each incarnation, the SCN from which on commits are ignored.
 
     Args:
         logs: all known logs.
-        read_scn: of the last incarnation.
+        read_scn: the SCN up to which all redo threads of the last incarnation were read.
     """
     later: dict[int, int] = {}
     end = read_scn
@@ -214,8 +217,8 @@ def incarnation_ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[i
 
 
 class _Reading:
-    """Decodes splits for the merger, and keeps results that the merger does not need until they are
-    merged.
+    """Decodes splits for the merger. It keeps the results that the merger does not need, until the
+    split is merged.
 
     Attributes:
         sessions: the sessions found so far.
@@ -230,7 +233,8 @@ class _Reading:
     ) -> Generator[SplitResult, None, None]:
         """Yield the results of splits; see `decoding.split.Decode`.
 
-        Threads read ahead, one for each core, because kernels and I/O release the interpreter lock.
+        Several threads, one for each core, decode splits in advance; this works because kernels and
+        I/O release the interpreter lock.
         """
         opened: tuple[str, Future[Log]] | None = None
 
@@ -250,7 +254,7 @@ class _Reading:
                 yield result
 
     def taken(self, source: ThreadSplit, log: ArchivedLog) -> Surveyed:
-        """Return what was found in a merged split."""
+        """Return, and forget, what was found in a split that was merged."""
         split = source.split
         result, events = self._last.pop((split.path, split.first_block))
         return Surveyed(
@@ -266,8 +270,10 @@ class _Reading:
 def _read_split(
     subscription: Subscription, opened: Future[Log], split: Split
 ) -> tuple[SplitResult, EventColumns]:
-    """Decode the dictionary in a split, and collect the begins and ends of all transactions."""
-    log = opened.result()  # requested earlier, so its turn comes first
+    """Decode the changes of the dictionary in a split, and collect the begins and ends of all
+    transactions.
+    """
+    log = opened.result()  # submitted before this call, so a thread already opens it
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     boundaries = [empty_events(0)]
     dictionary: list[DictionaryTransaction] = []
@@ -309,8 +315,9 @@ def _read_split(
         sessions=sessions,
         blocks=blocks,
         passed=passed,
-        # Without these, a query could end after a commit whose children were not read. A query that
-        # continues from that SCN would never see these children.
+        # The merger needs parallel commits. Without them, a query could end at the commit SCN of a
+        # parallel DML some of whose children were not read, and a query that continues from that
+        # SCN would never see these children.
         parallel=parallel,
     )
     return result, joined_rows(boundaries)
