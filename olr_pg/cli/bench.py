@@ -24,7 +24,7 @@ def parse_size(text: str) -> int:
     """Parse a size like ``500MB``; return bytes."""
     found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
     if found is None or not int(found[1]):
-        raise typer.BadParameter(f"{text!r} is no size such as 500MB")
+        raise typer.BadParameter(f"{text!r} is not a size such as 500MB")
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
@@ -45,9 +45,9 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply, load,"
-            " end-to-end, latency, memory, wide, small-logs, targets, transaction, sealing,"
-            " fallback; all without names.",
+            help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply,"
+            " load, end-to-end, latency, memory, wide, small-logs, targets, transaction,"
+            " sealing, fallback; without names, all of them.",
             show_default=False,
         ),
     ] = None,
@@ -57,12 +57,19 @@ def bench(
         typer.Option(
             "--size",
             metavar="[NAME=]SIZE",
-            help=f"Redo of each input, about; with NAME of one benchmark. Default: {DEFAULT_SIZE}.",
+            help="Approximate amount of redo in each input. NAME=SIZE sets it for one"
+            f" benchmark. Default: {DEFAULT_SIZE}.",
             show_default=False,
         ),
     ] = None,
     runs: Annotated[
-        int, typer.Option("--runs", min=1, help="Runs of each benchmark and of its anchor.")
+        int,
+        typer.Option(
+            "--runs",
+            min=1,
+            help="Number of runs of each benchmark and of its anchor, the measurement that it is"
+            " compared with.",
+        ),
     ] = 3,
     seconds: Annotated[
         float,
@@ -70,8 +77,8 @@ def bench(
             "--seconds",
             min=1.0,
             metavar="S",
-            help="latency: how long online redo is measured at each of its rates, about; 600 show"
-            " whether the lag stays.",
+            help="latency: approximate seconds for which online redo is measured at each"
+            " rate; 600 seconds show whether the lag stays constant.",
         ),
     ] = 30.0,
     cache: Annotated[
@@ -79,14 +86,19 @@ def bench(
         typer.Option(
             "--cache",
             metavar="DIR",
-            help="Where generated logs are kept. Default: the user's cache.",
+            help="The directory in which generated logs are kept. Default: the user's cache"
+            " directory.",
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON array on the standard output.")
+    ] = False,
     page: Annotated[
         Path | None,
-        typer.Option("--page", metavar="FILE", help="Write the results page as well (Markdown)."),
+        typer.Option(
+            "--page", metavar="FILE", help="Also write the results as a Markdown page to this file."
+        ),
     ] = None,
 ) -> None:
     """Measure scan, decode, server, apply, load, end to end, latency, memory, and how cost grows.
@@ -97,7 +109,9 @@ def bench(
     size_bytes, own_sizes = parse_sizes(size or [])
     log_to_stderr()
     if page is not None and not (page.parent.is_dir() and os.access(page.parent, os.W_OK)):
-        raise typer.BadParameter(f"no file can be written in {page.parent}", param_hint="--page")
+        raise typer.BadParameter(
+            f"this user cannot write files in {page.parent}", param_hint="--page"
+        )
     import platformdirs
 
     from olr_pg.bench.page import shown, write_page

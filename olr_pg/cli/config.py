@@ -36,7 +36,7 @@ TargetOption = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Which target, where there are several.",
+        help="The name of the target, if the configuration has several.",
         autocompletion=target_names,
     ),
 ]
@@ -47,7 +47,7 @@ def check(
     config: ConfigOption,
     *,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object, also for a file with errors.")
+        bool, typer.Option("--json", help="Print a JSON object, even if the file has errors.")
     ] = False,
 ) -> None:
     """Read a configuration file, resolve its secrets and report everything that is wrong.
@@ -109,7 +109,7 @@ def summarize(config: Config) -> dict[str, Any]:
 
 def _applied(config: Config) -> str:
     if config.apply is None:
-        return "no: only the port is served"
+        return "no (the appliance only serves the port)"
     return "to the embedded PostgreSQL" if config.apply.embedded else "to a PostgreSQL server"
 
 

@@ -55,7 +55,7 @@ def parse_log(text: str) -> Path:
 def parse_place(text: str) -> str:
     """Parse a LOG argument that can also be a URL; otherwise like `parse_log`."""
     if not text:
-        raise typer.BadParameter("it is empty")
+        raise typer.BadParameter("it is empty; name a file, a directory or a glob")
     return text
 
 
@@ -85,7 +85,8 @@ def decode(
             "--dictionary",
             "-d",
             metavar="FILE",
-            help="The dictionary snapshot; of several containers (PDBs) one for each.",
+            help="The dictionary snapshot. If the logs contain several containers (PDBs),"
+            " give one for each.",
         ),
     ],
     table: Annotated[
@@ -95,8 +96,9 @@ def decode(
             "-t",
             metavar="OWNER.NAME",
             autocompletion=table_names,
-            help="Only this table (of several containers PDB.OWNER.NAME, or without PDB those of"
-            " all); may be repeated. Default: every table but Oracle's own.",
+            help="Print only this table; repeatable. With several containers, PDB.OWNER.NAME"
+            " means the table of one container, and OWNER.NAME the tables of all."
+            " Default: all tables except Oracle's own.",
         ),
     ] = None,
     form: Annotated[
@@ -104,13 +106,13 @@ def decode(
         typer.Option(
             "--format",
             "-f",
-            help="JSON Lines on the standard output, or Parquet files below --out: for each table a"
-            " file per log.",
+            help="JSON Lines on the standard output, or Parquet files in the directory --out,"
+            " one file for each table and log.",
         ),
     ] = Format.JSONL,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where the Parquet files go."),
+        typer.Option("--out", "-o", metavar="DIR", help="The directory for the Parquet files."),
     ] = None,
     jobs: Annotated[
         int,
@@ -119,30 +121,33 @@ def decode(
             "-j",
             metavar="N",
             min=1,
-            help="How many processes decode. The output is the same, whatever their number.",
+            help="The number of decoding processes. It does not change the output.",
         ),
     ] = 1,
     session: Annotated[
         bool,
         typer.Option(
             "--session",
-            help="Print with each begin whose session it was: redo thread, the transaction's name,"
-            " user, machine, program. Parquet files have the session in any case.",
+            help="Add to each begin line the session of the transaction: redo thread,"
+            " transaction name, user, machine and program. Parquet files always contain"
+            " the session.",
         ),
     ] = False,
     ddl: Annotated[
         bool,
         typer.Option(
             "--ddl",
-            help='Print DDL statements too, in commit order with the changes: lines with op "ddl".',
+            help='Also print DDL statements, as lines with op "ddl", in commit order among'
+            " the changes.",
         ),
     ] = False,
     account: Annotated[
         bool,
         typer.Option(
             "--account",
-            help="Print what became of every vector and every change instead of the changes, as one"
-            " JSON object; it is an error if anything is unaccounted for.",
+            help="Instead of the changes, print one JSON object that counts what happened to"
+            " all change vectors and row changes. The command fails if a vector or a"
+            " change was lost.",
         ),
     ] = False,
     incident_dir: Annotated[
@@ -150,8 +155,8 @@ def decode(
         typer.Option(
             "--incident-dir",
             metavar="DIR",
-            help="Where the incident file of a decoding error goes, for `olr-pg dump --incident"
-            " FILE`. Default: the system's temporary directory.",
+            help="The directory for the incident file of a decoding error, which `olr-pg dump"
+            " --incident FILE` prints. Default: the system's temporary directory.",
         ),
     ] = None,
 ) -> None:
@@ -208,16 +213,20 @@ def _check(accounting: Accounting) -> None:
     if not accounting.closes:
         raise OlrPgError(
             Code.ACCOUNT_DOES_NOT_CLOSE,
-            f"{accounting.vectors_missing} row vectors, {accounting.changes_missing} changes",
+            f"lost: {accounting.vectors_missing} row vectors, {accounting.changes_missing} changes",
         )
 
 
 def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) -> None:
     """Refuse options that cannot be combined."""
     if (form is Format.PARQUET) is not (out is not None):
-        raise typer.BadParameter("--format parquet and --out DIR go together")
+        raise typer.BadParameter(
+            "--format parquet requires --out DIR, and --out DIR requires --format parquet"
+        )
     if out is not None and (ddl or account):
-        raise typer.BadParameter("--ddl and --account print lines: not with --format parquet")
+        raise typer.BadParameter(
+            "--ddl and --account print lines and cannot be used with --format parquet"
+        )
 
 
 @contextmanager

@@ -14,7 +14,8 @@ def demo(
     clean: Annotated[
         bool,
         typer.Option(
-            "--clean", help="Run nothing: remove what earlier demos have left, PostgreSQL as well."
+            "--clean",
+            help="Do not run a demo. Remove the files of earlier demos and stop their PostgreSQL.",
         ),
     ] = False,
 ) -> None:
@@ -43,9 +44,9 @@ def _clean() -> None:
             kept = True
             print_line(f"kept: {one.folder}: {one.kept}")
         else:
-            ended = ", its PostgreSQL has been ended" if one.stopped else ""
+            ended = ", its PostgreSQL was stopped" if one.stopped else ""
             print_line(f"removed: {one.folder}, {decimal(one.size)}{ended}", at_once=True)
     if not found:
-        print_line("no demo has left anything")
+        print_line("there are no files of earlier demos")
     if kept:
         raise typer.Exit(1)

@@ -24,14 +24,18 @@ def export(
     config: ConfigOption,
     *,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the snapshot.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to which the snapshot is written."
+        ),
     ],
     query: Annotated[
         str | None,
         typer.Option(
             "--query",
             metavar="SQL",
-            help="A query of owner and table name; by default `apply.tables` of the configuration.",
+            help="A query that returns owner and name of the tables. Default: `apply.tables`"
+            " of the configuration.",
         ),
     ] = None,
     scn: Annotated[
@@ -40,7 +44,7 @@ def export(
             min=0,
             metavar="SCN",
             show_default=False,
-            help="As of this SCN; by default as it is now.",
+            help="Export the dictionary as of this SCN. Default: the current SCN.",
         ),
     ] = 0,
 ) -> None:

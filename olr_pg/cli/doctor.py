@@ -29,7 +29,10 @@ def doctor(
     target_name: TargetOption = None,
     for_load: Annotated[
         bool,
-        typer.Option("--load", help="Check also what initial-load and verify need of the source."),
+        typer.Option(
+            "--load",
+            help="Also check that initial-load and verify can read the rows of the source.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> None:
@@ -85,7 +88,7 @@ def _print(findings: Sequence[Finding], passed: Sequence[Check]) -> None:
         for line in finding.mend:
             print_line(f"    {advised(line)}")
     checks = f"{counted(len(passed), 'check')} passed"
-    print_line(f"{checks}, {_count(findings)}" if findings else f"{checks}: nothing is wrong")
+    print_line(f"{checks}, {_count(findings)}" if findings else f"{checks}: no problems")
 
 
 def _count(findings: Sequence[Finding]) -> str:

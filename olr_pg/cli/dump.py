@@ -37,50 +37,61 @@ def dump(
     *,
     incident: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Print this incident file instead of logs."),
+        typer.Option(metavar="FILE", help="Print this incident file instead of archived logs."),
     ] = None,
     mask: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --incident: write a copy to this new file in which random bytes stand for"
-            " all column values and texts, so that it can be shared.",
+            help="With --incident: write a copy to this new file. In the copy, random bytes"
+            " replace all column values and texts, so that you can share it.",
         ),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --incident: the configuration that has the key of an encrypted one.",
+            help="With --incident: the configuration that contains the key, if the incident"
+            " file is encrypted.",
         ),
     ] = None,
     stats: Annotated[
-        bool, typer.Option("--stats", help="Print counts and header fields per log instead.")
+        bool,
+        typer.Option(
+            "--stats", help="Print the header fields and the counts of each log instead of records."
+        ),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --stats: one JSON object per log and line.")
+        bool,
+        typer.Option(
+            "--json", help="With --stats: print one line with a JSON object for each log."
+        ),
     ] = False,
     scn: Annotated[
         str | None,
-        typer.Option(metavar="FROM..TO", help="Only records of these SCNs; either may be absent."),
+        typer.Option(
+            metavar="FROM..TO",
+            help="Print only records of this range of SCNs. FROM or TO may be omitted.",
+        ),
     ] = None,
     rba: Annotated[
         str | None,
         typer.Option(
             metavar="SEQ.BLOCK.OFFSET",
-            help="Only the record that holds this redo byte address (hexadecimal after 0x).",
+            help="Print only the record that contains this redo byte address (hexadecimal"
+            " with 0x).",
         ),
     ] = None,
     xid: Annotated[
         str | None,
-        typer.Option(metavar="USN.SLOT.SEQ", help="Only records of this transaction."),
+        typer.Option(metavar="USN.SLOT.SEQ", help="Print only records of this transaction."),
     ] = None,
     objects: Annotated[
         list[int] | None,
         typer.Option(
             "--object",
             metavar="NUMBER",
-            help="Only records of this object or data object number; repeatable.",
+            help="Print only records of this object number or data object number; repeatable.",
         ),
     ] = None,
     opcodes: Annotated[
@@ -88,11 +99,12 @@ def dump(
         typer.Option(
             "--opcode",
             metavar="LAYER.CODE",
-            help="Only records with such a change vector; repeatable.",
+            help="Print only records that contain a change vector with this operation code;"
+            " repeatable.",
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many records.")
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of printed records.")
     ] = None,
     raw: Annotated[bool, typer.Option("--hex", help="Also print the records' bytes.")] = False,
 ) -> None:
@@ -102,15 +114,17 @@ def dump(
     whole.
     """
     if as_json and not stats:
-        raise typer.BadParameter("is only there together with --stats", param_hint="--json")
+        raise typer.BadParameter("requires --stats", param_hint="--json")
     if bool(logs) == (incident is not None):
-        raise typer.BadParameter("give either archived logs or --incident", param_hint="LOG...")
+        raise typer.BadParameter(
+            "name archived logs or use --incident, not both", param_hint="LOG..."
+        )
     if incident is not None and stats:
         raise typer.BadParameter("an incident file has no statistics", param_hint="--stats")
     if mask is not None and incident is None:
-        raise typer.BadParameter("is only there together with --incident", param_hint="--mask")
+        raise typer.BadParameter("requires --incident", param_hint="--mask")
     if config is not None and incident is None:
-        raise typer.BadParameter("is only there together with --incident", param_hint="--config")
+        raise typer.BadParameter("requires --incident", param_hint="--config")
     wanted = _filter(scn, rba, xid, objects, opcodes, limit)
     log_to_stderr()
     if incident is not None:
@@ -137,7 +151,7 @@ def _incident_bytes(path: Path, config: Path | None) -> bytes:
             raise OlrPgError(
                 Code.ENCRYPTION_KEY_MISSING,
                 "the incident file is encrypted",
-                action="name the configuration that has its key with --config",
+                action="name the configuration that contains its key: --config FILE",
                 file=str(path),
             )
         from olr_pg.appliance.encryption import row_key

@@ -41,7 +41,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-NumberArgument = Annotated[int, typer.Argument(metavar="ID", help="The number that `list` shows.")]
+NumberArgument = Annotated[
+    int,
+    typer.Argument(metavar="ID", help="The number of the error, as `olr-pg errors list` shows it."),
+]
 
 
 @app.callback()
@@ -58,7 +61,9 @@ def explain(
     code: Annotated[
         str,
         typer.Argument(
-            metavar="CODE", help="As it is printed: OLR-05010.", autocompletion=error_codes
+            metavar="CODE",
+            help="The code as it is printed, such as OLR-05010.",
+            autocompletion=error_codes,
         ),
     ],
     *,
@@ -69,7 +74,9 @@ def explain(
     try:
         number = Code(int(digits))
     except ValueError:
-        raise typer.BadParameter(f"{code} is no error code; docs/errors.md has them") from None
+        raise typer.BadParameter(
+            f"{code} is not an error code; docs/errors.md lists all codes"
+        ) from None
     if as_json:
         print_json(
             {
@@ -81,7 +88,7 @@ def explain(
         )
         return
     print_line(f"OLR-{number:05d}: {number.title}")
-    print_line(f"  to do: {number.action}")
+    print_line(f"  action: {number.action}")
     print_line(f"  exit code: {number.exit_code}")
 
 
@@ -90,7 +97,7 @@ def list_errors(
     config: ConfigOption,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="Also errors and conflicts that hold no table up.")
+        bool, typer.Option("--all", help="Also list errors and conflicts that do not stop a table.")
     ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
@@ -131,8 +138,8 @@ def list_errors(
     else:
         if whole is not None:
             print_line(
-                f"PAUSED as a whole by {whole.by}: nothing is applied until"
-                " `olr-pg tables resume --all`"
+                f"The subscription was paused by {whole.by}: nothing more is received"
+                " until `olr-pg tables resume --all`"
             )
         _print_lists(stopped, paused, lines)
         _print_incomplete(counts, incomplete)
@@ -171,7 +178,7 @@ def retry(
         list[str] | None,
         typer.Argument(
             metavar="OWNER.NAME",
-            help="Stopped tables; by default all of them.",
+            help="Names of stopped tables. Default: all stopped tables.",
             autocompletion=table_names,
         ),
     ] = None,
@@ -191,13 +198,15 @@ def retry(
             if name in paused:
                 raise OlrPgError(
                     Code.TABLE_PAUSED,
-                    "no error has stopped it",
+                    "the table is paused, not stopped by an error",
                     action=f"resume it with `olr-pg tables resume {name}`",
                     table=name,
                 )
             if name not in stopped:
                 raise OlrPgError(
-                    Code.NO_SUCH_STOPPED_TABLE, f"{name} is not", subscription=settings.subscription
+                    Code.NO_SUCH_STOPPED_TABLE,
+                    f"{name} has not stopped",
+                    subscription=settings.subscription,
                 )
         go_on(connection, settings, names or stopped, as_json=as_json)
 
@@ -205,13 +214,19 @@ def retry(
 @app.command("skip")
 def skip(
     config: ConfigOption,
-    number: Annotated[list[int], typer.Argument(metavar="ID", help="Numbers that `list` shows.")],
+    number: Annotated[
+        list[int],
+        typer.Argument(
+            metavar="ID", help="The numbers of the errors, as `olr-pg errors list` shows them."
+        ),
+    ],
     *,
     whole: Annotated[
         bool,
         typer.Option(
             "--whole-transaction",
-            help="Leave out all changes that its transaction has of the table, not this one alone.",
+            help="Skip all changes that the transaction of the error made to the table, not"
+            " only the change of the error.",
         ),
     ] = False,
     target_name: TargetOption = None,
@@ -249,7 +264,7 @@ def go_on(
         for one in done:
             _print_replayed(one)
         if not done:
-            print_line("no table is stopped")
+            print_line("no table has stopped")
     if any(one.error is not None for one in done):
         raise typer.Exit(EXIT_STOPPED)
 
@@ -313,7 +328,7 @@ def _print_lists(
     for table in paused:
         print_line(f"PAUSED {table}: its changes are held until `olr-pg tables resume {table}`")
     if not stopped:
-        print_line("no table is stopped by an error" if paused else "no table is stopped")
+        print_line("no table has stopped by an error" if paused else "no table has stopped")
     for line in lines:
         print_line(
             f"{line.id}  {line.resolution}  {line.source_table} {line.operation}"
@@ -357,7 +372,7 @@ def _print_replayed(one: Replayed) -> None:
     counts = one.counters
     print_line(
         f"{one.table}: {counted(counts.transactions, 'transaction')} applied"
-        f" ({counts.inserted} inserted, {counts.updated} updated, {counts.deleted} deleted,"
-        f" {counts.conflicts} left out or overwritten)"
+        f" ({counts.inserted} inserted, {counts.updated} updated, {counts.deleted}"
+        f" deleted, {counts.conflicts} conflicts skipped or overwritten)"
     )
     print_line("    goes on" if one.error is None else f"    STOPPED again: {one.error}")

@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 _MOUNTED: Final = "mount"
 _WAYS: Final = (
-    "How logs come here (mount; bfile: over the connection to Oracle; sftp://user@host; or a"
-    " command with {name})"
+    "How olr_pg gets the archived logs (mount: they are mounted here; bfile: over the"
+    " connection to Oracle; sftp://user@host; or a command with {name})"
 )
 
 
 def init(
-    out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = USUAL_FILES[
-        0
-    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The configuration file to write.")
+    ] = USUAL_FILES[0],
     *,
     server: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT/SERVICE", help="A live Oracle: where it listens."),
+        typer.Option(metavar="HOST:PORT/SERVICE", help="The address and service of a live Oracle."),
     ] = None,
     user: Annotated[
-        str | None, typer.Option(help="Oracle's account that sql/oracle/user.sql makes.")
+        str | None, typer.Option(help="The Oracle account that sql/oracle/user.sql creates.")
     ] = None,
     container: Annotated[
         list[str] | None,
         typer.Option(
             "--container",
             metavar="PDB",
-            help="A PDB that holds tables, where the account is a common one (C##OLR). Repeatable:"
-            " all are replicated together.",
+            help="A PDB with tables to replicate, if the account is a common user (C##OLR)."
+            " Repeatable; all named PDBs are replicated together.",
         ),
     ] = None,
     path_mapping: Annotated[
@@ -53,40 +53,48 @@ def init(
         typer.Option(
             "--map",
             metavar="THERE=HERE",
-            help="Where a directory of archived logs is mounted here. Repeatable.",
+            help="A directory of archived logs on the Oracle host (THERE), and the directory"
+            " where it is mounted on this machine (HERE). Repeatable.",
         ),
     ] = None,
     transport: Annotated[
         str | None,
         typer.Option(
             metavar="WAY",
-            help="What brings logs that are not mounted here: bfile (over the connection to"
-            " Oracle), sftp://USER@HOST[:PORT], or a command that prints the log {name}.",
+            help="How olr_pg fetches logs that are not mounted here: bfile (over the"
+            " connection to Oracle), sftp://USER@HOST[:PORT], or a command that prints"
+            " the log {name}.",
         ),
     ] = None,
     logs: Annotated[
         list[str] | None,
         typer.Option(
-            "--logs", metavar="PATH", help="Copied archived logs instead of a live Oracle."
+            "--logs",
+            metavar="PATH",
+            help="Use these copied archived logs instead of a live Oracle.",
         ),
     ] = None,
     dictionary: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The dictionary snapshot that belongs to them."),
+        typer.Option(metavar="FILE", help="The dictionary snapshot for the logs of --logs."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="CONNECT-STRING", help='PostgreSQL, or "embedded" for one to try.'),
+        typer.Option(
+            metavar="CONNECT-STRING",
+            help='The PostgreSQL target, or "embedded" for an embedded PostgreSQL to try olr_pg'
+            " with.",
+        ),
     ] = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
             "--table",
             metavar="OWNER.NAME",
-            help="A table to replicate, or a pattern as SHOP.*. Repeatable.",
+            help="A table to replicate, or a pattern such as SHOP.*. Repeatable.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a first configuration file. On a terminal, it asks for what the options do not set."""
     from olr_pg.config.reading import parse_text
@@ -96,18 +104,23 @@ def init(
     if out.exists() and not force:
         raise OlrPgError(Code.CONFIG_FILE_EXISTS, "nothing was written", file=str(out))
     if logs and container:
-        raise typer.BadParameter("--container is of a live Oracle: give --dictionary of its PDB")
+        raise typer.BadParameter(
+            "--container requires a live Oracle; with --logs, name the PDB's dictionary with"
+            " --dictionary"
+        )
     if logs and transport:
-        raise typer.BadParameter("--transport is of a live Oracle: --logs are here already")
+        raise typer.BadParameter(
+            "--transport requires a live Oracle; it cannot be used with --logs"
+        )
     source = _seen_from(out, _source(server, user, path_mapping, transport, logs, dictionary))
     if container and isinstance(source, LiveSource):
         source = source._replace(containers=container)
     connect_string = _answer(
-        target, "--target", "PostgreSQL (embedded: one of its own)", "embedded"
+        target, "--target", "PostgreSQL target (embedded: an embedded PostgreSQL)", "embedded"
     )
     tables = (
         table
-        or _answer(None, "--table", "Tables, as OWNER.NAME or SHOP.*, with blanks between").split()
+        or _answer(None, "--table", "Tables, as OWNER.NAME or SHOP.*, separated by spaces").split()
     )
     text = starter_text(source, connect_string, tables)
     # Check the text before it is written; the secrets may be unknown for now.
@@ -117,10 +130,10 @@ def init(
             file.write(text.encode())
     except OSError as error:
         raise OlrPgError(Code.CONFIG_UNWRITABLE, plain_reason(error), file=str(out)) from error
-    print_line(f"{out} is written. What comes next:")
+    print_line(f"{out} was written. Next steps:")
     for secret in SECRETS:
         if f"${{{secret}}}" in text:
-            print_line(f"  export {secret}=…   # in the environment of each of these")
+            print_line(f"  export {secret}=…   # in the environment of each command below")
     for command, what in _next_steps(is_live=not logs):
         print_line(f"  olr-pg {command:<14} --config {out}   # {what}")
 
@@ -148,7 +161,7 @@ def _source(
         pairs: Sequence[str] = path_mapping or ()
     else:
         usual = "/u01/app/oracle/archive=/mnt/oracle-archive"
-        question = "Archived logs, as there=here"
+        question = "Archived logs, as PATH_ON_ORACLE_HOST=PATH_HERE"
         pairs = path_mapping or _answer(None, "--map", question, usual).split()
     places = [place for pair in pairs for place in _pair(pair)]
     return LiveSource(found, account, places, transport=_transport(way))
@@ -200,7 +213,7 @@ def _seen_from(out: Path, source: LiveSource | CopiedSource) -> LiveSource | Cop
 def _pair(text: str) -> tuple[str, str]:
     there, equals, here = text.partition("=")
     if not (there and equals and here):
-        raise typer.BadParameter(f"{text!r} is not THERE=HERE", param_hint="--map")
+        raise typer.BadParameter(f"{text!r} does not have the form THERE=HERE", param_hint="--map")
     return there, here
 
 
@@ -213,7 +226,7 @@ def _answer(given: str | None, option: str, question: str, usual: str | None = N
     if given is not None:
         return given
     if not sys.stdin.isatty():
-        raise typer.BadParameter("is needed where nobody can be asked", param_hint=option)
+        raise typer.BadParameter("is required without a terminal", param_hint=option)
     answer: str = typer.prompt(question, default=usual, err=True)
     return answer
 
@@ -225,11 +238,11 @@ def _answer_where_asked(question: str, usual: str) -> str:
 
 def _next_steps(*, is_live: bool) -> list[tuple[str, str]]:
     steps = [
-        ("config check", "is the file right?"),
-        ("doctor", "is the source, is the target?"),
+        ("config check", "check the file"),
+        ("doctor", "check the source and the target"),
         ("run", "replicate"),
-        ("status", "how is it going?"),
+        ("status", "show the progress"),
     ]
     if is_live:
-        steps.insert(2, ("initial-load", "the rows that are there already"))
+        steps.insert(2, ("initial-load", "load the existing rows"))
     return steps

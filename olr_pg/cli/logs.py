@@ -24,8 +24,8 @@ def logs(
         bool,
         typer.Option(
             "--purgeable",
-            help="Print only the logs that no start needs any more, one name per line, as the"
-            " source names them.",
+            help="Print only the logs that no restart needs any more: one name per line, as"
+            " the source names them.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,

@@ -95,7 +95,8 @@ def main(
         bool,
         typer.Option(
             "--json-errors",
-            help="Report an error as one JSON object on stderr: code, what, where, action.",
+            help="Report an error as one JSON object on stderr, with the keys code, what,"
+            " where and action.",
         ),
     ] = False,
     _install_completion: Annotated[
@@ -111,7 +112,8 @@ def main(
         Shell | None,
         typer.Option(
             "--show-completion",
-            help="Print the script that makes this shell complete command lines, to install it.",
+            help="Print the completion script for the current shell, so that you can install"
+            " it yourself.",
             is_eager=True,
             callback=show_callback,
         ),
@@ -133,10 +135,11 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
         cls=ReportingGroup,
         help="Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.",
         epilog=(
-            "Exit codes: 0 done, 1 differences or stopped tables, 2 usage or configuration, 3 logs,"
-            " 4 dictionary, 5 server, 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11"
-            " findings of doctor, 12 no appliance to ask, 70 a defect,"
-            " 130 interrupted, 143 terminated, 141 nobody reads the output."
+            "Exit codes: 0 done, 1 differences or stopped tables, 2 usage or"
+            " configuration, 3 logs, 4 dictionary, 5 server, 6 PostgreSQL, 7 Spark, 8"
+            " Oracle, 9 simulator, 10 and 11 findings of doctor, 12 no appliance runs,"
+            " 70 a defect, 130 interrupted, 143 terminated, 141 the reader of the output"
+            " has ended."
         ),
         no_args_is_help=True,
         add_completion=False,  # the options that Typer adds accept no shell, or ignore it

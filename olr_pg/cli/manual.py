@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FILES: Final = (
-    ("olr-pg.json, configs/Replicator.json", "the configuration where none is named"),
-    ("context.data", "the state of an appliance, as the configuration says"),
+    ("olr-pg.json, configs/Replicator.json", "the configuration file, if none is named"),
+    (
+        "context.data",
+        "the state of an appliance (the directory `context.data` of the configuration)",
+    ),
 )
 _ENVIRONMENT: Final = (
-    ("OLR_PG_CONFIG", "the configuration file where --config is not given"),
-    ("OLR_PG_SECTION__KEY", "the value of a key of the configuration, in the place of the file's"),
-    ("NUMBA_CACHE_DIR", "where compiled kernels are kept"),
-    ("OLR_PG_KERNELS", "in the image: a pack of kernels that is imported at the start"),
+    ("OLR_PG_CONFIG", "the configuration file, if --config is not given"),
+    ("OLR_PG_SECTION__KEY", "the value of a configuration key; it replaces the value in the file"),
+    ("NUMBA_CACHE_DIR", "the directory of the compiled kernels"),
+    ("OLR_PG_KERNELS", "in the container image: a pack of kernels that is imported at the start"),
 )
 
 

@@ -14,15 +14,15 @@ def prepare(
     *,
     no_java: Annotated[
         bool,
-        typer.Option("--no-java", help="Leave the archive of Java's classes out (some 120 MB)."),
+        typer.Option("--no-java", help="Do not archive Java's classes (about 120 MB)."),
     ] = False,
     export_to: Annotated[
         Path | None,
         typer.Option(
             "--export",
             metavar="FILE",
-            help="Write the compiled kernels to a pack as well, for machines with the same"
-            " processor and versions.",
+            help="Also write the compiled kernels to a pack, for machines with the same"
+            " processor and the same versions of the software.",
         ),
     ] = None,
     import_from: Annotated[
@@ -30,8 +30,8 @@ def prepare(
         typer.Option(
             "--import",
             metavar="FILE",
-            help="Take the kernels from a pack, and compile nothing. A pack holds machine code: use"
-            " only one that you trust.",
+            help="Import the kernels from a pack instead of compiling them. A pack contains"
+            " machine code: use only a pack that you trust.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
@@ -43,13 +43,13 @@ def prepare(
     first start compiles the kernels, and every Spark session starts a few seconds later.
     """
     if export_to is not None and import_from is not None:
-        raise typer.BadParameter("--export and --import do not go together")
+        raise typer.BadParameter("--export and --import cannot be used together")
     from olr_pg.kernel_compilation import compile_kernels, export_kernels, import_kernels
     from olr_pg.spark.archiving import archive_classes
 
     log_to_stderr()
     if import_from is not None:
-        done = f"{import_kernels(import_from)} taken from {import_from}"
+        done = f"{import_kernels(import_from)} imported from {import_from}"
     elif export_to is not None:
         done = f"compiled, {export_kernels(export_to)} written to {export_to}"
     else:
@@ -61,4 +61,5 @@ def prepare(
     if as_json:
         print_json({"kernels": True, "class_archive": archived})
     elif not no_java:
-        print_line(f"Java's classes: {'archived' if archived else 'this Java makes no archive'}")
+        done = "archived" if archived else "not archived, because this Java cannot archive classes"
+        print_line(f"Java's classes: {done}")

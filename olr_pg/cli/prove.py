@@ -26,7 +26,8 @@ def prove(
         typer.Option(
             "--scenario",
             metavar="PATTERN",
-            help="Only scenarios whose names fit, such as types/dates or 'lobs/*'; repeatable.",
+            help="Run only the scenarios whose names match, such as types/dates or 'lobs/*';"
+            " repeatable.",
         ),
     ] = None,
     out: Annotated[
@@ -35,15 +36,18 @@ def prove(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where results, page and incident files go. Default: prove in `context.data`.",
+            help="The directory for the results, the page and the incident files. Default:"
+            " `prove` in `context.data`.",
         ),
     ] = None,
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Leave the last scenario's target tables and working files."),
+        typer.Option(
+            "--keep", help="Keep the target tables and the working files of the last scenario."
+        ),
     ] = False,
     listed: Annotated[
-        bool, typer.Option("--list", help="Print the scenarios and what each shows; do nothing.")
+        bool, typer.Option("--list", help="Only print the scenarios and the purpose of each.")
     ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,

@@ -31,4 +31,7 @@ def reload(config: ConfigOption) -> None:
         os.kill(number, signal.SIGHUP)
     except OSError as error:
         raise OlrPgError(Code.NO_APPLIANCE, plain_reason(error), pid=number) from error
-    print_line(f"process {number} reads its configuration again; its log says what was taken")
+    print_line(
+        f"process {number} was told to read its configuration again; its log reports which"
+        " changes took effect"
+    )

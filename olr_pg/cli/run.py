@@ -35,7 +35,8 @@ def run(
     config: ConfigOption,
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="Apply what is there, confirm it, and exit.")
+        bool,
+        typer.Option("--once", help="Apply the redo that is available now, confirm it, and exit."),
     ] = False,
     until_scn: Annotated[
         int | None,
@@ -43,7 +44,8 @@ def run(
             "--until-scn",
             metavar="N",
             min=1,
-            help="Apply the transactions that commit at this SCN or before, confirm, and exit.",
+            help="Apply the transactions with a commit SCN up to this SCN (inclusive),"
+            " confirm them, and exit.",
         ),
     ] = None,
     until_time: Annotated[
@@ -52,12 +54,14 @@ def run(
             "--until-time",
             metavar="TIME",
             formats=TIME_FORMATS,
-            help="Apply up to the first transaction that commits later than this time of the"
-            " database server's clock (YYYY-MM-DDTHH:MM:SS), confirm, and exit.",
+            help="Apply the transactions before the first one that commits later than this"
+            " time (YYYY-MM-DDTHH:MM:SS, the database server's clock), confirm them, and"
+            " exit.",
         ),
     ] = None,
     no_apply: Annotated[
-        bool, typer.Option("--no-apply", help="Only serve the port; apply nothing here.")
+        bool,
+        typer.Option("--no-apply", help="Only serve the port; do not start the bundled applier."),
     ] = False,
     log_level: Annotated[
         int | None,
@@ -65,13 +69,17 @@ def run(
             "--log-level",
             min=0,
             max=4,
-            help="0 nothing, 1 critical errors only, 2 errors and warnings, 3 information as well,"
-            " 4 debugging detail; overrides the file's log.level, which is 3 by default.",
+            help="0: nothing; 1: only critical errors; 2: errors and warnings; 3: also"
+            " information; 4: also debugging detail. Overrides `log.level` of the"
+            " configuration, which is 3 by default.",
         ),
     ] = None,
     log_format: Annotated[
         LogForm | None,
-        typer.Option("--log-format", help="Overrides the file's log.format."),
+        typer.Option(
+            "--log-format",
+            help="The form of log lines. Overrides `log.format` of the configuration.",
+        ),
     ] = None,
 ) -> None:
     """Replicate: decode archived logs, serve the protocol's port, apply to PostgreSQL."""
@@ -146,7 +154,9 @@ def _until(scn: int | None, time: datetime | None) -> Until | None:
     from olr_pg.scalars import encode_redo_time
 
     if time is not None and time.year < FIRST_YEAR:
-        raise typer.BadParameter(f"--until-time is before {FIRST_YEAR}, as no redo is")
+        raise typer.BadParameter(
+            f"--until-time is before {FIRST_YEAR}, the first year that redo can contain"
+        )
     return Until(scn, None if time is None else encode_redo_time(time))
 
 

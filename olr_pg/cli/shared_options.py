@@ -18,7 +18,7 @@ TableOption = Annotated[
     typer.Option(
         "--table",
         metavar="OWNER.NAME",
-        help="Only this table of `apply.tables`; may be repeated.",
+        help="Only this table of `apply.tables`; repeatable.",
         autocompletion=table_names,
     ),
 ]
@@ -27,16 +27,16 @@ AcceptOption = Annotated[
     typer.Option(
         "--accept",
         metavar="NAME",
-        help="Accept that the target lacks this of the source, such as 'trigger SHOP.*';"
-        " repeatable.",
+        help="Accept that the target lacks these objects of the source, such as 'trigger"
+        " SHOP.*'; repeatable.",
     ),
 ]
 FallbackOption = Annotated[
     bool,
     typer.Option(
         "--fallback",
-        help="Begin a way back to Oracle before applications write to the target (section"
-        " `fallback`).",
+        help="Start the replication back to Oracle before applications write to the target"
+        " (section `fallback` of the configuration).",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

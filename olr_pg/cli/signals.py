@@ -45,14 +45,14 @@ class _Ending:
         def watch() -> None:
             number = os.read(heard, 1)[0]
             time.sleep(seconds)
-            _end_at_once(number, f"ended at once: it has not ended within {seconds:g} s")
+            _end_at_once(number, f"terminated at once, because it did not end within {seconds:g} s")
 
         threading.Thread(target=watch, name="olr-ending", daemon=True).start()
 
     def take(self, number: int, _frame: FrameType | None) -> NoReturn:
         """Handle a signal in the main thread."""
         if self._is_told and not self._is_repeated:
-            _end_at_once(number, "ended at once: a second signal came")
+            _end_at_once(number, "terminated at once, because a second signal arrived")
         if not self._is_told and self._bell is not None:
             os.write(self._bell, bytes([number]))
         self._is_told, self._is_repeated = True, False

@@ -36,18 +36,22 @@ app = typer.Typer(
 NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="OWNER.NAME", help="Tables that are replicated.", autocompletion=table_names
+        metavar="OWNER.NAME", help="Names of replicated tables.", autocompletion=table_names
     ),
 ]
 AllOption = Annotated[
     bool,
-    typer.Option("--all", help="The whole subscription: nothing is taken, the redo must be kept."),
+    typer.Option(
+        "--all",
+        help="Pause the whole subscription: nothing more is received, and you must keep the"
+        " archived logs.",
+    ),
 ]
 AllPausedOption = Annotated[
-    bool, typer.Option("--all", help="The whole subscription, where `tables pause --all` rests it.")
+    bool, typer.Option("--all", help="Resume the whole subscription after `tables pause --all`.")
 ]
 ByOption = Annotated[
-    str | None, typer.Option("--by", hidden=True, help="Who wants it, for the log.")
+    str | None, typer.Option("--by", hidden=True, help="The name of the requester, for the log.")
 ]
 
 
@@ -76,14 +80,14 @@ def list_tables(
         print_json({"paused": None if pause is None else pause._asdict(), "tables": lines})
         return
     if pause is not None:
-        print_line(f"PAUSED as a whole, by {pause.by}")
+        print_line(f"The subscription was PAUSED by {pause.by}")
     for one in states:
         held = f"  {one.held_transactions} transactions are held" if one.stopped else ""
         print_line(
             f"{one.word:10}  {one.source_table} → {one.target_table}  SCN {one.commit_scn}{held}"
         )
     if not states:
-        print_line("the target knows no table yet")
+        print_line("no table is replicated into the target yet")
 
 
 @app.command("pause")
@@ -158,12 +162,12 @@ def add(
     table: Annotated[
         list[str],
         typer.Argument(
-            metavar="OWNER.NAME", help="Tables of the source.", autocompletion=table_names
+            metavar="OWNER.NAME", help="Names of tables of the source.", autocompletion=table_names
         ),
     ],
     *,
     load: Annotated[
-        bool, typer.Option("--load/--no-load", help="Load the rows that are there first.")
+        bool, typer.Option("--load/--no-load", help="Load the existing rows first.")
     ] = True,
     by: ByOption = None,
     target_name: TargetOption = None,
@@ -210,7 +214,9 @@ def remove(
     config: ConfigOption,
     table: Annotated[
         list[str],
-        typer.Argument(metavar="OWNER.NAME", help="Replicated tables.", autocompletion=table_names),
+        typer.Argument(
+            metavar="OWNER.NAME", help="Names of replicated tables.", autocompletion=table_names
+        ),
     ],
     *,
     by: ByOption = None,
@@ -235,7 +241,7 @@ def remove(
                     Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name)
                 )
         if not set(known) - set(names):
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "no table would remain")
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "at least one table must stay in the list")
     removed = [str(name) for name in names]
     with open_target_of(loaded) as (connection, settings):
         if known is None:
@@ -292,7 +298,7 @@ def _check_there(
             left -= {table.full_name for table in source.choose(())}
     for name in names:
         if name in left:
-            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "there is no such table", table=name)
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "the source has no such table", table=name)
 
 
 def _take(
@@ -314,18 +320,20 @@ def _take(
     while True:
         known = _tables_at_work(config)
         if known is None:
-            print_line("noted: the next start takes it")
+            print_line("the change is stored; the next start of the appliance applies it")
             return
         if known.issuperset(added) and known.isdisjoint(removed):
             break
         if time.monotonic() > deadline:
             names = ", ".join((*added, *removed))
-            raise OlrPgError(Code.CHANGE_NOT_TAKEN, f"after {_TAKING_SECONDS:.0f} s: {names}")
+            raise OlrPgError(
+                Code.CHANGE_NOT_TAKEN, f"not applied within {_TAKING_SECONDS:.0f} s: {names}"
+            )
         time.sleep(_LOOK_SECONDS)
     if added:
-        print_line(f"replicated now: {', '.join(added)}")
+        print_line(f"now replicated: {', '.join(added)}")
     if removed:
-        print_line(f"replicated no more: {', '.join(removed)}")
+        print_line(f"no longer replicated: {', '.join(removed)}")
 
 
 def _tables_at_work(config: Config) -> set[str] | None:
@@ -346,7 +354,7 @@ def _tables_at_work(config: Config) -> set[str] | None:
 
 def _check_choice(names: Sequence[str] | None, *, whole: bool) -> None:
     if bool(names) == whole:
-        raise typer.BadParameter("name tables, or give --all")
+        raise typer.BadParameter("name tables or use --all, not both")
 
 
 def _known(
@@ -365,7 +373,7 @@ def _known(
     from olr_pg.dictionary.selection import as_known
 
     if settings.consistency is Consistency.TRANSACTION:
-        raise OlrPgError(Code.TABLE_NOT_PAUSABLE, 'the consistency is "transaction"')
+        raise OlrPgError(Code.TABLE_NOT_PAUSABLE, '`apply.consistency` is "transaction"')
     states = read_table_states(connection, settings.subscription)
     known = {one.source_table for one in states}
     if config.apply is not None:
@@ -406,4 +414,4 @@ def _say(done: str, changed: Sequence[str], names: Sequence[str] | None, *, as_j
     elif changed:
         print_line(f"{done}: {', '.join(changed)}")
     else:
-        print_line(f"nothing to do: {', '.join(names or ['the subscription'])} as before")
+        print_line(f"nothing to do: {', '.join(names or ['the subscription'])}: no change")

@@ -23,5 +23,5 @@ def usual_file() -> Path:
             return file
     places = " or ".join(str(file.absolute()) for file in USUAL_FILES)
     raise OlrPgError(
-        Code.NO_CONFIG_FILE, "neither --config nor OLR_PG_CONFIG names one", file=places
+        Code.NO_CONFIG_FILE, "neither --config nor OLR_PG_CONFIG names a file", file=places
     )

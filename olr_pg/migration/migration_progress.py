@@ -238,7 +238,7 @@ def progress_lines(progress: MigrationProgress) -> list[str]:
         lines[0] += f": {rows:,} rows, {done} of {len(progress.tables)} tables are in"
     if progress.replicating is not None:
         lines[0] += f": {replicating_line(progress.replicating)}"
-    return [*lines, *(f"    needs you: {one}" for one in progress.needs)]
+    return [*lines, *(f"    action required: {one}" for one in progress.needs)]
 
 
 def table_line(table: LoadingTable) -> str:

@@ -127,5 +127,5 @@ def test_sizes(text: str, size: int) -> None:
 def test_sizes_of_single_benchmarks() -> None:
     assert parse_sizes([]) == (500_000_000, {})
     assert parse_sizes(["200MB", "spark=2GB"]) == (200_000_000, {"spark": 2_000_000_000})
-    with pytest.raises(BadParameter, match="'much' is no size"):
+    with pytest.raises(BadParameter, match="'much' is not a size"):
         parse_sizes(["spark=much"])

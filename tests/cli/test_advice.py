@@ -85,8 +85,8 @@ def test_what_migrate_says_can_be_copied(
     done = [StepState(s.name, DONE, moment, moment, warned.get(s.name, {})) for s in STEPS]
     _show(done, as_json=False)
     text = capsys.readouterr().out
-    assert "Ready to cut over: `olr-pg migrate --cutover --config /etc/x.json`." in text
-    assert "needs you: 1 warning of `olr-pg doctor --load --config /etc/x.json`" in text
+    assert "Ready to cut over. Run `olr-pg migrate --cutover --config /etc/x.json`." in text
+    assert "action required: 1 warning of `olr-pg doctor --load --config /etc/x.json`" in text
 
 
 def advised_in(path: Path) -> Iterator[str]:

@@ -128,7 +128,7 @@ def test_a_code_is_explained(cli: Cli) -> None:
     told = cli("errors", "explain", "olr-01221")
     assert told.stdout.splitlines() == [
         f"OLR-01221: {code.title}",
-        f"  to do: {code.action}",
+        f"  action: {code.action}",
         f"  exit code: {code.exit_code}",
     ]
     assert json.loads(cli("errors", "explain", "1221", "--json").stdout)["code"] == "OLR-01221"
@@ -138,4 +138,4 @@ def test_a_code_is_explained(cli: Cli) -> None:
 def test_what_is_no_code_is_wrong_usage(cli: Cli, code: str) -> None:
     refused = cli("errors", "explain", "--", code)
     assert refused.returncode == 2
-    assert "is no error code" in refused.stderr
+    assert "is not an error code" in refused.stderr

@@ -33,5 +33,5 @@ def test_what_passed_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "ok      oracle.logs: the logs are there",
         "ok      disk: there is room",
-        "2 checks passed: nothing is wrong",
+        "2 checks passed: no problems",
     ]

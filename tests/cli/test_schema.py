@@ -50,14 +50,14 @@ def test_everything_comes_back_and_is_named(config: Path, postgres_database: str
     done = put_back(config)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines() == [
-        "put back: foreign key of_parent of s.child",
-        "put back: trigger stamp of s.child",
+        "restored: foreign key of_parent of s.child",
+        "restored: trigger stamp of s.child",
     ]
     with connect(postgres_database, replica=False) as connection:
         assert [one.name for one in firing_on(connection, "s", "child")] == ["of_parent", "stamp"]
         assert all(one.valid for one in firing_on(connection, "s", "child"))
     again = put_back(config)
-    assert (again.exit_code, again.stdout) == (0, "nothing is set aside\n")
+    assert (again.exit_code, again.stdout) == (0, "no trigger, rule or foreign key is disabled\n")
 
 
 def test_rows_that_break_a_foreign_key_are_a_problem(config: Path, postgres_database: str) -> None:

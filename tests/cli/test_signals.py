@@ -59,7 +59,10 @@ def test_a_second_signal_ends_at_once(
     assert process.stderr.readline() == "ending\n"
     process.send_signal(second)
     _, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stderr) == (code, "ended at once: a second signal came\n")
+    assert (process.returncode, stderr) == (
+        code,
+        "terminated at once, because a second signal arrived\n",
+    )
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
@@ -69,7 +72,10 @@ def test_what_has_to_end_in_time_does(start_cli: Start, number: signal.Signals, 
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == code
     # It may have been too slow to say that it ends.
-    assert stderr.removeprefix("ending\n") == "ended at once: it has not ended within 0.2 s\n"
+    assert (
+        stderr.removeprefix("ending\n")
+        == "terminated at once, because it did not end within 0.2 s\n"
+    )
 
 
 def test_nobody_has_to_read_why(start_cli: Start) -> None:

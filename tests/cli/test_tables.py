@@ -37,9 +37,9 @@ def run(config: Path, *arguments: str, code: int = 0) -> str:
 
 
 def test_pause_and_resume(config: Path) -> None:
-    assert run(config, "list") == "the target knows no table yet\n"
+    assert run(config, "list") == "no table is replicated into the target yet\n"
     assert run(config, "pause", "s.t", "S.Odd t") == "paused: S.T, S.Odd t\n"
-    assert run(config, "pause", "S.T") == "nothing to do: S.T as before\n"
+    assert run(config, "pause", "S.T") == "nothing to do: S.T: no change\n"
     assert "paused      S.T → s.t  SCN 0  0 transactions are held" in run(config, "list")
     assert "goes on" in run(config, "resume", "S.T")
     assert "OLR-08014" in run(config, "resume", "S.T", code=9)
@@ -64,8 +64,8 @@ def test_a_table_whose_target_does_not_fit_is_not_added(
 
 def test_the_whole_subscription(config: Path) -> None:
     assert run(config, "pause", "--all", "--by", "alice") == "paused: the whole subscription\n"
-    assert "PAUSED as a whole, by alice" in run(config, "list")
-    assert run(config, "pause", "--all") == "nothing to do: the subscription as before\n"
+    assert "The subscription was PAUSED by alice" in run(config, "list")
+    assert run(config, "pause", "--all") == "nothing to do: the subscription: no change\n"
     assert run(config, "resume", "--all") == "resumed: the whole subscription\n"
     run(config, "pause", code=2)
     run(config, "pause", "S.T", "--all", code=2)
@@ -79,7 +79,10 @@ def test_where_all_tables_go_on_together(tmp_path: Path, postgres_database: str)
 
 def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
     assert "OLR-08015" in run(config, "add", "S.T", code=9)
-    assert run(config, "add", "s.more", "--no-load") == "noted: the next start takes it\n"
+    assert (
+        run(config, "add", "s.more", "--no-load")
+        == "the change is stored; the next start of the appliance applies it\n"
+    )
     assert "OLR-08015" in run(config, "add", "S.MORE", "--no-load", code=9)
     run(config, "pause", "S.U")
     with psycopg.connect(postgres_database) as connection:
@@ -92,7 +95,7 @@ def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
             assert connection.execute(f"SELECT * FROM olr_pg.{table}".encode()).fetchall() == []
     assert "OLR-08015" in run(config, "remove", "S.U", code=9)
     run(config, "remove", "S.T", "S.MORE")
-    assert "no table would remain" in run(config, "remove", 'S."Odd t"', code=9)
+    assert "at least one table must stay in the list" in run(config, "remove", 'S."Odd t"', code=9)
     changes = json.loads((config.parent / "data" / "tables.json").read_text())
     assert changes == {
         "version": 1,

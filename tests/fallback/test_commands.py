@@ -67,7 +67,10 @@ def test_a_way_back_from_its_beginning_to_its_end(
         return result.exit_code, result.output
 
     code, said = call("status")
-    assert (code, said) == (0, "The way back has not begun: `olr-pg fallback begin`.\n")
+    assert (code, said) == (
+        0,
+        "The way back has not begun. To begin it, run `olr-pg fallback begin`.\n",
+    )
     assert call("run", "--once")[0] == 8
     code, said = call("begin", "--json")
     assert code == 0
@@ -92,7 +95,10 @@ def test_a_way_back_from_its_beginning_to_its_end(
     assert call("run", "--once")[0] == 0
     assert made.rows()[1][0][1] == "x" * 41
     assert call("end")[0] == 0
-    assert call("status")[1] == "The way back has not begun: `olr-pg fallback begin`.\n"
+    assert (
+        call("status")[1]
+        == "The way back has not begun. To begin it, run `olr-pg fallback begin`.\n"
+    )
 
 
 def test_a_run_shows_on_its_page_how_far_it_is(

@@ -58,7 +58,7 @@ def test_load_verify_and_repair(
     initial_load(commands)
     text = capsys.readouterr().out
     assert "SHOP.CUSTOMERS" in text
-    assert "Never created: column defaults" in text
+    assert "initial-load does not create column defaults" in text
     assert "index: 1 present" in text
 
     verify(commands, as_json=True)
@@ -123,14 +123,14 @@ def test_a_table_that_is_in_is_loaded_again_only_anew(
     fetch(project, "DELETE FROM shop.orders RETURNING 1")
     capsys.readouterr()
     initial_load(commands, table=["SHOP.ORDERS"])
-    assert "SHOP.ORDERS: was loaded before, nothing was done" in capsys.readouterr().out
+    assert "SHOP.ORDERS: already loaded, not loaded again" in capsys.readouterr().out
     data = project.folder / "data"
     with hold_data_lock(data), pytest.raises(OlrPgError) as caught:
         initial_load(commands, table=["SHOP.ORDERS"], anew=True)
     assert caught.value.code == 4044
     assert fetch(project, "SELECT count(*) FROM shop.orders") == [(0,)]
     initial_load(commands, table=["SHOP.ORDERS"], anew=True)
-    assert "was loaded before" not in capsys.readouterr().out
+    assert "already loaded, not loaded again" not in capsys.readouterr().out
     verify(commands)
 
 
@@ -311,5 +311,5 @@ def test_a_table_that_is_not_there_cannot_be_removed(project: Project, commands:
     with pytest.raises(OlrPgError) as caught:
         remove(commands, ["SHOP.NOPE"])
     assert caught.value.code == Code.TABLES_NOT_CHANGEABLE
-    assert caught.value.detail == "there is no such table"
+    assert caught.value.detail == "the source has no such table"
     remove(commands, ["SHOP.ORDERS", "SHOP.CUSTOMERS"])

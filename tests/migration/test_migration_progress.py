@@ -70,7 +70,7 @@ def test_a_load_is_looked_at_from_outside(
     assert "60 rows, 0 of 1 tables are in" in lines[0]
     assert lines[1].strip().startswith("S.T: 60 of 100 rows, ")
     assert lines[1].endswith("s left")
-    assert lines[2] == "    needs you: not made: 3"
+    assert lines[2] == "    action required: not made: 3"
     watch.loaded()
     assert watch.read().tables == ()
     capsys.readouterr()
@@ -102,5 +102,5 @@ def test_replication_tells_its_lag_and_what_has_stopped() -> None:
     head, needs = progress_lines(progress)
     assert head.startswith("replication: what has changed, 5 s: WAITING_FOR_REDO, lag 1 min 15 s")
     assert head.endswith(", 1,234 changes/s, 3 waiting")
-    assert needs == "    needs you: stopped: S.T"
+    assert needs == "    action required: stopped: S.T"
     assert progress_json(progress)["replicating"]["waiting"] == 3

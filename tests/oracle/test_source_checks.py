@@ -124,7 +124,7 @@ def test_a_healthy_configuration_has_no_findings(patient: Patient) -> None:
     assert {"oracle.logs", "oracle.supplemental", "postgres.privileges"} <= {
         line.split()[1].rstrip(":") for line in passed
     }
-    assert last == f"{len(passed)} checks passed: nothing is wrong"
+    assert last == f"{len(passed)} checks passed: no problems"
 
 
 def test_it_only_looks(patient: Patient, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_what_a_load_lacks_is_said_where_it_is_asked_for(patient: Patient) -> No
         patient.mend_oracle(finding)
     assert patient.findings(for_load=True) == []
     options = ["doctor", "--load", "--config", str(patient.config())]
-    assert CliRunner().invoke(app, options).stdout.endswith(" checks passed: nothing is wrong\n")
+    assert CliRunner().invoke(app, options).stdout.endswith(" checks passed: no problems\n")
 
 
 def test_keys_that_are_not_logged(patient: Patient) -> None:

@@ -32,13 +32,15 @@ def assess(
         typer.Option(
             "--owner",
             metavar="OWNER",
-            help="Only this schema, instead of those of `apply.tables`; repeatable.",
+            help="Assess only this schema, instead of the schemas of `apply.tables`; repeatable.",
         ),
     ] = None,
     no_target: Annotated[
         bool,
         typer.Option(
-            "--no-target", help="Without the target: nothing is tried in it, nor measured."
+            "--no-target",
+            help="Do not connect to the target: no statement is tried and nothing is measured"
+            " there.",
         ),
     ] = False,
     target_name: TargetOption = None,
@@ -60,7 +62,7 @@ def assess(
     for line in report_lines(report):
         print_line(line)
     if out is not None:
-        print_line(f"the whole report: {out / 'report.html'}")
+        print_line(f"the full report: {out / 'report.html'}")
 
 
 def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:

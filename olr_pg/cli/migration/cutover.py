@@ -31,36 +31,44 @@ def cutover(
     *,
     tables: Annotated[
         Path | None,
-        typer.Option("--tables", metavar="DIR", help="The source's rows as of the end (offline)."),
+        typer.Option(
+            "--tables",
+            metavar="DIR",
+            help="The directory with the source's rows as of the last SCN (offline source only).",
+        ),
     ] = None,
     dictionary: Annotated[
         list[Path] | None,
         typer.Option(
             "--dictionary",
             metavar="FILE",
-            help="The dictionary exported at the end, for the sequences (offline); of several"
-            " containers one for each, or the FILE of their export.",
+            help="The dictionary exported at the end, for the positions of the sequences"
+            " (offline source only). With several containers, give one file for each, or"
+            " the FILE of their common export.",
         ),
     ] = None,
     final_scn: Annotated[
         int | None,
         typer.Option(
-            "--final-scn", min=1, help="Where the source ends; default: its logs' end (offline)."
+            "--final-scn",
+            min=1,
+            help="The last SCN of the source (offline source only). Default: the end of its logs.",
         ),
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="STEP", help="Stop after this step.")
     ] = None,
     unverified: Annotated[
-        bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
+        bool, typer.Option("--unverified", help="Do not compare the tables.")
     ] = False,
     accept: AcceptOption = None,
     fallback: FallbackOption = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Forget the steps so far and begin anew.")
+        bool,
+        typer.Option("--restart", help="Forget the completed steps and start from the beginning."),
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Only show how far the cut-over is.")
+        bool, typer.Option("--status", help="Only show the progress of the cut-over.")
     ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
@@ -83,7 +91,7 @@ def cutover(
 
     names = [step.name for step in steps_of(fallback=fallback)]
     if until is not None and until not in names:
-        raise typer.BadParameter(f"--until is one of {', '.join(names)}")
+        raise typer.BadParameter(f"--until must be one of {', '.join(names)}")
     loaded = read_config(config, target_name)
     if restart:
         restart_cutover(loaded)
@@ -135,15 +143,18 @@ def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json:
     print_line(
         advised(f"To go back: {back}.")
         if over
-        else "Nothing is done yet, and nothing to go back from."
+        else "No step is done yet, so there is nothing to undo."
     )
     if len(over) == len(steps):
-        print_line("The target may be used. Do not start olr-pg run again.")
+        print_line("Applications can use the target now. Do not start olr-pg run again.")
         if any(step.name == "fallback" for step in steps):
             print_line(advised("Start `olr-pg fallback run` and leave it running."))
         grants = grant_lines(states)
         if grants:
-            print_line("Grant to the role of the applications (here: application) what it lacks:")
+            print_line(
+                "Grant the missing privileges to the role of the applications (called"
+                " `application` here):"
+            )
         for line in grants:
             print_line(f"    {line}")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXIT_REFUSED: Final = 1
 
 app = typer.Typer(
-    help="Replicate back into Oracle what commits in PostgreSQL after the cut-over.",
+    help="Replicate from PostgreSQL back to Oracle after the cut-over.",
     no_args_is_help=True,
 )
 
@@ -34,7 +34,7 @@ StoppedOption = Annotated[
     typer.Option(
         "--table",
         metavar="OWNER.NAME",
-        help="The table; may be repeated.",
+        help="The table, as OWNER.NAME; repeatable.",
         autocompletion=table_names,
     ),
 ]
@@ -54,7 +54,8 @@ def report(
     config: ConfigOption,
     *,
     no_count: Annotated[
-        bool, typer.Option("--no-count", help="Read no rows: only what could occur.")
+        bool,
+        typer.Option("--no-count", help="Do not count rows; report only which values could occur."),
     ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
@@ -99,7 +100,9 @@ def begin_command(
         print_json(begun_record(found))
         return
     for one in found:
-        print_line(f"The way back begins at {lsn_text(one.lsn)}, with the slot {one.slot}.")
+        print_line(
+            f"The way back begins at LSN {lsn_text(one.lsn)}, with the replication slot {one.slot}."
+        )
 
 
 @app.command("run")
@@ -107,7 +110,12 @@ def run_command(
     config: ConfigOption,
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="End when Oracle has what had committed by now.")
+        bool,
+        typer.Option(
+            "--once",
+            help="Exit when Oracle contains all transactions that were committed in PostgreSQL"
+            " before the start of this command.",
+        ),
     ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
@@ -138,7 +146,7 @@ def run_command(
                 print_line(f"Status page: {page.url}", at_once=True)
         if not as_json:
             slots = ", ".join(way.slot for way in ways)
-            print_line(f"From {slots} to Oracle …", at_once=True)
+            print_line(f"Replicating from slot {slots} to Oracle …", at_once=True)
         try:
             run_all(ways, once=once, progress=follow)
         finally:
@@ -148,7 +156,10 @@ def run_command(
                     name = {"container": container} if container else {}
                     print_json({**name, "lsn": lsn, "transactions": state.transactions})
                 else:
-                    print_line(f"{container or 'Oracle'} has what committed by {lsn}.")
+                    print_line(
+                        f"{container or 'Oracle'} contains the transactions that were"
+                        f" committed up to LSN {lsn}."
+                    )
 
 
 @app.command("status")
@@ -237,7 +248,7 @@ def cutover_command(
     config: ConfigOption,
     *,
     unverified: Annotated[
-        bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
+        bool, typer.Option("--unverified", help="Do not compare the tables.")
     ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
@@ -271,7 +282,9 @@ def cutover_command(
         return
     for line in cut_back_lines(found):
         print_line(line)
-    print_line("Let the applications use Oracle again. Then end the way back: olr-pg fallback end")
+    print_line(
+        "Now let the applications use Oracle again. Then end the way back: olr-pg fallback end"
+    )
 
 
 @app.command("end")
@@ -304,21 +317,25 @@ def _status_lines(found: Status) -> Iterator[str]:
 
     slot, ledger = found.slot, found.ledger
     if found.begun is None and ledger is None:
-        yield "The way back has not begun: `olr-pg fallback begin`."
+        yield "The way back has not begun. To begin it, run `olr-pg fallback begin`."
         return
     if ledger is None:
-        yield "Oracle has no ledger of this way back."
+        yield "The ledger of this way back is missing in Oracle."
     else:
         yield (
-            f"Oracle has what committed by {lsn_text(ledger.lsn)}:"
-            f" {ledger.transactions:,} transactions, {found.lag_bytes:,} bytes of WAL behind"
+            "Oracle contains the transactions that were committed up to LSN"
+            f" {lsn_text(ledger.lsn)}: {ledger.transactions:,} transactions. It is"
+            f" {found.lag_bytes:,} bytes of WAL behind PostgreSQL."
         )
     if slot is None:
-        yield "The slot does not exist."
+        yield "The replication slot does not exist."
     else:
         kept = "unknown" if slot.wal_bytes is None else f"{slot.wal_bytes:,} bytes"
-        reader = "it is read" if slot.is_active else "nobody reads it"
-        yield f"Slot: WAL {slot.wal_status or 'unknown'}, {kept} kept, {reader}"
+        reader = "in use" if slot.is_active else "not in use"
+        yield (
+            f"Replication slot: {reader}; WAL status {slot.wal_status or 'unknown'}, {kept}"
+            " of WAL kept"
+        )
     for name, one in sorted(ledger.stops.items() if ledger else ()):
         state = f"STOPPED: {one.reason}" if one.is_stopped else "catches up"
         yield f"{name}: {state}, behind {lsn_text(one.lsn)}"
@@ -326,7 +343,7 @@ def _status_lines(found: Status) -> Iterator[str]:
         times = counted(count, "time")
         yield f"{record.table}, {record.item}: {record.cause}, {record.policy} ({times})"
     if found.set_aside:
-        yield "Set aside in Oracle; `olr-pg fallback cutover` or `end` restores it:"
+        yield "Disabled in Oracle until `olr-pg fallback cutover` or `end` runs these statements:"
     for statement in found.set_aside:
         yield f"    {statement};"
 

@@ -40,28 +40,28 @@ def initial_load(
     config: ConfigOption,
     *,
     table: TableOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a load that was interrupted.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted load.")] = False,
     restart: Annotated[
         bool,
         typer.Option(
-            "--restart", help="Empty the tables of a load that was interrupted, and begin anew."
+            "--restart",
+            help="Empty the tables of an interrupted load, and start the load from the beginning.",
         ),
     ] = False,
     anew: Annotated[
         bool,
         typer.Option(
             "--anew",
-            help="Empty the tables named with --table, replicated and stopped ones too, and load"
-            " them anew. No appliance may run.",
+            help="Empty the tables named with --table, and load them again. They may be"
+            " replicated or stopped. No appliance may run.",
         ),
     ] = False,
     later_scn: Annotated[
         bool,
         typer.Option(
             "--later-scn",
-            help="Begin a table anew as of now if Oracle's undo for its SCN is gone (live source).",
+            help="If Oracle has no undo for the SCN of a table any more, load the table again"
+            " as of the current SCN (live source).",
         ),
     ] = False,
     only_target: TargetOption = None,
@@ -76,9 +76,9 @@ def initial_load(
     loads the rest.
     """
     if resume + restart + anew > 1:
-        raise typer.BadParameter("--resume, --restart and --anew exclude each other")
+        raise typer.BadParameter("only one of --resume, --restart and --anew can be used")
     if anew and not table:
-        raise typer.BadParameter("--anew takes the tables to empty: --table OWNER.NAME")
+        raise typer.BadParameter("--anew requires the tables to empty: --table OWNER.NAME")
     load_tables(
         read_config(config, only_target),
         table or (),
@@ -251,7 +251,7 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
     print_table(report_console(), grid)
     for one in done:
         if one.parts_before == one.parts > 0:
-            print_line(f"{one.table}: was loaded before, nothing was done (--anew loads it again)")
+            print_line(f"{one.table}: already loaded, not loaded again (--anew loads it again)")
     for one in done:
         for column, counts in losses_json(one.losses).items():
             words = ", ".join(f"{count} {kind}" for kind, count in counts.items())
@@ -270,7 +270,8 @@ def _print_structure(parts: Sequence[StructurePart]) -> None:
         if part.definition:
             print_line(f"    {part.definition}")
     print_line(
-        "Never created: column defaults, check constraints, identity and virtual columns, listed"
-        " above where the dictionary has them; triggers and views, which are not listed. `olr-pg"
-        " schema apply` makes what of these PostgreSQL takes."
+        "initial-load does not create column defaults, check constraints, identity"
+        " columns, virtual columns, triggers and views. The list above names them,"
+        " except triggers and views. `olr-pg schema apply` creates those that PostgreSQL"
+        " accepts."
     )

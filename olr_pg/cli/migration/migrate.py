@@ -31,14 +31,16 @@ def migrate(
     config: ConfigOption,
     *,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what would be done, and what was.")
+        bool, typer.Option("--plan", help="Only show which steps are done and which remain.")
     ] = False,
     once: Annotated[
         bool,
-        typer.Option("--once", help="End when the target is ready, rather than replicate on."),
+        typer.Option(
+            "--once", help="Exit when the target is ready, instead of continuing to replicate."
+        ),
     ] = False,
     cutover: Annotated[
-        bool, typer.Option("--cutover", help="Cut over, once the target is ready.")
+        bool, typer.Option("--cutover", help="Cut over to the target. The target must be ready.")
     ] = False,
     accept: AcceptOption = None,
     fallback: FallbackOption = False,
@@ -54,7 +56,7 @@ def migrate(
     from olr_pg.migration.migration_run import is_ready, state_of
 
     if fallback and not cutover:
-        raise typer.BadParameter("--fallback goes with --cutover")
+        raise typer.BadParameter("--fallback requires --cutover")
     loaded = read_config(config, target_name)
     if plan:
         _plan(loaded, as_json=as_json)
@@ -74,8 +76,8 @@ def migrate(
     if not as_json:
         print_line(
             advised(
-                "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
-                " `olr-pg migrate --cutover`."
+                "Replication continues. To cut over: stop the applications, end this"
+                " command with Ctrl-C, then run `olr-pg migrate --cutover`."
             ),
             at_once=True,
         )
@@ -130,9 +132,9 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
             for line in value if isinstance(value, list) else [value]:
                 print_line(f"    {key.replace('_', ' ')}: {advised(str(line))}")
     for line in _needed(states):
-        print_line(f"needs you: {line}")
+        print_line(f"action required: {line}")
     if ready:
-        print_line(advised("Ready to cut over: `olr-pg migrate --cutover`."))
+        print_line(advised("Ready to cut over. Run `olr-pg migrate --cutover`."))
 
 
 def _needed(states: Sequence[StepState]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ OwnerOption = Annotated[
     typer.Option(
         "--owner",
         metavar="OWNER",
-        help="Only this schema, instead of those of `apply.tables`; repeatable.",
+        help="Only this schema, instead of the schemas of `apply.tables`; repeatable.",
     ),
 ]
 
@@ -60,7 +60,7 @@ def export(
     config: ConfigOption,
     *,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the SQL files.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="The directory for the SQL files.")
     ],
     owner: OwnerOption = None,
     target_name: TargetOption = None,
@@ -104,8 +104,8 @@ def apply(
         typer.Option(
             "--only",
             metavar="PART",
-            help="before-data: schemas, sequences, tables, keys, checks, defaults; after-data:"
-            " indexes, foreign keys, views, grants.",
+            help="before-data: only schemas, sequences, tables, keys, checks and defaults;"
+            " after-data: only indexes, foreign keys, views and grants.",
         ),
     ] = None,
     owner: OwnerOption = None,
@@ -118,7 +118,7 @@ def apply(
     listed.
     """
     if only not in (None, "before-data", "after-data"):
-        raise typer.BadParameter("--only is before-data or after-data")
+        raise typer.BadParameter("--only must be before-data or after-data")
     from olr_pg.schema.statement import BEFORE_DATA
     from olr_pg.schema.trial import FAILED, run_statements
 
@@ -202,13 +202,13 @@ def put_back(
         )
     else:
         for one in back.done:
-            print_line(f"put back: {one.title}")
+            print_line(f"restored: {one.title}")
         for one in back.gone:
-            print_line(f"not needed any more: {one.title}")
+            print_line(f"no longer needed: {one.title}")
         for problem in problems:
             print_line(f"PROBLEM {problem}")
         if not (back.done or back.gone or problems):
-            print_line("nothing is set aside")
+            print_line("no trigger, rule or foreign key is disabled")
     if problems:
         raise typer.Exit(EXIT_DIFFERENT)
 

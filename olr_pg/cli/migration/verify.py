@@ -50,7 +50,7 @@ DifferencesOption = Annotated[
     typer.Option(
         "--differences",
         metavar="FILE",
-        help="Write the rows that differ here, for `olr-pg repair`.",
+        help="Write the differing rows to this file, for `olr-pg repair`.",
     ),
 ]
 
@@ -64,7 +64,7 @@ def verify(
         typer.Option(
             "--tables",
             metavar="DIR",
-            help="Compare with these Parquet files, not with the live source.",
+            help="Compare with the Parquet files in this directory instead of the live source.",
         ),
     ] = None,
     at_scn: Annotated[
@@ -73,18 +73,27 @@ def verify(
     ] = None,
     sample: Annotated[
         float,
-        typer.Option("--sample", metavar="PERCENT", help="Compare this share of the rows."),
+        typer.Option(
+            "--sample",
+            metavar="PERCENT",
+            help="Compare only a sample of the rows, of this size in percent.",
+        ),
     ] = 100.0,
     differences: DifferencesOption = None,
     continuous: Annotated[
         bool,
         typer.Option(
-            "--continuous", help="Compare one table after the other without end, beside `run`."
+            "--continuous",
+            help="Compare one table after the other repeatedly, while `run` replicates.",
         ),
     ] = False,
     share: Annotated[
         float | None,
-        typer.Option("--share", metavar="PERCENT", help="With --continuous: of the time, at most."),
+        typer.Option(
+            "--share",
+            metavar="PERCENT",
+            help="With --continuous: maximum percentage of the time of one core.",
+        ),
     ] = None,
     lag_max: Annotated[
         float | None,
@@ -92,8 +101,8 @@ def verify(
             "--lag-max",
             metavar="SECONDS",
             min=0,
-            help="With --continuous: compare less the more a table of `run` lags, and nothing"
-            " from this lag on.",
+            help="With --continuous: compare less, the more a table of `run` lags behind."
+            " From this lag on, compare nothing.",
         ),
     ] = None,
     rows_per_second: Annotated[
@@ -102,7 +111,8 @@ def verify(
             "--rows-per-second",
             metavar="ROWS",
             min=1,
-            help="With --continuous: read so many rows of the source in a second at most.",
+            help="With --continuous: maximum number of rows per second that are read from the"
+            " source.",
         ),
     ] = None,
     mend_per_hour: Annotated[
@@ -111,7 +121,8 @@ def verify(
             "--mend-per-hour",
             metavar="ROWS",
             min=0,
-            help="With --continuous: mend rows that differ, so many in an hour at most; 0: none.",
+            help="With --continuous: repair differing rows, at most this number in an hour."
+            " 0: repair no rows.",
         ),
     ] = None,
     target_name: TargetOption = None,
@@ -131,14 +142,15 @@ def verify(
     section `verify` also contains the values of options that are not given here.
     """
     if not 0 < sample <= 100:
-        raise typer.BadParameter("--sample is a percentage above 0 up to 100")
+        raise typer.BadParameter("--sample must be greater than 0 and at most 100 percent")
     if share is not None and not 0 < share <= 100:
-        raise typer.BadParameter("--share is a percentage above 0 up to 100")
+        raise typer.BadParameter("--share must be greater than 0 and at most 100 percent")
     if continuous:
         if differences or tables or at_scn or sample < 100:
             raise typer.BadParameter(
-                "--continuous compares whole tables as of now: without --tables, --at-scn, --sample"
-                " and --differences"
+                "--continuous cannot be used with --tables, --at-scn, --sample or"
+                " --differences, because it compares complete tables as of the current"
+                " SCN"
             )
         loaded = read_config(config, target_name)
         section = loaded.verify
@@ -295,13 +307,13 @@ def _proven(proof: Proof) -> str:
         return f"{proof.table}: not compared: {proof.failure}"
     lacking = f", {counted(proof.lacking, 'row')} lack LOB values" if proof.lacking else ""
     as_of = f" as of SCN {proof.scn}" if proof.scn else ""
-    mended = f", {counted(proof.mended, 'row')} mended" if proof.mended else ""
+    mended = f", {counted(proof.mended, 'row')} repaired" if proof.mended else ""
     lacking += mended
     if proof.is_equal:
         return f"{proof.table}: equal{as_of}, {counted(proof.rows, 'row')}{lacking}"
     return (
         f"{proof.table}: {counted(proof.differences, 'row')} differ{as_of}{lacking}:"
-        f" `olr-pg verify --table {proof.table} --differences FILE` names them"
+        f" `olr-pg verify --table {proof.table} --differences FILE` lists them"
     )
 
 
@@ -310,9 +322,19 @@ def repair(
     *,
     differences: Annotated[
         Path,
-        typer.Option("--differences", metavar="FILE", help="The file that `verify` has written."),
+        typer.Option(
+            "--differences",
+            metavar="FILE",
+            help="The file that `olr-pg verify --differences FILE` has written.",
+        ),
     ],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it, do not only show it.")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Repair the rows; without this option the command only shows what it would do.",
+        ),
+    ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -336,7 +358,7 @@ def repair(
         if as_json:
             print_json({"repaired": False, "tables": [_plan_json(one) for one in tables]})
         elif tables:
-            print_line("Nothing is changed yet: --yes does it.")
+            print_line("Nothing was changed. Run the command with --yes to repair the rows.")
         return
     with ExitStack() as stack:
         _, settings = both_sides(stack, loaded)
@@ -448,7 +470,7 @@ def _plan_json(table: TableDifferences) -> dict[str, Any]:
 
 def _print_plan(tables: Sequence[TableDifferences]) -> None:
     if not tables:
-        print_line("There is nothing to repair.")
+        print_line("The file contains no rows to repair.")
     for table in tables:
         plan = _plan_json(table)
         print_line(
@@ -459,5 +481,9 @@ def _print_plan(tables: Sequence[TableDifferences]) -> None:
 
 def _print_repaired(done: RepairedTable) -> None:
     words = f"{done.inserted} inserted, {done.updated} updated, {done.deleted} deleted"
-    left = f"; {done.left} have changed since and were left alone" if done.left else ""
+    left = (
+        f"; {done.left} rows were not changed, because they changed after the comparison"
+        if done.left
+        else ""
+    )
     print_line(f"{done.table}: {words}{left}", at_once=True)

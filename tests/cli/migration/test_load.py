@@ -22,4 +22,4 @@ def test_parts_are_counted_by_kind_and_what_failed_is_named(
     _print_structure([made, made, failed])
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["index: 2 created, 1 failed", "A.B: index I2 failed: too long"]
-    assert lines[-1].startswith("Never created: ")
+    assert lines[-1].startswith("initial-load does not create ")

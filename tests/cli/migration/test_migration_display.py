@@ -59,6 +59,6 @@ def test_what_needs_somebody_is_told_when_it_is_new(capsys: pytest.CaptureFixtur
     for needs in (("look",), ("look",), (), ("look", "again")):
         show(now._replace(needs=needs))
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    told = [line for line in lines if line.startswith("needs you")]
-    assert told == ["needs you: look", "needs you: look", "needs you: again"]
+    told = [line for line in lines if line.startswith("action required")]
+    assert told == ["action required: look", "action required: look", "action required: again"]
     assert len(lines) == 4 + len(told)
