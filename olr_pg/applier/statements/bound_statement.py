@@ -20,12 +20,13 @@ class BoundStatement(NamedTuple):
     """A statement with its parameters.
 
     Attributes:
-        kind: what it does, for the counters.
-        query: with ``%b`` placeholders; of a COPY, whole. UTF-8.
-        parameters: its parameters, none for a COPY.
-        copy: the COPY's stream.
-        expected: number of rows that it must affect.
-        advice: what to check if it affects none.
+        kind: the kind of change, for the counts.
+        query: the SQL in UTF-8, with ``%b`` placeholders. The SQL of a COPY has no placeholders.
+        parameters: the values for the placeholders; empty for a COPY.
+        copy: the data of a COPY; None for other statements.
+        expected: the number of rows that the statement must affect; negative if any number is
+            allowed.
+        advice: what to check if the statement affects no row.
     """
 
     kind: DmlKind
@@ -42,11 +43,11 @@ NO_KEY_ACTION: Final = (
     " with `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`, or load the"
     " table anew: `olr-pg initial-load --anew --table OWNER.NAME`"
 )
-"""What to do if the redo does not contain the key of a changed row."""
+"""The action to report if the redo does not contain the key of a changed row."""
 
 
 class UnwritableError(Exception):
-    """Raised if no statement can apply a change.
+    """Raised if a change cannot be applied by any statement.
 
     Attributes:
         error: the error to report.
@@ -73,7 +74,7 @@ class KeyMissingError(UnwritableError):
 
 
 def name_of(name: str) -> sql.SQL:
-    """Return a column's quoted name for a statement with parameters."""
+    """Return the quoted name of a column, for a statement with parameters."""
     return escape_percent_signs(sql.Identifier(name))
 
 
@@ -83,5 +84,5 @@ def type_of(column: TargetColumn) -> sql.SQL:
 
 
 def table_of(plan: TablePlan) -> sql.SQL:
-    """Return the target table."""
+    """Return the quoted name of the target table, for a statement with parameters."""
     return escape_percent_signs(plan.target.identifier)

@@ -1,8 +1,9 @@
-"""Copies plain inserts from the received bytes into a binary COPY stream: one kernel, one pass.
+"""Writes inserts from the received bytes into a binary COPY stream, by one kernel in one pass.
 
 A batch that contains only inserts needs no net change: if a key occurs twice, the target's
-constraint refuses it. If the kernel meets a value that only its encoder can convert, or a missing
-key, the batch is applied like other changes (`table_changes`, `table_statements`).
+constraint refuses it. If the kernel finds a value that only its encoder can convert, or a row
+without its key, the whole batch is applied like other changes (`table_changes`,
+`table_statements`).
 
 Facts: type-mapping §3.2 (COPY).
 """
@@ -37,16 +38,19 @@ U64 = npt.NDArray[np.uint64]
 _INSERT = int(DmlKind.INSERT)
 
 _SCRATCH: Final = 2 * PLAIN_BYTES_MAX
-"""Bytes at the end of the buffer, for values that must begin at an even offset."""
+"""Size in bytes of an area at the end of the buffer, where values that need an even offset are
+converted.
+"""
 
 
 class TupleColumns(NamedTuple):
-    """The columns of a tuple.
+    """The columns of a tuple, which is a row of the COPY stream.
 
     Attributes:
-        place: shape (fields of the target); the index of each in the tuple, −1 if it is not in it.
+        place: shape (columns of the target); the index of each column in the tuple; −1 if the tuple
+            does not contain it.
         is_key: shape (columns); 1 if the value must not be NULL.
-        lead: the column that tuples are sorted by, −1 for none.
+        lead: the column of the tuple by which tuples are sorted; −1 for none.
         value: shape (columns); scratch space for the index of each column's value.
     """
 
@@ -60,9 +64,10 @@ class Tuples(NamedTuple):
     """A buffer for the tuples of a batch.
 
     Attributes:
-        start: where each tuple begins.
-        prefix: of each tuple's lead.
-        out, shorts: two views of one buffer for all tuples and `_SCRATCH`.
+        start: the offset at which each tuple begins.
+        prefix: the first bytes of each tuple's `lead` column, as a number that sorts like the
+            column.
+        out, shorts: the buffer for all tuples and `_SCRATCH`, as bytes and as 16-bit integers.
     """
 
     start: I64
@@ -82,9 +87,9 @@ def copy_rows_kernel(
         first_row: number of the first tuple.
 
     Returns:
-        (tuples, end, ordered): how many were written, fewer where one is left to the way of all
-        changes; where they end; whether the leads ascend, within this chunk and from the one
-        before.
+        (tuples, end, ordered): how many tuples were written, which is less than all if an insert
+        cannot be written; the offset of their end; whether they are sorted by `lead`, including the
+        last tuple of the previous chunk.
     """
     out, prefix, of_column = tuples.out, tuples.prefix, columns.value
     width = of_column.size
@@ -113,7 +118,7 @@ def copy_rows_kernel(
             end = -2 if form == 0 else put_field(
                 changes.data, offset, size, form, out, tuples.shorts, at
             )  # fmt: skip
-            # Of a field that is NULL there is its size alone, whose first bit is set.
+            # A NULL consists only of its size, −1, so the first bit is set.
             if end < 0 or (columns.is_key[column] and out[at] & 0x80):
                 return number, at, ordered
             if column == columns.lead:
@@ -132,17 +137,17 @@ def reorder_kernel(data: U8, start: I64, order: I64, out: U8, at: int) -> int:
 
 
 def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
-    """Write the COPY stream of these changes into `plan.inserted`, sorted by the first bytes of the
-    key; return None if they are not all plain inserts.
+    """Return these changes as a COPY stream for the columns `plan.inserted`, sorted by the first
+    bytes of the key.
 
-    None unless all are plain inserts.
+    Return None if a change is not an insert, or if the kernel cannot convert one of its values.
     """
     try:
         for chunk, elements in selection.by_chunk():
             if len(elements):
                 plan.bind(chunk, int(elements[0]))
     except OlrPgError:
-        return None  # the general path reports which change it is
+        return None  # the general path reports the error with its change
     columns = plan.inserted
     is_key = plan.is_key[columns]
     if is_key.sum() != len(plan.key):
@@ -152,8 +157,8 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     place[columns] = np.arange(len(columns))
     layout = TupleColumns(place, is_key, lead, np.empty(len(columns), np.int64))
     count, head = len(selection), len(COPY_HEADER)
-    # An element is larger than its values in the target's form, including their sizes: each element
-    # has a header of 37 bytes.
+    # This is enough: the element of a change is larger than the tuple of its values, because it has
+    # a description of at least 37 bytes for each value.
     room = head + selection.element_bytes() + count * (2 + 4 * len(columns)) + _SCRATCH
     shorts = np.empty(room // 2 + 2, np.uint16)
     out = shorts.view(np.uint8)
@@ -174,16 +179,16 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
         at = reorder_kernel(tuples, start, np.argsort(prefix, kind="stable"), out, head)
     end = at + len(COPY_END)
     out[:head], out[at:end] = COPY_HEADER, COPY_END
-    # Copy the stream if most of the buffer is unused: the stream waits for its turn, but the buffer
-    # need not.
+    # If most of the buffer is unused, copy the stream to free the buffer, because the stream may
+    # have to wait before it is sent.
     return (out[:end].copy() if 2 * end < out.size else out[:end]).data
 
 
 def _again(
     plan: TablePlan, selection: Selection, chunk: ReceivedChanges, element: int
 ) -> memoryview | None:
-    """Write the stream again after binding the columns, if the kernel stopped at a change with
-    unbound columns.
+    """If the kernel stopped at a change whose target columns were not looked up yet, look them up,
+    and write the stream again.
     """
     try:
         return copy_stream(plan, selection) if plan.bind(chunk, element) else None

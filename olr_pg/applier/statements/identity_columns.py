@@ -1,5 +1,5 @@
-"""Handles columns GENERATED ALWAYS AS IDENTITY: PostgreSQL accepts given values in inserts, but not
-in updates.
+"""Handles columns GENERATED ALWAYS AS IDENTITY. PostgreSQL accepts explicit values for them in
+inserts, but not in updates.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def identities(plan: TablePlan) -> list[int]:
 
 
 def leave_identities(plan: TablePlan, changes: TargetChanges) -> None:
-    """Remove identity columns outside the key from updates that do not change them.
+    """Remove identity columns that are not part of the key from updates that do not change their
+    values.
 
     Raises:
-        IdentityError: an update sets one to another value.
+        IdentityError: an update changes a value, or the old value is missing.
     """
     is_update = changes.kind == DmlKind.UPDATE
     for column in identities(plan):
@@ -60,7 +61,7 @@ def check_identity(plan: TablePlan, changes: TargetChanges, number: int, column:
     """Check that an update does not change an identity column.
 
     Raises:
-        IdentityError: it changes the column, or its old value is missing.
+        IdentityError: the update changes the column, or the old value is missing.
     """
     before, after = (image.value(number, column) for image in (changes.before, changes.after))
     if before != after or changes.before.length[number, column] == ABSENT:

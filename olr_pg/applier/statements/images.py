@@ -1,4 +1,4 @@
-"""Writes rows in PostgreSQL's binary formats, by kernels: arrays, arrays of composites, COPY.
+"""Writes rows in PostgreSQL's binary formats (arrays, arrays of composite values, COPY) by kernels.
 
 Facts: type-mapping §3.2 (COPY); arrays and composites in the format that PostgreSQL's
 ``array_recv`` and ``record_recv`` read.
@@ -41,11 +41,11 @@ def values_size_kernel(length: I64, rows: I64, columns: I64) -> int:
 
 @kernel
 def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -> None:
-    """Set a bit for each column that a row has, numbered as in `get_bit`.
+    """Set a bit for each column that a row contains, in the order of PostgreSQL's `get_bit`.
 
     Args:
-        masks: shape (rows, bytes), zero.
-        counts: of each column, zero; counts the rows that have it.
+        masks: shape (rows, bytes); zero before the call.
+        counts: for each column, receives the number of rows that contain it; zero before the call.
     """
     for i in range(rows.size):
         for column in columns:
@@ -58,12 +58,12 @@ def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -
 def rows_kernel(
     cells: Cells, rows: I64, columns: I64, types: I64, head: U8, is_sized: bool, out: U8, at: int
 ) -> int:
-    """Write the columns of the rows one after the other; return the end.
+    """Write the values of `columns` row by row, from offset `at` of `out` on; return the end.
 
     Args:
-        types: the type OID before each field; empty for none.
-        head: the bytes at the start of each row.
-        is_sized: whether its size is written before each row.
+        types: the type OID to write before each value; empty to write none.
+        head: the bytes to write at the start of each row.
+        is_sized: whether to write the size of each row before it.
     """
     length = cells.length
     for row in rows:
@@ -95,10 +95,10 @@ def _array_header(element_type: int, count: int) -> npt.NDArray[np.uint8]:
 
 
 def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memoryview:
-    """Return an array of composite values of `row_type`, one per row; absent cells are NULL.
+    """Return an array of composite values of `row_type`, one per row. Absent cells become NULL.
 
     Args:
-        types: OID of each field's type.
+        types: the type OID of each field.
     """
     head = np.array([len(types)], ">u4").view(np.uint8)
     columns = np.arange(len(types))
@@ -108,10 +108,11 @@ def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memor
 
 
 def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
-    """Return which columns these rows set in an UPDATE, without the key and generated columns.
+    """Return which columns these rows set in an UPDATE. The key, generated columns and identity
+    columns GENERATED ALWAYS are left out.
 
     Returns:
-        (a bit mask of the columns per row, the number of rows with each column).
+        (a bit mask of columns for each row, the number of rows that contain each column).
     """
     columns = [
         i
@@ -122,7 +123,9 @@ def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
 
 
 def row_masks(cells: Cells, rows: I64, columns: I64) -> tuple[U8, I64]:
-    """Return (a bit mask of the columns that each row has, the number of rows with each column)."""
+    """Return (a bit mask of the columns that each row contains, the number of rows that contain
+    each column).
+    """
     width = cells.length.shape[1]
     masks, counts = np.zeros((len(rows), -(-width // 8)), np.uint8), np.zeros(width, np.int64)
     masks_kernel(cells.length, rows, columns, masks, counts)
@@ -145,7 +148,7 @@ def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> mem
 
 
 def copy_buffer(cells: Cells, rows: I64, columns: I64) -> memoryview:
-    """Return a whole binary COPY stream of those columns."""
+    """Return a complete binary COPY stream of these columns and rows."""
     head = np.array([len(columns)], ">u2").view(np.uint8)
     return _written(cells, rows, columns, _NO_TYPES, head, COPY_HEADER, COPY_END)
 
@@ -154,7 +157,7 @@ def _written(
     cells: Cells, rows: I64, columns: I64, types: I64, head: U8, header: U8, end: U8 = _NOTHING,
     *, is_sized: bool = False,
 ) -> memoryview:  # fmt: skip
-    """Return the output of `rows_kernel` between a header and an end."""
+    """Return `header`, the output of `rows_kernel`, and `end` in one buffer."""
     fixed = head.size + 4 * (len(columns) + len(types) + is_sized)
     size = len(rows) * fixed + values_size_kernel(cells.length, rows, columns)
     out = np.empty(len(header) + size + len(end), np.uint8)

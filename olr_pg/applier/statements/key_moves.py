@@ -1,9 +1,9 @@
-"""Changes of a key in a target table with columns that the source lacks.
+"""Decides how a changed key is applied if the target table has columns that the source lacks.
 
-A change of the key is normally a delete of the old row and an insert of the new one (`net_change`).
-That would reset such columns to their defaults. So the change is its own UPDATE, unless keys move
-over each other: PostgreSQL checks for duplicates in each UPDATE, and would refuse the first of
-them.
+Normally a changed key is applied as a delete of the old row and an insert of the new row
+(`net_change`). This would reset the target's own columns to their defaults. So in such a table an
+UPDATE changes the key. But if a row gets a key that another row has until a later change,
+PostgreSQL would refuse the UPDATE as a duplicate. Then the delete and insert are used nevertheless.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ I64 = npt.NDArray[np.int64]
 
 
 def whole_row(plan: TablePlan, changes: TargetChanges) -> I64:
-    """Return the indexes of the columns that must be known to insert a row with a new key."""
+    """Return the indexes of the columns whose values must be known to delete a row and insert it
+    with a new key.
+    """
     if len(plan.movable) == len(plan.whole) or _overlap(plan, changes):
         return plan.whole
     return plan.movable
 
 
 def _overlap(plan: TablePlan, changes: TargetChanges) -> bool:
-    """Return whether a row gets a key that another row gives up only later."""
+    """Return whether a row gets a key that another row has until a later change."""
     length = changes.after.length[:, plan.key]
     sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
     taken: set[Key | None] = set()

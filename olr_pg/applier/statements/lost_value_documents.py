@@ -1,8 +1,9 @@
 """Assigns missing LOB values to the changes that they belong to.
 
-They arrive as an event before their transaction, for each table, with the number of changes before
-them. A value belongs to the last change before it or to a later change that lacks it; if there is
-no change before it, to the first one.
+The missing values of a transaction and a table arrive as one event before the transaction. The
+event contains, for each value, its position: the number of changes of the table before it. The
+value is attached to the last of these changes, or to the first change if there is none before it.
+It can also belong to a change that is not delivered.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class LostValues(NamedTuple):
 
     Attributes:
         table: ``OWNER.NAME``.
-        before: values of earlier changes that are not delivered.
-        after: its own, and those of later changes that are not delivered.
+        before: missing values of earlier changes that are not delivered.
+        after: missing values of this change, and of later changes that are not delivered.
     """
 
     table: str
@@ -33,7 +34,7 @@ class LostValues(NamedTuple):
 
     @property
     def lobs(self) -> tuple[LostLob, ...]:
-        """All of them, in their order."""
+        """All missing values, in their order."""
         return self.before + self.after
 
 
@@ -41,7 +42,7 @@ class LostValues(NamedTuple):
 
 
 def lost_document(marked: Iterable[tuple[int, LostValues]]) -> str | None:
-    """Write values as JSON by the index of their change; None if there are none."""
+    """Return missing values as JSON, with the indexes of their changes; None if there are none."""
     document = [
         [number, one.table, list(map(lob_document, one.before)), list(map(lob_document, one.after))]
         for number, one in marked
@@ -50,10 +51,10 @@ def lost_document(marked: Iterable[tuple[int, LostValues]]) -> str | None:
 
 
 def read_lost(document: str | None) -> dict[int, LostValues]:
-    """Read the JSON of `lost_document`.
+    """Return the missing values in a document of `lost_document`, by the indexes of their changes.
 
     Raises:
-        ValueError, KeyError, TypeError: it is not in this release's format.
+        ValueError, KeyError, TypeError: the document is not in this release's format.
     """
     return {
         int(number): LostValues(table, tuple(map(read_lob, before)), tuple(map(read_lob, after)))
@@ -62,16 +63,16 @@ def read_lost(document: str | None) -> dict[int, LostValues]:
 
 
 def lob_document(lob: LostLob) -> dict[str, Any]:
-    """Write one value as JSON."""
+    """Return one missing value as data for JSON."""
     key = [[name, None if value is None else value.hex()] for name, value in lob.key]
     return {**lob._asdict(), "kind": int(lob.kind), "key": key}
 
 
 def read_lob(document: Mapping[str, Any]) -> LostLob:
-    """Read the JSON of `lob_document`.
+    """Return the missing value in a document of `lob_document`.
 
     Raises:
-        ValueError, KeyError, TypeError: it is not in that format.
+        ValueError, KeyError, TypeError: the document is not in that format.
     """
     inserts, deletes, updates = document["before"]
     return LostLob(

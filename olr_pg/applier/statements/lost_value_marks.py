@@ -1,4 +1,6 @@
-"""Marks rows of a selection whose LOB values the redo contained only partly."""
+"""Marks the changes of a selection whose LOB values are missing, because the redo contains them
+only partly.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +19,28 @@ if TYPE_CHECKING:
 
 
 class LostValueMarks:
-    """Assigns the missing values of one transaction and table to its changes, which can arrive in
-    parts.
+    """Assigns the missing LOB values of one transaction and table to changes, which can arrive in
+    several parts.
 
     Args:
         table: ``OWNER.NAME``.
-        lobs: in their order.
-        total: number of changes in all parts together, 1 or more.
+        lobs: the missing values, in their order.
+        total: the number of the transaction's changes of the table in all parts together, at least
+            1.
     """
 
     def __init__(self, table: str, lobs: Sequence[LostLob], total: int) -> None:
         self.table = table
-        # The target's own filter may have removed more changes than the places account for.
+        # A target's filter can remove changes, so a position can be higher than the number of
+        # changes.
         self._left = [(min(lob.place, total), lob) for lob in lobs]
         self._seen = 0
 
     def mark(self, selection: Selection, rows: npt.NDArray[np.int64]) -> Selection:
-        """Return the selection with the missing values that belong to its changes.
+        """Return the next part of the changes with their missing values.
 
         Args:
-            rows: the indexes of its changes within the transaction and table.
+            rows: the indexes of the transaction's changes of the table in the selection.
         """
         end = self._seen + len(rows)
         found: dict[int, LostValues] = {}
@@ -54,7 +58,9 @@ class LostValueMarks:
 
 
 def with_lost(selection: Selection, found: Mapping[int, LostValues]) -> Selection:
-    """Return the selection with further missing values, by the index of the change."""
+    """Return the selection with more missing values. `found` contains them by the index of the
+    change.
+    """
     if not found:
         return selection
     mark = np.full(len(selection), -1, np.int64) if selection.mark is None else selection.mark

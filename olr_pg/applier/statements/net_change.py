@@ -1,12 +1,12 @@
-"""Computes the net change per key of a run of row changes, by one kernel.
+"""Computes the net change of each key in a run of row changes, by one kernel.
 
-A batch for PostgreSQL contains each key once (architecture, “What PostgreSQL does and refuses”):
-first deletes, then updates, then inserts. A key that is deleted and inserted again is in both the
-deletes and the inserts. A change of a key is a delete of the old key and an insert of the whole new
-row.
+PostgreSQL receives first deletes, then updates, then inserts, and each key at most once in each of
+them (architecture, “What PostgreSQL does and refuses”). A key that is deleted and inserted again is
+in both the deletes and the inserts. A changed key becomes a delete of the old key and an insert of
+the whole row with the new key.
 
-Values are cells: an offset and a length in the batch's data. A length of −1 is NULL; −2 means that
-the change lacks the column.
+A value is stored as a cell: its offset in the batch's data, and its length. A length of −1 means
+NULL, and −2 (`ABSENT`) means that the change does not contain the column.
 """
 
 from __future__ import annotations
@@ -31,19 +31,23 @@ _INSERT = int(DmlKind.INSERT)
 _DELETE = int(DmlKind.DELETE)
 
 REST: Final = 0
-"""The run ends before `end`: the next change depends on a state that only the table knows."""
+"""Reason why a run ends: the effect of the next change depends on rows of the table that the run
+has changed, so the run must be applied first.
+"""
 SINGLE: Final = 1
-"""The next change modifies a key and its whole row is unknown: it needs its own UPDATE."""
+"""Reason why a run ends: the next change modifies a key and its whole row is unknown, so it needs
+its own UPDATE.
+"""
 NO_KEY: Final = 2
-"""The next change lacks values of its key."""
+"""Reason why a run ends: the next change lacks values of its key."""
 
 
 class Cells(NamedTuple):
-    """Images of rows in the target's form, m columns each.
+    """Images of rows in PostgreSQL's binary format. Each image has m columns.
 
     Attributes:
-        data: the bytes.
-        offset, length: shape (rows, m); see the module.
+        data: the bytes of all values.
+        offset, length: shape (rows, m); see the module's docstring.
     """
 
     data: U8
@@ -51,20 +55,20 @@ class Cells(NamedTuple):
     length: I64
 
     def value(self, row: int, column: int) -> bytes | None:
-        """Return the bytes of a cell; None if the cell has none."""
+        """Return the bytes of a cell; None if it is NULL or absent."""
         start, size = int(self.offset[row, column]), int(self.length[row, column])
         return None if size < 0 else self.data[start : start + size].tobytes()
 
 
 class NetChange(NamedTuple):
-    """The net change of ``changes[start:end]``. Rows are row indexes of the cells, sorted by the
-    first bytes of the key.
+    """The net change of ``changes[start:end]``. The rows are indexes into the rows of `Cells`,
+    sorted by the first bytes of the key.
 
     Attributes:
-        end: the first change that it does not include.
-        reason: why it ends there, if changes remain.
-        delete: rows with the keys to delete; their other columns have no meaning.
-        update: rows to update, with the key and the columns that are not `ABSENT`.
+        end: the first change that is not included.
+        reason: why the run ends there, if changes remain: `REST`, `SINGLE` or `NO_KEY`.
+        delete: rows with the keys to delete. Their other columns have no meaning.
+        update: rows to update. They contain the key; the columns that are not `ABSENT` are set.
     """
 
     end: int
@@ -78,24 +82,25 @@ STATE: Final = np.dtype(
     [("prior", "u1"), ("current", "u1"), ("replaced", "u1"), ("owner", "u8"), ("key", "i8"),
      ("image", "i8")]
 )  # fmt: skip
-"""The state of a key while a run is folded.
+"""The state of a key while the net change of a run is computed.
 
-`prior`: 1 if the target has a row of this key before the run; `current`: 1 if it has one after;
-`replaced`: 1 where those are different rows; `owner`: identity of the row that has the key now, 0 =
-not known; `key`: a row of cells with the key's values; `image`: the row of cells that says what is
-known of the row as it will be, −1 = nothing. A change's own row serves as image as long as nothing
-is to be laid over it.
+`prior`: 1 if a row has this key before the run, else 0. `current`: 1 if a row has it after the
+changes so far. `replaced`: 1 if these are different rows. `owner`: the hash of the ROWID of the row
+that has the key now; 0 if unknown. `key`: the number of a row of cells with the key's values.
+`image`: the number of the row of cells with the known new values of the row; −1 if there are none.
+`image` is the row of the change itself until the values of another change must be added.
 """
 
 
 class Fold(NamedTuple):
-    """A run of changes while it is folded.
+    """A run of changes while its net change is computed.
 
     Attributes:
-        data, offset, length: the cells: n before images, n after images, n rows of room.
+        data, offset, length: the cells: n before images, n after images, n spare rows.
         key: columns of the key.
-        slots: open addressing, key number + 1; a power of two of at least twice the keys.
-        state: shape (2 n), `STATE`: a change names two keys at most.
+        slots: a hash table with open addressing; an entry is the number of a key + 1. Its size is a
+            power of two, and at least twice the number of keys.
+        state: shape (2 n), of type `STATE`; a change contains at most two keys.
     """
 
     data: U8
@@ -133,7 +138,9 @@ def _same_key(fold: Fold, one: int, other: int) -> bool:
 
 @inlined
 def _find(fold: Fold, at: int) -> int:
-    """Return the number of row `at`'s key, or ``~slot`` of its free slot."""
+    """Return the number of the key of row `at`. If the key is new, return ``~slot`` with the slot
+    where to add it.
+    """
     mask = np.uint64(fold.slots.size - 1)
     slot = _hash_key(fold, at) & mask
     while fold.slots[slot] != 0:
@@ -146,7 +153,7 @@ def _find(fold: Fold, at: int) -> int:
 
 @inlined
 def _overlay(fold: Fold, at: int, row: int) -> None:
-    """Copy the present cells of a row over the row `at`."""
+    """Copy the cells of a row that are not absent to the row `at`."""
     for column in range(fold.length.shape[1]):
         if fold.length[row, column] != -2:
             fold.offset[at, column] = fold.offset[row, column]
@@ -171,7 +178,7 @@ def _sets_key(fold: Fold, at: int) -> bool:
 
 @inlined
 def _add(fold: Fold, at: int, slot: int, prior: int, row: np.uint64, count: int) -> None:
-    """Add the key of row `at` as number `count`, without an image."""
+    """Add the key of row `at` with the number `count`, without an image."""
     fold.slots[slot] = count + 1
     state = fold.state[count]
     state["prior"] = prior
@@ -184,9 +191,10 @@ def _add(fold: Fold, at: int, slot: int, prior: int, row: np.uint64, count: int)
 
 @inlined
 def _is_displaced(fold: Fold, number: int, row: np.uint64) -> bool:
-    """Return whether a row that this run moved has the key of the target's row being changed.
+    """Return whether the key of the row to be changed now belongs to another row, which an earlier
+    change of the run has moved there.
 
-    Oracle checks keys only at the end of a statement (UPDATE … SET k = k + 1).
+    This happens because Oracle checks keys only at the end of a statement (UPDATE … SET k = k + 1).
     """
     if number < 0:
         return False
@@ -202,8 +210,8 @@ def _is_displaced(fold: Fold, number: int, row: np.uint64) -> bool:
 
 @inlined
 def _insert(fold: Fold, image: int, row: np.uint64, count: int) -> int:
-    """Give the key of an image a new row, unless it has one (return −1); return the number of
-    keys.
+    """Record that a new row has the key of an image. Return the number of keys; −1 if another row
+    has the key.
     """
     number = _find(fold, image)
     if number >= 0 and fold.state[number]["current"] == 1:
@@ -222,7 +230,9 @@ def _insert(fold: Fold, image: int, row: np.uint64, count: int) -> int:
 
 @inlined
 def _leave(fold: Fold, at: int, number: int, row: np.uint64, count: int) -> int:
-    """Remove the row of row `at`'s key (`number` as from `_find`); return the number of keys."""
+    """Record that the row with the key of row `at` is deleted or gets another key. `number` is the
+    result of `_find`. Return the number of keys.
+    """
     if number < 0:
         slot, number = ~number, count
         count += 1
@@ -244,7 +254,7 @@ def _clear(fold: Fold, at: int) -> None:
 
 @inlined
 def _update_image(fold: Fold, number: int, after: int, room: int) -> int:
-    """Copy an after image over the key's image; return the number of spare rows used."""
+    """Add the values of an after image to the image of a key. Return the next free spare row."""
     state = fold.state[number]
     image = state["image"]
     if image < 0:
@@ -261,7 +271,7 @@ def _update_image(fold: Fold, number: int, after: int, room: int) -> int:
 
 @inlined
 def _known_row(fold: Fold, before: int, after: int, number: int, room: int) -> None:
-    """Write what is known of an updated row to a spare row; return its key's number, or −1."""
+    """Write the known values of an updated row to the spare row `room`."""
     _clear(fold, room)
     _overlay(fold, room, before)
     if number >= 0 and fold.state[number]["image"] >= 0:
@@ -273,10 +283,8 @@ def _known_row(fold: Fold, before: int, after: int, number: int, room: int) -> N
 def net_change_kernel(
     kind: U8, row: U64, start: int, whole: I64, fold: Fold
 ) -> tuple[int, int, int]:
-    """Fold the changes from `start` on into `fold`; arguments as in `net_change`.
-
-    Returns:
-        (end, reason, number of keys)
+    """Compute the states of the keys in `fold` from the changes from `start` on. The arguments are
+    those of `net_change`.
     """
     count, room = 0, 2 * kind.size
     for i in range(start, kind.size):
@@ -326,14 +334,14 @@ def net_change_kernel(
 
 @inlined
 def key_prefix(data: U8, start: int, size: int, skip: int) -> np.uint64:
-    """Return eight bytes after `skip` of a key's first column, as a number that sorts like the
-    keys.
+    """Return the eight bytes of a value of a key's first column that follow the first `skip` bytes,
+    as a number that sorts like the values.
     """
     place = np.uint64(start + skip)
     word = np.uint64(0)
     for i in range(np.uint64(min(max(size - skip, 0), 8))):
         word |= np.uint64(data[place + i]) << (np.uint64(56) - np.uint64(8) * i)
-    # Integers, numbers and times lead with their sign.
+    # The first bit of integers, numbers and times is their sign, so it is inverted.
     return word ^ np.uint64(1 << 63) if skip == 0 else word
 
 
@@ -352,7 +360,9 @@ def prefixes_kernel(fold: Fold, skip: int, prefix: U64) -> None:
 def outcome_kernel(
     fold: Fold, order: I64, delete: I64, update: I64, insert: I64
 ) -> tuple[int, int, int]:
-    """Fill the rows of a `NetChange`; return the numbers of deletes, updates and inserts."""
+    """Write the rows of a `NetChange` to `delete`, `update` and `insert`; return the numbers of
+    these rows.
+    """
     deletes = updates = inserts = 0
     for number in order:
         state = fold.state[number]
@@ -363,7 +373,7 @@ def outcome_kernel(
             deletes += 1
         if not has:
             continue
-        # The key of an update stays the same.
+        # The image of an update may not contain the whole key, so copy the key to it.
         for column in fold.key:
             fold.offset[image, column] = fold.offset[key, column]
             fold.length[image, column] = fold.length[key, column]
@@ -377,8 +387,8 @@ def outcome_kernel(
 
 
 def _order(fold: Fold, count: int) -> I64:
-    """Sort the keys by the first bytes of their first column, so that neighbours in the table's
-    index follow each other.
+    """Return the order of the keys by the first bytes of their first column, so that keys that are
+    neighbours in the table's index follow each other.
     """
     first, second = np.empty((2, count), np.uint64)
     prefixes_kernel(fold, 0, first)
@@ -391,13 +401,13 @@ def _order(fold: Fold, count: int) -> I64:
 
 
 def net_change(kind: U8, row: U64, cells: Cells, key: I64, whole: I64, start: int) -> NetChange:
-    """Return the net change of the longest run of changes from `start` on that has one.
+    """Return the net change of the longest possible run of changes from `start` on.
 
     Args:
         kind: `DmlKind` of each of the n changes.
-        row: hash of each change's ROWID, 0 if unknown.
-        cells: n before images, n after images, n spare rows. Spare rows and key columns of images
-            can be modified, but not images of changes from `end` on.
+        row: the hash of each change's ROWID; 0 if unknown.
+        cells: n before images, n after images, n spare rows. This function can modify the spare
+            rows, and key columns of the images of changes before `end`.
         key: columns of the key.
         whole: the columns of a whole row.
     """

@@ -32,12 +32,13 @@ _COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 
 
 def one_change_step(plan: TablePlan, changes: TargetChanges, number: int) -> BoundStatement:
-    """Return the statement of one change; it must affect one row.
+    """Return the statement of one change, which must affect one row.
 
-    Without a key the row is found by its old values; of several equal rows one is changed.
+    In a table without a key, the row is found by its old values. If several rows are equal, one of
+    them is changed.
 
     Raises:
-        KeyMissingError: the change lacks its key, or values to find the row by.
+        KeyMissingError: the change lacks its key, or the old values that identify the row.
         IdentityError: it changes a column GENERATED ALWAYS.
     """
     kind = DmlKind(int(changes.kind[number]))
@@ -79,8 +80,8 @@ def _set(
     plan: TablePlan, cells: Cells, number: int, columns: Sequence[int]
 ) -> tuple[sql.Composed, tuple[Binary | None, ...]]:
     if not columns:
-        # No column may be set: update the row without a change, so that the row count shows a
-        # match.
+        # There is no column to set. Set a column to its own value, so that the number of affected
+        # rows shows whether the row exists.
         columns_of_target = plan.target.columns
         name = name_of(
             next(c.name for c in columns_of_target if not c.generated and c.identity != "a")
@@ -99,9 +100,10 @@ class _Found(NamedTuple):
     """The WHERE condition of the row that a statement changes.
 
     Attributes:
-        head: a WITH clause that selects the row as ``found``; empty if the condition is enough.
-        parameters: of both.
-        is_searched: whether there is a head.
+        head: a WITH clause that selects the row as ``found``; empty if `where` alone identifies the
+            row.
+        parameters: the parameters of `head` and `where`.
+        is_searched: whether `head` is not empty.
         advice: what to check if the row is missing.
     """
 
@@ -116,7 +118,7 @@ def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
     """Return the WHERE condition that identifies a row by its before image.
 
     Raises:
-        KeyMissingError: the image lacks values for it.
+        KeyMissingError: the image lacks values of the key.
     """
     if len(plan.key) == 0:
         return _search(plan, before, number)
@@ -131,11 +133,13 @@ def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
 
 
 def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
-    """Return the WHERE condition that identifies a row by its before image, without a key.
+    """Return the WHERE condition that identifies a row by its before image, in a table without a
+    key.
 
-    The image can lack columns: Oracle does not log LOBs, nor always trailing NULLs, and without
-    supplemental logging of all columns it logs few. Rows that differ in the missing columns all
-    match, so in that case no row is changed.
+    The image can lack columns: Oracle does not log old LOB values, and sometimes no trailing NULLs.
+    Without supplemental logging of all columns, it logs only few columns. So several rows can match
+    the image. If these rows differ in the missing columns, it is unknown which one was changed, and
+    no row is changed.
     """
     named = set(np.flatnonzero(before.length[number] != ABSENT).tolist())
     columns = [i for i in sorted(named) if plan.target.columns[i].comparable]
@@ -175,10 +179,8 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
 
 
 def _same_bytes(column: TargetColumn) -> LiteralString:
-    """Return a condition that compares bytes, because a nondeterministic collation treats different
-    texts as equal.
-
-    The same applies to citext; for an enum its text is compared.
+    """Return a condition that compares texts byte by byte, because a nondeterministic collation and
+    the type citext treat different texts as equal. Enums are compared as text.
     """
     if column.kind == PgKind.TEXT and column.base_oid != PgKind.TEXT:
         return 't.{}::text IS NOT DISTINCT FROM %b::{}::text COLLATE "C"'

@@ -1,9 +1,10 @@
-"""Replaces UPDATE by deletes and inserts, for transactions whose rows exchange their keys.
+"""Applies updates as deletes and inserts, for transactions whose rows exchange their keys.
 
-Oracle checks keys at the end of a statement, PostgreSQL for each row. So values of a unique key
-that are exchanged (``SET position = position + 1``) cause a duplicate. The same happens to primary
-keys if the whole row is unknown, so that it cannot be inserted again (`net_change`). This module
-makes one statement that deletes the rows from the target and inserts them again with the
+Oracle checks unique keys at the end of a statement, but PostgreSQL checks them for each row. So if
+rows exchange values of a unique key (``SET position = position + 1``), PostgreSQL reports a
+duplicate. The same happens if rows exchange primary keys and their other values are unknown,
+because `net_change` cannot insert them again. This module makes one statement that deletes the rows
+from the target and inserts them again: old values come from the deleted rows, new values from the
 transaction's changes.
 """
 
@@ -30,11 +31,11 @@ I64 = npt.NDArray[np.int64]
 
 
 class _Rows(NamedTuple):
-    """The rows that a transaction changes; each is numbered by its first change.
+    """The rows that a transaction changes. The number of a row is the index of its first change.
 
     Attributes:
-        deleted, old, new: rows to delete, rows to update, and rows to insert.
-        cells: the values that the transaction sets.
+        deleted, old, new: the numbers of the rows to delete, to update, and to insert.
+        cells: the values that the transaction sets, by the number of the row.
     """
 
     deleted: I64
@@ -44,12 +45,13 @@ class _Rows(NamedTuple):
 
 
 def rewritten(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> list[BoundStatement]:
-    """Return the statements of one transaction's changes.
+    """Return the statements that apply the changes of one transaction.
 
-    The list is empty if its rows cannot be identified, or if no rows can have exchanged keys.
+    The list is empty if the transaction's rows cannot be identified, or if it has no updates that
+    could exchange keys.
 
     Args:
-        changes: with whole before images.
+        changes: the changes, with whole before images.
     """
     is_moving = len(plan.key) > 0 and (changes.kind == DmlKind.UPDATE).any()
     rows = _rows(plan, changes) if is_moving else None
@@ -64,7 +66,9 @@ def rewritten(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> list[B
 
 
 def _rows(plan: TablePlan, changes: TargetChanges) -> _Rows | None:
-    """Return the rows by their ROWIDs; None if ROWIDs do not identify them."""
+    """Return the changed rows, which are identified by their ROWIDs; None if ROWIDs do not identify
+    them.
+    """
     if (changes.row == 0).any():
         return None
     before, after, kinds = changes.before, changes.after, changes.kind.tolist()
@@ -94,7 +98,9 @@ def _rows(plan: TablePlan, changes: TargetChanges) -> _Rows | None:
 
 
 def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundStatement:
-    """Return the statement that deletes the rows and inserts them again."""
+    """Return the statement that deletes the rows to update and inserts them again with their new
+    values.
+    """
     old, target, before = rows.old, plan.target, changes.before
     keys = before._replace(length=np.full_like(before.length, ABSENT))
     keys.length[:, plan.key] = before.length[:, plan.key]
@@ -110,9 +116,10 @@ def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundSta
 
 
 def _statement(plan: TablePlan, is_set: npt.NDArray[np.bool_]) -> sql.Composed:
-    """Return the statement for rows where some of the changes set these columns.
+    """Return the SQL of the statement, for changes that set the columns `is_set`.
 
-    The inserted rows are sorted, so that no insert runs before all deletes are done.
+    It sorts the rows before it inserts them, so that PostgreSQL completes all deletes before the
+    first insert.
     """
     columns = plan.target.columns
     kept = [place for place, column in enumerate(columns) if not column.generated]
@@ -138,7 +145,7 @@ def _statement(plan: TablePlan, is_set: npt.NDArray[np.bool_]) -> sql.Composed:
 
 
 def _value(plan: TablePlan, is_set: npt.NDArray[np.bool_], place: int) -> sql.Composed:
-    """Return a column's expression for an inserted row."""
+    """Return the expression for the value of a column in an inserted row."""
     name = name_of(plan.target.columns[place].name)
     if not is_set[place]:
         return sql.SQL("t.{}").format(name)

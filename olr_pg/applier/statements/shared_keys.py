@@ -1,7 +1,8 @@
 """Groups changes of one transaction that share keys.
 
 Oracle checks keys at the end of a statement, so rows can exchange keys (``SET k = k + 1``, or two
-rows that swap). Such changes conflict one by one, although they succeed as a set.
+rows that swap their keys). Such changes conflict if they are applied one by one, although they
+succeed as a set.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ I64 = npt.NDArray[np.int64]
 Key = tuple[bytes, ...]
 
 ATTEMPTS_MAX: Final = 16
-"""Maximum number of refused sets per transaction; each attempt costs as much as all rows."""
+"""Maximum number of refused sets for each transaction. Each attempt may apply all changes of the
+transaction.
+"""
 
 
 class PlacedKeys:
     """The keys at which a transaction has written rows, while it is applied change by change.
 
-    A row can be at the key of another row that Oracle moved in the same statement, and that is
-    missing or overwritten in the target. A change of that other row must not be applied to the
-    existing row.
+    In the target, a row can have a key that belonged to another row, because one statement in
+    Oracle gave both rows new keys. If the other row is missing or overwritten in the target, a
+    later change of it would find the wrong row by the key. Such a change must not be applied.
 
     Args:
         key: indexes of the key's columns.
@@ -56,8 +59,8 @@ class PlacedKeys:
             self._row[after] = row
 
     def displaces(self, changes: TargetChanges, number: int) -> bool:
-        """Return whether a different row is known to be at the key of the row that a change refers
-        to.
+        """Return whether another row is known to have the key by which this change would find its
+        row.
         """
         before, _ = images(changes, number, self._key)
         row = int(changes.row[number])
@@ -65,12 +68,14 @@ class PlacedKeys:
 
 
 class SharedKeys:
-    """The changes of one transaction that is applied change by change, in groups that share keys.
+    """The changes of one transaction while it is applied change by change, in groups that share
+    keys.
 
     Attributes:
-        placed: the keys at which they have written rows so far.
-        left: the changes that are neither skipped nor applied early with a group.
-        attempts: number of refused sets.
+        placed: the keys at which the applied changes have written rows.
+        left: which changes remain: they are neither skipped nor already applied together with their
+            group.
+        attempts: how many sets were refused so far.
     """
 
     def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
@@ -84,11 +89,13 @@ class SharedKeys:
         self.attempts = 0
 
     def change(self, number: int) -> Selection:
-        """Return one change."""
+        """Return the change with this index."""
         return self.part.part(slice(number, number + 1))
 
     def rest(self, number: int) -> npt.NDArray[np.bool_]:
-        """Return which changes from `number` on share keys with it, itself included."""
+        """Return the change `number` and the later remaining changes that share keys with it, as a
+        mask.
+        """
         rows = np.zeros(len(self.part), np.bool_)
         first = self._found()
         rows[number:] = (first == first[number])[number:]
@@ -111,17 +118,18 @@ class SharedKeys:
             try:
                 changes = encode_changes(self._plan, self.part.part(self._kept), whole=True)
             except ChangeError:
-                return self._first  # the change is rejected when it is applied
+                return self._first  # the error is reported when the change is applied
             numbers = np.flatnonzero(self._kept)
             self._first[numbers] = numbers[groups_sharing_keys(changes, self._plan.key)]
         return self._first
 
 
 def groups_sharing_keys(changes: TargetChanges, key: I64) -> I64:
-    """Return for each change the first change that it shares keys with, directly or through others.
+    """Return for each change the first change of its group. Changes share a group if they share
+    keys directly, or through other changes.
 
     Args:
-        changes: with the key's columns of all images.
+        changes: the changes; all images contain the columns of the key.
         key: indexes of the key's columns.
     """
     first = list(range(len(changes.kind)))
@@ -141,7 +149,9 @@ def groups_sharing_keys(changes: TargetChanges, key: I64) -> I64:
 
 
 def images(changes: TargetChanges, number: int, key: I64) -> tuple[Key | None, Key | None]:
-    """Return the row's keys before and after a change; None without a row or a key."""
+    """Return the key of the row before and after a change. A key is None if it is unknown or if the
+    row does not exist then.
+    """
     kind = int(changes.kind[number])
     before = None if kind == DmlKind.INSERT else _key(changes.before, number, key, {})
     if kind == DmlKind.DELETE or (kind == DmlKind.UPDATE and before is None):
@@ -151,7 +161,7 @@ def images(changes: TargetChanges, number: int, key: I64) -> tuple[Key | None, K
 
 
 def _key(image: Cells, number: int, key: I64, known: Mapping[int, bytes]) -> Key | None:
-    """Return the key of an image; `known` contains columns that the image lacks."""
+    """Return the key of an image. Values that the image lacks are taken from `known`."""
     values = []
     for place, column in enumerate(key.tolist()):
         value = image.value(number, column)

@@ -1,4 +1,4 @@
-"""Changes of one table as columns, in the target's form."""
+"""Changes of one table, as received and in PostgreSQL's binary format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ U64 = npt.NDArray[np.uint64]
 
 
 _RAW_BYTES_MAX: Final = 1 << 16
-"""Maximum bytes of a value in an error's record."""
+"""Maximum number of bytes of a value that are recorded in the error table."""
 
 
 class Selection(NamedTuple):
@@ -42,11 +42,12 @@ class Selection(NamedTuple):
 
     Attributes:
         chunks: the received messages that contain them.
-        chunk, element: shape (n); index of the chunk, and of the element in it.
-        commit_scn, xid: shape (n); of the transaction.
+        chunk, element: shape (n); the index of the chunk that contains each change, and of the
+            element in the chunk.
+        commit_scn, xid: shape (n); the commit SCN and the XID of each change's transaction.
         lost: missing LOB values of the changes.
-        mark: shape (n); index into `lost` for each change, −1 for most; None if no values are
-            missing.
+        mark: shape (n); the index into `lost` for each change, −1 if no value of the change is
+            missing; None if no change lacks values.
     """
 
     chunks: tuple[ReceivedChanges, ...]
@@ -73,13 +74,13 @@ class Selection(NamedTuple):
         )
 
     def with_lost(self, lost: tuple[LostValues, ...], mark: I64) -> Selection:
-        """Return the same changes with missing LOB values."""
+        """Return the same changes with this record of missing LOB values."""
         return Selection(
             self.chunks, self.chunk, self.element, self.commit_scn, self.xid, lost, mark
         )
 
     def marked(self) -> dict[int, LostValues]:
-        """Return the changes with missing LOB values, by index."""
+        """Return the missing LOB values by the index of their change."""
         if self.mark is None:
             return {}
         return {at: self.lost[int(self.mark[at])] for at in np.flatnonzero(self.mark >= 0).tolist()}
@@ -93,7 +94,7 @@ class Selection(NamedTuple):
         return np.flatnonzero(differs)
 
     def transactions(self) -> list[slice]:
-        """Return the changes of each transaction."""
+        """Return for each transaction the range of its changes."""
         return [slice(a, b) for a, b in pairwise([*self.firsts().tolist(), len(self)])]
 
     def kind(self, number: int) -> DmlKind:
@@ -102,7 +103,7 @@ class Selection(NamedTuple):
         return DmlKind(int(chunk.changes.kind[self.element[number]]))
 
     def images(self, number: int) -> tuple[dict[str, U8 | None], dict[str, U8 | None]]:
-        """Return the values of one change before and after it, by the names of their columns."""
+        """Return the before image and the after image of one change: the values by column name."""
         chunk = self.chunks[int(self.chunk[number])]
         changes, element = chunk.changes, int(self.element[number])
         first, end = changes.entry_first[element : element + 2].tolist()
@@ -121,28 +122,28 @@ class Selection(NamedTuple):
         )
 
     def release_pages(self) -> None:
-        """Let the system drop pages of received data that is not read again soon; see
-        `files.mapped`.
+        """Allow the operating system to drop memory pages of received data, because they are not
+        read again soon (`files.mapped`).
         """
         for chunk in self.chunks:
             release_pages(chunk.changes.data.data)
 
     def value_bytes(self) -> int:
-        """Estimate how large the values are."""
+        """Return the approximate size of the values in bytes."""
         return sum(
             int((chunk.message_first[elements + 1] - chunk.message_first[elements]).sum())
             for chunk, elements in self.by_chunk()
         )
 
     def by_chunk(self) -> Iterator[tuple[ReceivedChanges, I64]]:
-        """Yield the elements of each chunk; they are in the order of the chunks."""
+        """Yield each chunk with the indexes of the elements that are changes of this selection."""
         bounds = np.searchsorted(self.chunk, np.arange(len(self.chunks) + 1)).tolist()
         for chunk, (first, end) in zip(self.chunks, pairwise(bounds), strict=True):
             yield chunk, self.element[first:end]
 
 
 def select(chunk: ReceivedChanges, rows: I64) -> Selection:
-    """Return the changes of one chunk with the element numbers `rows`."""
+    """Return the changes in one chunk whose elements have the indexes `rows`."""
     changes = chunk.changes
     return Selection(
         (chunk,), np.zeros(len(rows), np.int64), rows, changes.commit_scn[rows], changes.xid[rows]
@@ -150,7 +151,7 @@ def select(chunk: ReceivedChanges, rows: I64) -> Selection:
 
 
 def row_changes(chunk: ReceivedChanges) -> I64:
-    """Return the elements of a chunk that are row changes."""
+    """Return the indexes of the elements of a chunk that are row changes."""
     found: I64 = np.flatnonzero(chunk.changes.table >= 0)
     return found
 
@@ -163,7 +164,9 @@ def by_name(chunk: ReceivedChanges, rows: I64) -> Iterator[tuple[str, I64]]:
 
 
 def received_table(selection: Selection) -> ReceivedTable:
-    """Return the table of a selection, with the columns of an insert, which names all columns."""
+    """Return the table of a selection, with the columns of an insert in the received messages,
+    because an insert contains all columns.
+    """
     found = None
     for chunk, elements in selection.by_chunk():
         if len(elements) == 0:
@@ -182,7 +185,7 @@ def received_table(selection: Selection) -> ReceivedTable:
 
 
 def join(parts: Sequence[Selection]) -> Selection:
-    """Concatenate selections."""
+    """Join selections into one, in their order."""
     if len(parts) == 1:
         return parts[0]
     chunks = tuple(chunk for part in parts for chunk in part.chunks)
@@ -210,10 +213,10 @@ def _joined_marks(parts: Sequence[Selection]) -> tuple[tuple[LostValues, ...], I
 
 
 class ChangeError(Exception):
-    """Raised if a change cannot be converted to the target's form.
+    """Raised if a change cannot be converted to PostgreSQL's binary format.
 
     Attributes:
-        number: of the change in its selection.
+        number: the index of the change in its selection.
         cause: the reason.
     """
 
@@ -224,13 +227,14 @@ class ChangeError(Exception):
 
 
 class TargetChanges(NamedTuple):
-    """The changes of a `Selection` in the target's form.
+    """The changes of a `Selection` in PostgreSQL's binary format.
 
     Attributes:
-        kind: `DmlKind`.
-        row: hash of the ROWID, 0 for none.
-        cells: 3 n rows: the before images, the after images, spare rows for images that
-            `net_change` builds. An insert has no before image, a delete no after image: undefined.
+        kind: the `DmlKind` of each change.
+        row: the hash of each change's ROWID; 0 if it has none.
+        cells: 3 n rows: the before images, the after images, and spare rows for images that
+            `net_change` makes. The rows for the before image of an insert and the after image of a
+            delete are undefined.
     """
 
     kind: U8
@@ -253,11 +257,11 @@ class TargetChanges(NamedTuple):
 
 
 class _Slow(NamedTuple):
-    """Values of a described column that its encoder must convert.
+    """Values of one column that its encoder must convert, because the kernel could not.
 
     Attributes:
-        value: their indexes in the changes.
-        row: their rows of cells.
+        value: the indexes of the values in the changes.
+        row: the rows of cells that the values belong to.
     """
 
     changes: ChangeColumns
@@ -269,11 +273,11 @@ class _Slow(NamedTuple):
 def encode_changes(
     plan: TablePlan, selection: Selection, *, whole: bool = False, again: bool = False
 ) -> TargetChanges:
-    """Convert every value to the PostgreSQL form of its target column.
+    """Convert each value to the binary format of its target column.
 
     Args:
-        whole: convert whole before images, not only what the net change needs.
-        again: do not count changed values, because they were counted before.
+        whole: convert whole before images, not only the columns that the net change needs.
+        again: do not count values that a policy changes, because they were counted before.
 
     Raises:
         ChangeError: a value or a column does not fit the target.
@@ -281,7 +285,8 @@ def encode_changes(
     count, width = len(selection), len(plan.target.columns)
     offset, length = (np.empty((3 * count, width), np.int64) for _ in range(2))
     kind, row = np.empty(count, np.uint8), np.empty(count, np.uint64)
-    # An element is larger than its values in the target's form: each has a header of 37 bytes.
+    # This is enough: the element of a change is larger than its converted values, because it has a
+    # description of at least 37 bytes for each value.
     shorts = np.empty(selection.element_bytes() // 2 + 1, np.uint16)
     out = shorts.view(np.uint8)
     cells = RowCells(kind=kind, row_hash=row, offset=offset, length=length, out=out, shorts=shorts)
@@ -310,7 +315,8 @@ def encode_changes(
         first += len(elements)
     parts = [out[:end]]
     for one in slow:
-        # Values that keep their received form lie between other bytes: compact them.
+        # The result can refer to received bytes, with other bytes between the values: copy only the
+        # values.
         values_of, lost = _encode(one, count)
         if one.row[0] >= count and not again:
             plan.note_losses(one.column.encoder.column_name, lost)
@@ -324,7 +330,7 @@ def encode_changes(
 
 
 def _slow(plan: TablePlan, chunk: ReceivedChanges, value: I64, row: I64) -> Iterator[_Slow]:
-    """Group values by their columns and images."""
+    """Group values by column, and by before image or after image."""
     changes = chunk.changes
     is_after = value >= changes.entry_after[changes.entry_first.searchsorted(value, "right") - 1]
     group = 2 * changes.value_column[value].astype(np.int64) + is_after
@@ -361,7 +367,9 @@ def _check_size(refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64) 
 
 
 def raw_images(selection: Selection, number: int) -> tuple[str | None, str | None]:
-    """Return (before, after) of one change as JSON: column → hex of Oracle's bytes, or null."""
+    """Return the before image and the after image of one change as JSON. Each maps column names to
+    Oracle's bytes in hexadecimal, or to null.
+    """
     kind = selection.kind(number)
     before, after = (
         orjson.dumps({name: None if raw is None else _hex(raw) for name, raw in image.items()})
@@ -379,6 +387,6 @@ def _hex(value: U8) -> str:
 
 
 def row_id(selection: Selection, number: int) -> str | None:
-    """Return the ROWID of one change."""
+    """Return the ROWID of one change; None if it has none."""
     chunk = selection.chunks[int(selection.chunk[number])]
     return chunk.changes.row_id(int(selection.element[number]))

@@ -44,13 +44,13 @@ I64 = npt.NDArray[np.int64]
 
 
 def steps(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> Iterator[BoundStatement]:
-    """Yield the statements of these changes, in order.
+    """Yield the statements that apply these changes, in order.
 
     Args:
-        copy_rows: number of inserts from which COPY is used.
+        copy_rows: COPY is used for at least this many inserts.
 
     Raises:
-        UnwritableError: no statement can apply a change.
+        UnwritableError: a change cannot be applied by any statement.
     """
     leave_identities(plan, changes)
     writer = SetWriter(plan, copy_rows)
@@ -84,7 +84,7 @@ def _without_key(writer: SetWriter, changes: TargetChanges) -> Iterator[BoundSta
 
 
 class SetWriter:
-    """Makes statements from sets of rows."""
+    """Makes statements that each delete, update or insert a set of rows."""
 
     def __init__(self, plan: TablePlan, copy_rows: int) -> None:
         self.plan = plan
@@ -97,7 +97,7 @@ class SetWriter:
         return (Binary(composite_array(cells, rows, target.row_type_oid, self.plan.types)),)
 
     def deletes(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
-        """Yield the DELETE of rows by their keys."""
+        """Yield a DELETE that finds the rows by their keys; nothing if there are no rows."""
         if len(rows) == 0:
             return
         keys = [self._columns[i] for i in self.plan.key]
@@ -123,11 +123,12 @@ class SetWriter:
         )
 
     def updates(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
-        """Yield the UPDATE of rows by their keys; rows can set different columns.
+        """Yield an UPDATE that finds the rows by their keys; nothing if no row sets a column.
 
-        If only some rows set a column, the other rows set it to its own value. PostgreSQL compares
-        values, not column lists, when it decides about index updates (HOT), key checks, and TOAST
-        storage. So setting an unchanged value adds no such cost.
+        Rows can set different columns. If only some rows set a column, the statement sets it to its
+        old value in the other rows. This costs little: to decide about index updates (HOT), key
+        checks, and TOAST storage, PostgreSQL compares the values, not the list of columns that are
+        set.
         """
         masks, counts = column_masks(self.plan, cells, rows)
         if counts.max(initial=0) < len(rows):
@@ -172,12 +173,12 @@ class SetWriter:
         ).format(self._table, sql.SQL(", ").join(names), self._same_key())
 
     def _mask_name(self) -> sql.SQL:
-        """Return a name that no column has."""
+        """Return a name that no column of the table has."""
         names = {column.name for column in self._columns}
         return name_of(next(name for n in count() if (name := f"mask{n}") not in names))
 
     def inserts(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
-        """Yield the INSERT or COPY of whole rows."""
+        """Yield an INSERT or a COPY of whole rows; nothing if there are no rows."""
         if len(rows) == 0:
             return
         columns = self.plan.inserted
@@ -203,7 +204,7 @@ class SetWriter:
 
 
 def copying(plan: TablePlan, stream: memoryview, rows: int) -> BoundStatement:
-    """Return the COPY of `rows` rows into `plan.inserted`."""
+    """Return a COPY of `rows` rows into the columns `plan.inserted`."""
     names = tuple(plan.target.columns[i].name for i in plan.inserted)
 
     def compose() -> sql.Composed:
@@ -222,11 +223,12 @@ def overwriting(
     """Return the statements that write the row of a conflicting change; empty if that is
     impossible.
 
-    They delete the rows with the old and the new key and insert the whole row. For an update, the
-    change must contain the whole row; a partial row is never inserted.
+    The statements delete the rows with the old and the new key, and insert the whole row. So an
+    update must contain all columns of the row.
 
     Args:
-        displaced: whether a different row is at the old key; it stays.
+        displaced: whether another row is known to have the old key now. If so, that row is not
+            deleted.
     """
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.DELETE or len(plan.key) == 0:

@@ -1,4 +1,4 @@
-"""Plans: how changes of one source table are mapped to rows of one target table."""
+"""Plans: how changes of one source table are converted to rows of one target table."""
 
 from __future__ import annotations
 
@@ -47,14 +47,16 @@ if TYPE_CHECKING:
 
 
 _STATEMENTS_MAX: Final = 4_000
-"""Maximum number of statements, and column-specific parts of them, that a plan caches."""
+"""Maximum number of statements, and of parts of statements for single columns, that a plan
+caches.
+"""
 
 
 class ReceivedTable(NamedTuple):
-    """A table as described by its changes.
+    """A table as its received changes describe it.
 
     Attributes:
-        columns: those of an INSERT, which names all; empty without an INSERT.
+        columns: all columns, as described by an INSERT; empty if no INSERT was received.
     """
 
     owner: str
@@ -63,7 +65,7 @@ class ReceivedTable(NamedTuple):
 
 
 class BoundColumn(NamedTuple):
-    """The target of a described column.
+    """The target column of a source column, and the conversion of its values.
 
     Attributes:
         field: the index of the target column; `NOWHERE` for a column that cannot be written.
@@ -79,13 +81,14 @@ class TablePlan:
     """The plan of one table.
 
     Args:
-        source: the table in the source's dictionary, None if unknown; then the target's key is
-            used, and every writable target column counts as one of the source.
+        source: the table in the source's dictionary. If it is None (unknown), the target's key is
+            used, and each target column that can be written is assumed to exist in the source.
 
     Attributes:
         name: ``OWNER.NAME``.
-        key: indexes of the key's columns, in key order; empty without a key.
-        is_key: of each target column.
+        key: the indexes of the key's columns in the target table, in key order; empty if there is
+            no key.
+        is_key: for each target column, 1 if it belongs to the key.
     """
 
     def __init__(
@@ -114,13 +117,13 @@ class TablePlan:
 
     @property
     def whole(self) -> npt.NDArray[np.int64]:
-        """Indexes of the columns of a whole row."""
+        """The indexes of the target columns that the source has."""
         return np.array(sorted(self._whole), np.int64)
 
     @property
     def movable(self) -> npt.NDArray[np.int64]:
-        """Indexes of the columns that a row keeps when its key changes, including the target's own
-        columns.
+        """The indexes of all columns whose values a row must keep when its key changes: those that
+        the source has, and the target's own columns.
         """
         columns = enumerate(self.target.columns)
         own = {place for place, column in columns if not column.generated}
@@ -128,15 +131,17 @@ class TablePlan:
 
     @property
     def indexed(self) -> bool:
-        """Return whether an index finds a row by the key: the key contains the target's primary
-        key.
+        """Return whether a row can be found by the key through an index, because the key contains
+        the target's key.
         """
         target = {self.target.column_number(name) for name in self.target.key}
         return bool(target) and target <= set(self.key.tolist())
 
     @property
     def inserted(self) -> npt.NDArray[np.int64]:
-        """Indexes of the columns that INSERT names: those that the source has."""
+        """The indexes of the columns that an INSERT sets: the known columns of the source, without
+        generated columns.
+        """
         return np.array(
             [i for i in sorted(self._known.copy()) if not self.target.columns[i].generated],
             np.int64,
@@ -144,14 +149,14 @@ class TablePlan:
 
     @property
     def types(self) -> npt.NDArray[np.int64]:
-        """Type OID of each target column."""
+        """The type OID of each target column."""
         return np.array([column.type_oid for column in self.target.columns], np.int64)
 
     def field(self, column: str) -> int:
-        """Return the index of a source column's target column.
+        """Return the index of the target column for a source column.
 
         Raises:
-            OlrPgError: 5006, there is none.
+            OlrPgError: 5006, the target table has no such column.
         """
         name = self._names.get(column) or self._settings.choices.column_name(self.name, column)
         found = self.target.column_number(name)
@@ -165,23 +170,27 @@ class TablePlan:
         return found
 
     def source_name(self, place: int) -> str | None:
-        """Return the source column of a target column's index; None if unknown."""
+        """Return the name of the source column for the target column with this index; None if
+        unknown.
+        """
         return next((name for name in self._source if self.field(name) == place), None)
 
     def key_encoder(self, place: int) -> Encoder:
-        """Return the encoder for the source column at an index of the target.
+        """Return the encoder for values of the target column with this index.
 
         Raises:
-            OlrPgError: its values cannot be converted to the target's type.
+            OlrPgError: values of the source column cannot be converted to the target's type.
         """
         source = self._source[str(self.source_name(place))]
         return column_encoder(self._settings, self.name, source, self.target.columns[place])
 
     def bind(self, received: ReceivedChanges, element: int) -> bool:
-        """Find the target columns of a change's columns; return whether some were not bound before.
+        """Find the target columns for the columns of a change. Return whether some of them were
+        unknown before.
 
         Raises:
-            OlrPgError: 5006 a column is missing, 5007 one cannot be converted to its target's type.
+            OlrPgError: 5006, a target column is missing; 5007, values cannot be converted to its
+                type.
         """
         bound = self.bound(received.directory)
         first, end = received.changes.entry_first[element : element + 2].tolist()
@@ -193,10 +202,10 @@ class TablePlan:
         return bool(unbound)
 
     def column(self, directory: ColumnDirectory, number: int) -> BoundColumn:
-        """Return the target of a described column of this table.
+        """Return the target column for the column `number` of a directory.
 
         Raises:
-            OlrPgError: 5006, 5007.
+            OlrPgError: 5006, 5007, as `bind`.
         """
         column = directory.columns[number].column
         bound = self._columns.get(column)
@@ -205,7 +214,7 @@ class TablePlan:
         return bound
 
     def bound(self, directory: ColumnDirectory) -> BoundColumns:
-        """Return the targets of a directory's columns, as far as they are bound."""
+        """Return the target columns of a directory's columns; unknown ones are `UNBOUND`."""
         bound, size = self._bound.get(directory), len(directory.columns)
         if bound is None or len(bound.field) < size:
             larger = BoundColumns(
@@ -222,8 +231,8 @@ class TablePlan:
         self._settings.losses.add(self.name, column, lost)
 
     def statement(self, kind: Hashable, compose: Callable[[], sql.Composed]) -> bytes:
-        """Return a statement of the table, or a part of one, in UTF-8; it is composed once per kind
-        and cached.
+        """Return a statement or a part of one in UTF-8. It is composed once for each `kind` and
+        then cached.
         """
         found = self._statements.get(kind)
         if found is None:
@@ -243,8 +252,8 @@ class TablePlan:
     def _encoder(self, column: ColumnValue, field: int) -> tuple[Encoder, PlainForm]:
         described = column.described()
         if column.type_code not in LOB_TYPES:
-            # The protocol does not contain the length; for LOBs, only the protocol contains the
-            # delivered form.
+            # Use the dictionary's description, because the protocol does not contain the length.
+            # But for a LOB, only the protocol describes the form in which it is delivered.
             described = self._source.get(column.name, described)
         elif not column.chunked:
             return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls), PlainForm.NONE
@@ -272,7 +281,9 @@ class TablePlan:
 
 
 def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
-    """Refuse any value except NULL: large objects arrive in chunks, not in the row itself."""
+    """Accept only NULL: other values of a LOB arrive in chunks, so their column is described
+    differently.
+    """
     present = np.flatnonzero(values.length > 0)
     if len(present):
         raise OlrPgError(Code.ANSWER_MALFORMED, "a LOB that is not chunked", row=int(present[0]))
@@ -280,10 +291,11 @@ def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
 
 
 def target_columns(settings: ApplierSettings, source: Table | None) -> dict[str, str]:
-    """Return the target names of a table's delivered columns (`Choices.column_names`).
+    """Return the names of the target columns for a table's delivered columns
+    (`Choices.column_names`).
 
     Raises:
-        OlrPgError: 5016.
+        OlrPgError: 5016, two columns would have the same name in the target.
     """
     if source is None:
         return {}
@@ -298,7 +310,8 @@ def planned_column(name: str, made: PgType) -> TargetColumn:
 
 
 def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:
-    """Return (schema, table) in the target: from the mapping, or the default in lower case.
+    """Return the schema and the name of a target table: the configured ones, or the source's names
+    in lower case.
 
     For several containers, the schema of an owner ``PDB.OWNER`` is ``pdb_owner``.
     """
@@ -310,14 +323,16 @@ def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str,
 
 
 def target_schema(settings: ApplierSettings, owner: str) -> str:
-    """Return the target schema for objects that are not tables mapped by name."""
+    """Return the target schema for objects of an owner, except tables with a configured name."""
     container, _, rest = owner.partition(".")
     own = f"{container}_{rest}" if rest and container in settings.containers else owner
     return settings.schema_names.get(owner) or settings.choices.name(own)
 
 
 def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:
-    """Return (schema, table) in the target of ``OWNER.NAME`` or ``PDB.OWNER.NAME``."""
+    """Return the schema and the name of the target table for ``OWNER.NAME`` or
+    ``PDB.OWNER.NAME``.
+    """
     owner, _, name = table.partition(".")
     if owner in settings.containers:
         own, _, name = name.partition(".")
@@ -326,11 +341,12 @@ def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:
 
 
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
-    """Refuse two source tables with the same target table, and a target table in the ledger's
-    schema.
+    """Check that no two source tables have the same target table, and that no target table is in
+    the ledger's schema.
 
     Raises:
-        OlrPgError: 5016; 5026, into the appliance's own schema.
+        OlrPgError: 5016, two source tables have the same target table; 5026, a target table is in
+            the ledger's schema.
     """
     seen: dict[tuple[str, str], str] = {}
     for table in tables:
@@ -358,12 +374,14 @@ def plan_table(
     """Make the plan of a table; create the table if it is missing and creation is allowed.
 
     Args:
-        begins: ignore the table's previous state, because it is loaded from the beginning.
-        received: names the table; it can also say what columns to create.
+        begins: ignore the records about the table's previous rows, because it is loaded from the
+            beginning.
+        received: names the table, and describes its columns if they are known.
 
     Raises:
-        OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 a trigger or foreign key
-            would fire, 5040–5043 its kind of table would lose or hide rows, or has lost them.
+        OlrPgError: 5005, the table is missing; 5006, a column of the key is missing; 5028, a
+            trigger or foreign key would fire; 5040–5043, the table would lose or hide rows, or has
+            lost rows.
     """
     full_name = f"{received.owner}.{received.name}"
     schema, name = target_name(settings, received.owner, received.name)
@@ -395,14 +413,14 @@ def plan_table(
 
 
 def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[NewColumn]:
-    """Return the columns, with text instead of xml if the server was built without xml."""
+    """Return the columns, with the type text instead of xml if the server does not support xml."""
     if not any(column.type_name == "xml" for column in columns) or supports_xml(connection):
         return columns
     return [c._replace(type_name="text") if c.type_name == "xml" else c for c in columns]
 
 
 def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColumn], list[str]]:
-    """Return columns and key of a table as in the source."""
+    """Return the columns and the key to create for a table of the source."""
     names = target_columns(settings, source)
     key = [column.name for number in source.key for column in source.columns
            if column.intcol == number]  # fmt: skip
@@ -420,7 +438,9 @@ def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColum
 def new_table(
     settings: ApplierSettings, received: ReceivedTable | Table, source: Table | None
 ) -> tuple[list[NewColumn], list[str]]:
-    """Return columns and key of a table to create; no columns if they are not all known."""
+    """Return the columns and the key of a table to create. If its columns are unknown, return no
+    columns.
+    """
     if source is not None:
         return _columns_of(settings, source)
     if isinstance(received, Table):
@@ -439,6 +459,6 @@ def new_table(
 def _type_of_unknown_length(settings: ApplierSettings, table: str, column: ColumnValue) -> str:
     described = column.described()
     if column.type_code == OracleType.CHAR:
-        # char(n) needs a length
+        # without a length, char(n) would be char(1)
         return settings.choices.chosen_type(table, described) or "text"
     return settings.choices.pg_type(table, described).name
