@@ -1,1 +1,1 @@
-"""Output formats for decoded row changes: JSON Lines and Arrow record batches."""
+"""Writes decoded row changes as JSON Lines, Arrow record batches and Parquet files."""

@@ -1,10 +1,10 @@
-"""The row changes of a table as Arrow record batches.
+"""Converts the row changes of a table to Arrow record batches.
 
 A batch has one row per row change, in delivery order. Its columns contain the kind of the change,
-its position in the redo, and the images before and after it. An image is a struct of the table's
-columns, with the types of `arrow_types`. An image that the change does not have is null. Within an
-image, a column that is not in the redo is null as well, like one whose value is NULL. If you must
-distinguish the two, read the JSON Lines instead.
+its position in the redo, and the row before and after the change (the images). An image is a struct
+of the table's columns, with the types of `arrow_types`. If a change does not have an image, the
+image is null. Within an image, a column is null if its value is NULL, and also if the redo does not
+contain it. If you must distinguish the two cases, read the JSON Lines instead.
 """
 
 from __future__ import annotations
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from olr_pg.wire.column_directory import ColumnDirectory
 
 SESSION_FIELDS: Final = ("thread", "login_user", "os_user", "machine", "program")
-"""The fields about the session of a change. They are null if the session is unknown."""
+"""The fields that describe the database session that made a change. They are null if the session is
+unknown.
+"""
 
 
 def delivered_column(column: Column) -> Column:
-    """Return a column of the dictionary with the type in which its values are delivered."""
+    """Return a column of the dictionary, with its type replaced by the type in which its values are
+    delivered.
+    """
     return replace(
         column, type_code=delivered_type(column), charset_id=delivered_charset_id(column)
     )
@@ -65,12 +69,12 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
 
 
 class TableBatches:
-    """Makes the record batches of the changes of one table.
+    """Converts changes of one table to record batches.
 
     Args:
-        columns: of the table, as they are delivered (`delivered_column`).
-        database: whose values they are.
-        directory: of the columns of changes.
+        columns: the table's columns, as they are delivered (`delivered_column`).
+        database: the database from which the values come.
+        directory: the numbers by which the changes refer to tables and columns.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class TableBatches:
     ) -> pa.RecordBatch:
         """Return changes of the table as a record batch.
 
-        Values of columns that the table does not have are left out.
+        Values of columns that are not in `columns` are left out.
         """
         sessions = facts.sessions(elements, session_of, SESSION_FIELDS)
         images = [one.array(changes, elements) for one in self._images]

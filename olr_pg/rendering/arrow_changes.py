@@ -1,5 +1,5 @@
-"""The fields that every row change has, as Arrow arrays: its place in the redo, and the session
-that made it.
+"""Converts the fields that every row change has to Arrow arrays: its kind, its position in the
+redo, and the session that made it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from olr_pg.wire.packed_reading import ReadChanges
 
     Array = Any
-    """A `pyarrow.Array`. The type stubs know too few of its methods."""
+    """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""
 
 I64 = npt.NDArray[np.int64]
 
 PIECE_BYTES: Final = 8 << 20
-"""How many bytes of packed transactions make a batch. With this size, the cost per batch is small
-beside the cost per row.
+"""Bytes of packed transactions that are converted as one batch. With this size, the cost per batch
+is small compared with the cost of its rows.
 """
 
 _arrow: Any = pa
-"""pyarrow without types, for functions that its type stubs do not know enough of."""
+"""pyarrow without type checks, for functions that its type stubs describe incompletely."""
 
 _OPERATIONS: Final[dict[int, str]] = {
     DmlKind.INSERT: "insert",
@@ -44,7 +44,7 @@ _OPERATIONS: Final[dict[int, str]] = {
 
 
 def by_table(read: ReadChanges) -> Iterator[tuple[int, I64]]:
-    """Yield each table that has changes: its number, and the numbers of its changes."""
+    """For each table that has changes, yield its number and the numbers of its changes."""
     rows = np.flatnonzero(read.changes.table >= 0)
     table = read.changes.table[rows]
     order = np.argsort(table, kind="stable")
@@ -55,10 +55,10 @@ def by_table(read: ReadChanges) -> Iterator[tuple[int, I64]]:
 
 
 class ChangeFacts:
-    """The fields common to all changes, for the changes of some packed transactions.
+    """Returns the fields that all changes have, for the changes of some packed transactions.
 
     Args:
-        directory: of their tables.
+        directory: the numbers by which the changes refer to tables.
     """
 
     def __init__(self, read: ReadChanges, directory: ColumnDirectory) -> None:
@@ -66,9 +66,9 @@ class ChangeFacts:
         self._first = np.flatnonzero(np.diff(read.transaction, prepend=-1))
         changes, xids = read.changes, _xid_texts(read.changes.xid[self._first])
         tables = directory.tables
-        # None of these callables refers to this object. A reference cycle would keep the bytes of
-        # the changes in memory until the garbage collector runs, which may take long if there are
-        # few objects.
+        # None of these callables may refer to this object: the reference cycle would keep the bytes
+        # of the changes in memory until the garbage collector runs. Python runs it by the number of
+        # objects, which is small here, so that could take long.
         self._facts: dict[str, Callable[[I64], Array]] = {
             "op": partial(_operations, changes),
             "commit_scn": lambda rows: _integers(changes.commit_scn[rows]),
@@ -91,7 +91,8 @@ class ChangeFacts:
         """Return the session fields of some row changes.
 
         Args:
-            known_of: returns what is known of a session (`ReadChanges.session`).
+            known_of: returns the known fields of a session, given its packed number
+                (`ReadChanges.session`).
         """
         sessions, number = self._sessions
         known = [known_of(session) for session in sessions.tolist()]
@@ -108,8 +109,8 @@ class ChangeFacts:
 
     @cached_property
     def _sessions(self) -> tuple[I64, npt.NDArray[np.int32]]:
-        """Return the distinct sessions of the transactions, and for each transaction the number of
-        its session among them.
+        """The distinct sessions of the transactions, and for each transaction the index of its
+        session in this array.
         """
         found, number = np.unique(self._read.session[self._first], return_inverse=True)
         return found, number.astype(np.int32)
@@ -154,7 +155,7 @@ def _xid_texts(xids: npt.NDArray[np.uint64]) -> Array:
 
 
 def _times_of(redo_times: npt.NDArray[np.uint32]) -> npt.NDArray[np.datetime64]:
-    """Convert redo times as `decode_redo_time` does."""
+    """Convert an array of redo times as `decode_redo_time` converts one."""
     rest = redo_times.astype(np.int64)
     rest, second = np.divmod(rest, 60)
     rest, minute = np.divmod(rest, 60)

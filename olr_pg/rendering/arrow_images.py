@@ -1,8 +1,9 @@
-"""The images of row changes as Arrow arrays of structs. One kernel writes the buffers of the arrays
-of all columns.
+"""Converts the images of row changes to Arrow arrays of structs. One kernel writes the buffers of
+the arrays of all columns.
 
-The kernel leaves out rare types and invalid values. The conversions of columns convert those,
-column by column.
+The kernel leaves out values of rare types and invalid values. Slower functions (`arrow_values`)
+convert these afterwards, column by column. A described column is a column as the messages with the
+changes describe it; a table that was altered has several for one field.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.column_directory import ColumnDirectory
 
     Array = Any
-    """A `pyarrow.Array`; the stubs know too few of its methods."""
+    """A `pyarrow.Array`; pyarrow's type stubs lack many of its methods."""
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -49,16 +50,16 @@ _BYTES_MAX: Final = (1 << 31) - 1
 _LEFT_AT_FIRST: Final = 256
 
 _arrow: Any = pa
-"""Of some functions the stubs know too little."""
+"""pyarrow without type checks, for functions that its type stubs describe incompletely."""
 
 
 class _Part(NamedTuple):
-    """The images of some changes, which are made into one array of structs.
+    """The images of some changes, from which one array of structs is built.
 
     Attributes:
         elements: the numbers of the changes, ascending.
-        left: shape (m, `LEFT_SIZE`); the values that no buffer has.
-        columns: shape (m); number of the described column of each.
+        left: shape (m, `LEFT_SIZE`); the values that the kernel did not write to a buffer.
+        columns: shape (m); the described column of each of these values, by number.
     """
 
     changes: ChangeColumns
@@ -69,14 +70,14 @@ class _Part(NamedTuple):
 
 
 class ArrowImages:
-    """Makes the arrays of the before image, or of the after image, of the changes of a table.
+    """Builds the arrays of the before images, or of the after images, of a table's changes.
 
     Args:
-        kind: of the structs. A column that a change does not have is NULL; columns of changes that
-            it does not have are left out.
-        is_after: whether it is the image after the change.
-        database: whose values they are.
-        directory: of the columns.
+        kind: the type of the structs. A field that a change does not have is NULL; columns of
+            changes that are not fields are left out.
+        is_after: whether to build the after images, not the before images.
+        database: the database from which the values come.
+        directory: the described columns, by number.
     """
 
     def __init__(
@@ -100,10 +101,11 @@ class ArrowImages:
         """Return the images of some row changes.
 
         Args:
-            elements: their numbers, ascending.
+            elements: the numbers of the changes, ascending.
 
         Raises:
-            OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
+            OlrPgError: 2050, 2051, 2053 or 2056, a value cannot be converted; the error has its
+                place.
         """
         part = self._written(changes, elements)
         left = self._left(part)
@@ -125,7 +127,9 @@ class ArrowImages:
         )
 
     def _forms(self) -> ColumnForms:
-        """Return how the values of each described column are written."""
+        """Return the form in which the kernel writes the values of each described column; add
+        columns that are new in the directory.
+        """
         new = self._directory.columns[len(self._columns.field) :]
         if new:
             fields = [self._number.get(column.name, -1) for _, column in new]
@@ -141,14 +145,15 @@ class ArrowImages:
         return self._columns
 
     def _written(self, changes: ChangeColumns, elements: I64) -> _Part:
-        """Let the kernel write the buffers."""
+        """Run the kernel that writes the buffers."""
         columns = self._forms()
         count, size = np.zeros((2, len(self._fields)), np.int64)
         left_max = _LEFT_AT_FIRST + measure_images_kernel(
             changes, elements, self._is_after, columns, count, size
         )
         if (size > _BYTES_MAX).any():
-            # No array can have so much: the conversion of the column says so.
+            # An Arrow array cannot have so many bytes. Leave all values to the slower conversion,
+            # which raises the error.
             columns = columns._replace(form=np.zeros_like(columns.form))
             left_max += int(count.sum())
         while True:
@@ -163,12 +168,13 @@ class ArrowImages:
             left_max += int(count.sum())
 
     def _room(self, rows: int, count: I64, size: I64) -> ImageRoom:
-        """Allocate buffers for the fields that have values in the form of the kernel."""
+        """Allocate buffers for the fields of which the kernel writes values."""
         has = count > 0
         words = np.append(0, np.cumsum(has * (-(-self._width * rows // 8) * 8)))
         is_text = has & (self._width == 0)
         ends = np.append(0, np.cumsum(is_text * (-(-(rows + 1) // 16) * 16)))
-        # Copies write past their end: into nothing that another field has.
+        # The kernel copies whole words, past the end of a text. The room is rounded up, so that it
+        # does not overwrite the next field.
         texts = np.append(0, np.cumsum(is_text * (-(-(size + FORWARD) // FORWARD) * FORWARD)))
         return ImageRoom(
             precision=self._precision,
@@ -186,7 +192,7 @@ class ArrowImages:
     def _of_buffers(
         self, part: _Part, number: int, kind: pa.DataType, buffers: Sequence[Any]
     ) -> Array:
-        """Make the array of a field from the buffers that the kernel has written."""
+        """Build the array of a field from the buffers that the kernel has written."""
         words, ends, texts, bits = buffers
         room, rows = part.room, len(part.elements)
         width, nulls = int(self._width[number]), rows - int(room.filled[number])
@@ -201,7 +207,7 @@ class ArrowImages:
         return pa.Array.from_buffers(kind, rows, [valid, *own], nulls)
 
     def _left(self, part: _Part) -> dict[int, list[Array]]:
-        """Make arrays of the values that the kernel left out, by field: one array for each
+        """Convert the values that the kernel left out. Return arrays by field: one array for each
         described column.
         """
         found: dict[int, list[Array]] = {}
@@ -213,7 +219,7 @@ class ArrowImages:
         return found
 
     def _described(self, part: _Part, left: I64, column: int, field: pa.Field[Any]) -> Array:
-        """Build the array of values of one described column."""
+        """Build the array of the left-out values of one described column."""
         changes, row = part.changes, left[:, LEFT_ROW]
         offset = changes.value_offset[left[:, LEFT_VALUE]]
         length = changes.value_length[left[:, LEFT_VALUE]]
@@ -231,7 +237,7 @@ class ArrowImages:
     def _placed(
         self, error: OlrPgError | pa.ArrowInvalid, part: _Part, row: I64, number: int
     ) -> OlrPgError:
-        """Return the error with the place of the change that the value belongs to."""
+        """Return the error with the place of the change to which the value belongs."""
         table, column = self._directory.columns[number]
         place: dict[str, str | int] = {
             "table": self._directory.table_name(table), "column": column.name
@@ -249,7 +255,7 @@ class ArrowImages:
 
 
 def _words(kind: pa.DataType) -> int:
-    """Return how many words an item of the type takes, or 0 if its items have no fixed width in
+    """Return how many 8-byte words an item of the type has; 0 if its size is not a fixed number of
     words.
     """
     if pa.types.is_decimal(kind):
@@ -258,7 +264,9 @@ def _words(kind: pa.DataType) -> int:
 
 
 def _spread(array: Array, row: I64, rows: int) -> Array:
-    """Put the values of an array at their rows. All other rows are NULL."""
+    """Return an array of `rows` rows with the values of `array` at the rows `row`; all other rows
+    are NULL.
+    """
     if len(array) == rows:
         return array
     place = np.zeros(rows, np.int32)

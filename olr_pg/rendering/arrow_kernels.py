@@ -1,5 +1,5 @@
-"""Kernels that write row changes into the buffers of Arrow arrays: one pass, no Python code per
-row.
+"""Kernels that write row changes into the buffers of Arrow arrays, in one pass, without Python code
+per row.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 XID_BYTES: Final = 40
-"""An upper bound of the bytes of an XID's text, whose digits are written in whole groups."""
+"""Maximum bytes that are written for the text of an XID. It is more than the text itself, because
+digits are written in whole groups.
+"""
 
 _SHORT_DIGITS: Final = 18
-"""Decimal digits of a value that 64 bits hold."""
+"""Maximum number of decimal digits for which a value always fits into 64 bits."""
 
 LEFT_ROW: Final = 0
 LEFT_VALUE: Final = 1
 LEFT_SIZE: Final = 2
-"""The number of columns that describe a value that is left out: the place of its change among the
-elements, and its number.
+"""The number of columns that describe a left-out value: the index of its change in `elements`, and
+the number of the value.
 """
 
 _TENS: Final = np.array([10**i for i in range(_SHORT_DIGITS + 1)], np.int64)
@@ -48,8 +50,8 @@ class ImageForm(IntEnum):
     """How `write_images_kernel` writes a value into the buffers of its field."""
 
     LEFT = 0
-    """The kernel leaves the value to the conversion of columns. It does that too for a value that
-    is not of its form.
+    """The kernel leaves the value out; it is converted afterwards (`arrow_images`). With every
+    other form, the kernel also leaves out a value that does not have that form.
     """
     DECIMAL = 1
     SECONDS = 2
@@ -59,7 +61,7 @@ class ImageForm(IntEnum):
     ASCII = 6
     BYTES = 7
     LOB = 8
-    """Bytes, where a value of no bytes is not NULL."""
+    """Bytes of a LOB: unlike in other columns, an empty value is not NULL."""
 
 
 _LEFT = int(ImageForm.LEFT)
@@ -73,11 +75,11 @@ _LOB = int(ImageForm.LOB)
 
 
 class ColumnForms(NamedTuple):
-    """How the values of the described columns are written.
+    """The form in which the kernel writes the values of each described column (see `arrow_images`).
 
     Attributes:
-        field: of each described column; −1 if it has none.
-        form: `ImageForm` of its values.
+        field: the field of each described column; −1 if it has none.
+        form: the `ImageForm` of the column's values.
     """
 
     field: I32
@@ -88,13 +90,15 @@ class ImageRoom(NamedTuple):
     """The buffers of the fields of an image, and their layout.
 
     Attributes:
-        precision, scale: shape (fields); of decimals.
-        word: shape (fields); where a field's items of fixed width begin in `words`.
-        end: shape (fields); where a field's n + 1 ends begin in `ends`; −1: it has none.
-        text: shape (fields); where the next text or bytes of a field go in `texts`; moved on.
-        words, ends, texts: the buffers; `words` and `ends` are 0 before.
-        bits: shape (fields, bytes); which rows have a value; 0 before.
-        filled: shape (fields); how many have; 0 before.
+        precision, scale: shape (fields); precision and scale of a decimal field.
+        word: shape (fields); the index in `words` at which a field's items of fixed width begin.
+        end: shape (fields); the index in `ends` at which a field's n + 1 ends begin; −1 if the
+            field has none.
+        text: shape (fields); the index in `texts` at which the next text or bytes of a field are
+            written; the kernel advances it.
+        words, ends, texts: the buffers; `words` and `ends` must be 0 at first.
+        bits: shape (fields, bytes); bitmap of the rows that have a value; must be 0 at first.
+        filled: shape (fields); the number of rows that have a value; must be 0 at first.
     """
 
     precision: I64
@@ -111,7 +115,9 @@ class ImageRoom(NamedTuple):
 
 @inlined
 def _values_of(changes: ChangeColumns, element: int, is_after: bool) -> tuple[np.uint64, np.uint64]:
-    """Return where the values of one image of a change begin and where they end."""
+    """Return the number of the first value of a change's image, and the number after its last
+    value.
+    """
     first, middle = changes.entry_first[element], changes.entry_after[element]
     if is_after:
         return np.uint64(middle), np.uint64(changes.entry_first[element + 1])
@@ -123,16 +129,17 @@ def measure_images_kernel(
     changes: ChangeColumns, elements: I64, is_after: bool, columns: ColumnForms, count: I64,
     size: I64,
 ) -> int:  # fmt: skip
-    """Measure the values of one image.
+    """Measure the values of the before images or after images.
 
     Args:
         elements: the row changes that are wanted.
-        is_after: whether the image is the one after the change.
-        count: shape (fields); how many values of each are written in their form at most.
-        size: shape (fields); their bytes.
+        is_after: whether the after images are meant, not the before images.
+        count: shape (fields); gets the maximum number of values that the kernel will write for each
+            field.
+        size: shape (fields); gets the bytes of these values.
 
     Returns:
-        How many values are left, at least.
+        The minimum number of values that the kernel will leave out.
     """
     left = 0
     for row in range(elements.size):
@@ -154,7 +161,7 @@ def measure_images_kernel(
 def _put(
     changes: ChangeColumns, value: int, form: int, room: ImageRoom, field: int, row: int
 ) -> bool:
-    """Write a value that is not NULL. Returns False if it is left out."""
+    """Write a value that is not NULL. Return False if the value must be left out."""
     data, start = changes.data, changes.value_offset[value]
     size = changes.value_length[value]
     if form == _DECIMAL:
@@ -189,20 +196,20 @@ def write_images_kernel(
     changes: ChangeColumns, elements: I64, is_after: bool, columns: ColumnForms, room: ImageRoom,
     left: I64,
 ) -> int:  # fmt: skip
-    """Write the values of one image into the buffers of its fields.
+    """Write the values of the before images or after images into the buffers of the fields.
 
     Args:
-        elements, is_after: as of `measure_images_kernel`.
-        left: shape (m, `LEFT_SIZE`); takes what is left.
+        elements, is_after: see `measure_images_kernel`.
+        left: shape (m, `LEFT_SIZE`); gets the values that are left out.
 
     Returns:
-        How many values are left; −1: more than there is room for.
+        The number of values that are left out; −1 if `left` is too small for them.
     """
     count = 0
     for row in range(elements.size):
         first, end = _values_of(changes, elements[row], is_after)
         for back in range(end - first):
-            value = int(end) - 1 - back  # if a field occurs twice, the last one counts
+            value = int(end) - 1 - back  # if a field has two values, the last one is valid
             number = np.uint64(changes.value_column[value])
             field = int(columns.field[number])
             form, size = columns.form[number], changes.value_length[value]
@@ -230,12 +237,12 @@ def write_images_kernel(
 
 @kernel
 def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
-    """Write XIDs as `format_xid` does; `out` has room for `XID_BYTES` of each.
+    """Write XIDs as text, as `format_xid` does.
 
     Args:
-        xid: packed.
-        out: takes the texts, one after the other.
-        end: has one more, the first is 0.
+        xid: the packed XIDs.
+        out: gets the texts, one after the other; must have room for `XID_BYTES` for each.
+        end: gets 0, and then the end of each text in `out`.
     """
     at = 0
     end[0] = 0
@@ -250,7 +257,7 @@ def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
 
 @kernel
 def join_kernel(data: U8, offset: I64, length: I64, out: U8, end: I32) -> None:
-    """Write values one after the other. `end` gets where each ends, after a first item 0."""
+    """Write values one after the other. `end` gets 0, and then the end of each value in `out`."""
     at = 0
     end[0] = 0
     for row in range(length.size):
@@ -263,7 +270,7 @@ def join_kernel(data: U8, offset: I64, length: I64, out: U8, end: I32) -> None:
 def _times_add(
     low: np.uint64, high: np.uint64, factor: int, digit: int
 ) -> tuple[np.uint64, np.uint64]:
-    """Multiply a number of 128 bits by at most 100, and add a digit."""
+    """Multiply a number of 128 bits by `factor`, which is at most 100, and add a digit."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     times = np.uint64(factor)
     a = (low & mask) * times + np.uint64(digit)
@@ -273,9 +280,7 @@ def _times_add(
 
 @inlined
 def _short(data: U8, first: int, count: int, sign: int, power: int) -> int:
-    """Return a value of at most `_SHORT_DIGITS` digits as an integer, in units of the decimal
-    type.
-    """
+    """Return a value of at most `_SHORT_DIGITS` digits as an integer, in units of 10^−scale."""
     bias, value = -1 if sign > 0 else 101, 0
     for i in range(first, first + count - 1):
         value = value * 100 + sign * byte_at(data, i) + bias
@@ -290,7 +295,7 @@ def _short(data: U8, first: int, count: int, sign: int, power: int) -> int:
 
 @inlined
 def _long(data: U8, first: int, count: int, sign: int, power: int) -> tuple[np.uint64, np.uint64]:
-    """Return a value of any number of digits as an integer of two words, the low one first."""
+    """Return a value of any number of digits as an integer of two words, the low word first."""
     bias = -1 if sign > 0 else 101
     low = high = np.uint64(0)
     for i in range(first, first + count - 1):
@@ -312,8 +317,8 @@ def _long(data: U8, first: int, count: int, sign: int, power: int) -> tuple[np.u
 def decimal(
     data: U8, start: int, length: int, precision: int, scale: int
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Convert a NUMBER that is not NULL to a decimal of 128 bits. Returns (its low word, its high
-    word, outcome).
+    """Convert a NUMBER that is not NULL to a decimal of 128 bits. Return (low word, high word,
+    outcome).
     """
     nothing = np.uint64(0)
     if scale == 0:
@@ -328,7 +333,7 @@ def decimal(
     if count == 0:
         return nothing, nothing, OK
     bias = -1 if sign > 0 else 101
-    power = 2 * (exponent - count + 1) + scale  # exponent of ten by which the digits are multiplied
+    power = 2 * (exponent - count + 1) + scale  # the digits are multiplied by 10^power
     last = sign * byte_at(data, first + count - 1) + bias
     if power < -1 or (power == -1 and last % 10 != 0):
         return nothing, nothing, FRACTION
@@ -349,12 +354,13 @@ def decimals_kernel(
     """Convert NUMBER to decimal128 in units of 10^−scale.
 
     Args:
-        data, offset, length: of `ValueColumn`.
-        precision, scale: of the decimal.
-        out: shape (n, 2); the low and the high word of each.
+        data, offset, length: as in `ValueColumn`.
+        precision, scale: precision and scale of the decimal type.
+        out: shape (n, 2); gets the low and the high word of each value.
 
     Returns:
-        (row, outcome): the value that is none, or that such a decimal cannot hold.
+        (row, outcome) of the first value that is malformed or does not fit into the decimal type;
+        (−1, OK) if there is none.
     """
     for row in range(length.size):
         out[row, 0] = out[row, 1] = np.uint64(0)

@@ -1,4 +1,4 @@
-"""The Arrow types that Oracle columns have in the Arrow tables and Parquet files of `olr_pg`.
+"""Maps the types of Oracle columns to the Arrow types of olr_pg's record batches and Parquet files.
 
 | Oracle | Arrow |
 | --- | --- |
@@ -34,11 +34,11 @@ _PLAIN: Final[dict[int, pa.DataType]] = {
 
 
 class TypedColumn(Protocol):
-    """What the dictionary says about a column's type."""
+    """A column's type, as the dictionary describes it."""
 
     @property
     def type_code(self) -> int:
-        """COL$.TYPE#."""
+        """The type code, TYPE# in COL$."""
 
     @property
     def precision(self) -> int | None:

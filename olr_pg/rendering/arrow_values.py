@@ -1,4 +1,4 @@
-"""Conversion of columns of Oracle values to Arrow arrays of the types that `arrow_type` returns."""
+"""Converts columns of Oracle values to Arrow arrays of the types that `arrow_type` returns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Convert = Callable[[ValueColumn], Array]
 
 _arrow: Any = pa
-"""pyarrow without types, for functions that its type stubs do not know enough of."""
+"""pyarrow without type checks, for functions that its type stubs describe incompletely."""
 
 _SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
 _BYTES_MAX: Final = (1 << 31) - 1
@@ -48,17 +48,17 @@ _NO_TABLE: Final = character_table("\ufffe" * 256)
 
 
 def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Convert:
-    """Choose the conversion of a column's values to `kind`, which is the type that `arrow_type`
+    """Return the function that converts a column's values to `kind`, the type that `arrow_type`
     returns for the column.
 
     Args:
-        column: as its values are delivered.
-        kind: of the arrays.
-        database: whose values they are.
+        column: the column, with the type in which its values are delivered.
+        kind: the type of the arrays.
+        database: the database from which the values come.
 
     Returns:
-        The conversion of one column. It raises OlrPgError 2050, 2051 or 2053 with the value's
-        `row`.
+        A function that converts a column of values. It raises OlrPgError 2050, 2051 or 2053 for an
+        invalid value; the error has the value's `row`.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.
@@ -94,13 +94,13 @@ _BYTE_TYPES: Final = frozenset({OracleType.RAW, OracleType.LONG_RAW, OracleType.
 
 
 def converter_into(column: Column, kind: pa.DataType, database: Database) -> Convert:
-    """Choose the conversion of a column's values to any type that can hold them.
+    """Return the function that converts a column's values to any type that can represent them.
 
     Args:
-        column: as its values are described.
+        column: the column, as the messages with its values describe it.
 
     Returns:
-        As of `arrow_converter`; it may also raise pa.ArrowInvalid.
+        A function as from `arrow_converter`; it may also raise pa.ArrowInvalid.
 
     Raises:
         OlrPgError: 2056, the column's character set has no decoder.
@@ -115,17 +115,18 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
         or kind == arrow_type(column)
     ):
         return arrow_converter(column, kind, database)
-    # For another type, Arrow converts the exact number or the text.
+    # For any other type, convert the values to exact numbers or text; Arrow casts these to the
+    # type.
     between = _WHOLE if is_number and pa.types.is_integer(kind) else pa.string()
     convert = arrow_converter(column, between, database)
     return lambda values: convert(values).cast(kind)
 
 
 def image_form(column: Column, kind: pa.DataType, database: Database) -> ImageForm:
-    """Choose how the kernel writes a column's plain values as items of an array of `kind`.
+    """Return the form in which the kernel writes a column's common values to an array of `kind`.
 
     Args:
-        column: as its values are described.
+        column: the column, as the messages with its values describe it.
     """
     code = column.type_code
     if pa.types.is_decimal128(kind):
@@ -148,7 +149,7 @@ def _text_form(column: Column, database: Database) -> ImageForm:
             column.charset_form, column.charset_id, database.charset, database.ncharset
         )
     except OlrPgError:
-        return ImageForm.LEFT  # the conversion says so, with the place
+        return ImageForm.LEFT  # the slower conversion raises the error, with its place
     if charset.structure in ("utf-8", "cesu-8"):
         return ImageForm.UTF8
     return ImageForm.ASCII if charset.ascii_superset else ImageForm.LEFT
@@ -168,20 +169,20 @@ _TEMPORAL: Final = {
 
 
 def validity(null: npt.NDArray[np.bool_]) -> Any:
-    """Make the bitmap of the values that are not NULL. Returns None if no value is NULL."""
+    """Return Arrow's bitmap of the values that are not NULL; None if no value is NULL."""
     if not null.any():
         return None
     return _arrow.py_buffer(np.packbits(~null, bitorder="little"))
 
 
 def fixed_array(kind: pa.DataType, items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> Array:
-    """Make an array of items of fixed width without copying them."""
+    """Build an array of items of fixed width without copying them."""
     data = _arrow.py_buffer(np.ascontiguousarray(items))
     return pa.Array.from_buffers(kind, len(null), [validity(null), data])
 
 
 def variable_array(kind: pa.DataType, values: ValueColumn) -> Array:
-    """Make an array of strings or bytes. Length −1 is NULL."""
+    """Build an array of strings or bytes; a value of length −1 is NULL."""
     size = int(np.maximum(values.length, 0).sum())
     if size > _BYTES_MAX:
         raise OlrPgError(
@@ -194,7 +195,7 @@ def variable_array(kind: pa.DataType, values: ValueColumn) -> Array:
 
 
 def _of_rows(values: ValueColumn) -> ValueColumn:
-    """Return the column with empty values marked as NULL, which they are in a row."""
+    """Return the column with empty values marked as NULL: in a row, an empty value is NULL."""
     return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
 
 
@@ -223,7 +224,7 @@ def _bytes(kind: pa.DataType, is_lob: bool, values: ValueColumn) -> Array:
 
 
 def _time_text(form: JsonForm, values: ValueColumn) -> Array:
-    """Write times with nanoseconds as text, in the form that the JSON Lines have."""
+    """Convert times with nanoseconds to the text that the JSON Lines contain."""
     out = np.empty((LABEL_BYTES + 8) * (len(values.length) + 1), np.uint8)
     end, null = np.empty(len(values.length), np.int64), nulls(values)
     present = np.flatnonzero(~null)
@@ -246,7 +247,7 @@ def _booleans(column: Column, database: Database, values: ValueColumn) -> Array:
 
 
 def _printed(column: Column, database: Database, values: ValueColumn) -> Array:
-    """Convert values of rare types one by one to text, in the form that the JSON Lines have."""
+    """Convert values of rare types, one by one, to the text that the JSON Lines contain."""
     convert = _text_converter(column, database)
     return variable_array(pa.string(), per_distinct(values, convert))
 

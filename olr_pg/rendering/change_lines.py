@@ -1,10 +1,11 @@
-"""Row changes as JSON Lines: the output of ``olr-pg decode`` (docs/decode-output.md).
+"""Writes row changes as JSON Lines: the output of ``olr-pg decode`` (docs/decode-output.md).
 
-Each line is one object. Its keys have this order, and a part that is absent is left out: ``op``,
-``scn``, ``commit_scn``, ``xid``, ``table``, ``rowid``, ``before``, ``after``.
+Each line is one object. Its keys, in this order, are ``op``, ``scn``, ``commit_scn``, ``xid``,
+``table``, ``rowid``, ``before``, ``after``. A key without a value is left out.
 
-One kernel writes the lines of many changes (`line_kernel`). If it cannot write a value, it leaves a
-gap. Python then fills the gaps, value by value. Without gaps, no Python code runs per value.
+One kernel writes the lines of many changes (`line_kernel`). If it cannot write a value, it notes a
+gap at that position. Python code then inserts the missing values, one by one. If there are no gaps,
+no Python code runs per value.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ I64 = npt.NDArray[np.int64]
 
 _ROOM: Final = 64 << 10
 _ROOM_MAX: Final = 8 << 20
-"""The size of the room beyond which it grows only for a line that does not fit."""
+"""Size up to which the buffer grows to take more lines. It grows further only if a single line does
+not fit.
+"""
 
 _GAPS: Final = 1 << 12
 _BEGIN: Final = 1
@@ -54,13 +57,13 @@ class _BadValueError(Exception):
 
 
 class Lines(NamedTuple):
-    """Lines of some elements.
+    """The lines of some elements (begins, commits and row changes).
 
     Attributes:
-        text: the lines.
-        line_end: where each element's line ends in `text`.
-        images: shape (elements, `IMAGE_BOUNDS`); where the images of row changes are in `text`; no
-            rows, if they are not wanted.
+        text: the text of all lines.
+        line_end: the offset in `text` at which each element's line ends.
+        images: shape (elements, `IMAGE_BOUNDS`); the offsets of the images of row changes in
+            `text`. It has no rows if the caller does not need them.
     """
 
     text: Buffer
@@ -71,7 +74,7 @@ class Lines(NamedTuple):
 class ChangeLines:
     """Writes the lines of the changes of one database.
 
-    Only one thread may use it. It uses its buffer again for each piece.
+    Use it in one thread only. It reuses its buffer for each piece.
     """
 
     def __init__(
@@ -92,14 +95,14 @@ class ChangeLines:
         self._common = np.empty(128, np.uint8)
 
     def of(self, changes: ChangeColumns, session: I64 = _NO_SESSIONS) -> Iterator[Lines]:
-        """Yield the lines in pieces. Each piece is valid until the next one is asked for.
+        """Yield the lines in pieces. Each piece is valid until the next one is requested.
 
         Args:
-            session: as of `ReadChanges`; used if there are `sessions`.
+            session: the sessions as in `ReadChanges`; used only if the object has `sessions`.
 
         Raises:
-            OlrPgError: 2050, 2051, 2056 with the value's place; the transactions before it were
-                yielded.
+            OlrPgError: 2050, 2051, 2056, a value cannot be converted; the error has its place. The
+                transactions before that value's transaction were yielded.
         """
         self._session_of = session
         yield from self.some(changes, 0, changes.kind.size)
@@ -118,8 +121,8 @@ class ChangeLines:
             first += lines.line_end.size
 
     def _next(self, changes: ChangeColumns, first: int, end: int) -> Lines:
-        """Write all elements into the room, which grows. Write only a part of them if they are
-        large.
+        """Write the lines into the buffer, which grows if they do not fit. If they are very large,
+        write only the first of them.
         """
         known = self._plan.bind()
         line_end = np.empty(end, np.int64)
@@ -196,10 +199,11 @@ def session_numbers(session: int) -> tuple[int, int]:
 
 
 def session_attributes(sessions: SessionDirectory, xid: int, session: int) -> dict[str, Any]:
-    """Return what is known of a transaction's session: its numbers and the attributes that are set.
+    """Return the known fields of a transaction's session: its thread, its numbers, and the
+    attributes that are set.
 
     Args:
-        session: as of `ReadChanges`.
+        session: the packed session number, as in `ReadChanges`.
     """
     thread, name = sessions.thread_of(xid), sessions.name_of(xid)
     return {
@@ -210,10 +214,10 @@ def session_attributes(sessions: SessionDirectory, xid: int, session: int) -> di
 
 
 def thread_session(sessions: SessionDirectory, thread: int | None, session: int) -> dict[str, Any]:
-    """Return what is known of a session: its numbers, and the attributes that are set.
+    """Return the known fields of a session: its numbers, and the attributes that are set.
 
-    The session is looked up in `thread`, and in all threads if it is not found there or `thread` is
-    None.
+    The session is looked up in the redo thread `thread`. If it is not found there, or `thread` is
+    None, it is looked up in all threads.
     """
     number, serial = session_numbers(session)
     attributes = None

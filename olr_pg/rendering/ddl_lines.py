@@ -1,4 +1,4 @@
-"""DDL statements as JSON Lines, for ``olr-pg decode --ddl``."""
+"""Writes DDL statements as JSON Lines, for ``olr-pg decode --ddl``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ COMMANDS: Final = {
     68: "DROP PROCEDURE", 85: "TRUNCATE TABLE", 91: "CREATE FUNCTION", 94: "CREATE PACKAGE",
     97: "CREATE PACKAGE BODY",
 }  # fmt: skip
-"""Names of the most common commands of V$SQLCOMMAND. Others are given by their number."""
+"""Names of the most common commands, by their number in V$SQLCOMMAND. For other commands, the line
+has the number.
+"""
 
 
 def render_ddl(
@@ -31,7 +33,8 @@ def render_ddl(
     """Yield the JSON lines of a transaction's DDL statements.
 
     Args:
-        wanted: whether those of an object of that owner and name are.
+        wanted: returns whether the statements about an object, given its owner and name, are
+            wanted.
     """
     for statement in transaction.statements:
         if not wanted(statement.owner, statement.name):

@@ -1,5 +1,5 @@
-"""The choice of the kernel code that writes a column's values as JSON, with the tables that it
-needs of the character set.
+"""Chooses the form in which the kernel writes a column's values as JSON, and builds the character
+tables that the kernel needs for it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ U64 = npt.NDArray[np.uint64]
 
 
 class JsonForm(IntEnum):
-    """How `olr_pg.rendering.json_values.put_value` writes a value."""
+    """The form in which `olr_pg.rendering.json_values.put_value` writes a value."""
 
     LEFT = 0
-    """No kernel writes the values; the conversion in Python does."""
+    """The kernel does not write the values; Python code does."""
     NUMBER = 1
     DATE = 2
     TIMESTAMP = 3
@@ -39,7 +39,9 @@ class JsonForm(IntEnum):
     SINGLE_BYTE = 6
     UTF16 = 7
     ASCII = 8
-    """Text of a multi-byte set. The kernel writes a value if all of it is ASCII."""
+    """Text of a multi-byte character set. The kernel writes a value only if all its characters are
+    ASCII.
+    """
     HEX = 9
     BOOLEAN = 10
     FLOAT = 11
@@ -47,12 +49,12 @@ class JsonForm(IntEnum):
 
 
 class ValueForm(NamedTuple):
-    """How the values of a column are written.
+    """The form in which the values of a column are written.
 
     Attributes:
-        is_lob: a value without bytes is no NULL.
-        table: of a single-byte set, its 256 characters.
-        suffix: text after a value that is not NULL: the offset of a local time.
+        is_lob: whether the column is a LOB, in which an empty value is not NULL.
+        table: the 256 characters of a single-byte character set; otherwise empty.
+        suffix: text that follows each value that is not NULL: the time zone offset of a local time.
     """
 
     form: JsonForm
@@ -89,8 +91,8 @@ _TEXT_FORMS: Final = {
 
 
 def value_form(column: ColumnValue, database: Database) -> ValueForm:
-    """Choose how the kernel writes the values of a column. The result equals that of
-    `json_converter`.
+    """Return the form in which the kernel writes the values of a column. The text is the same as
+    that of `json_converter`.
     """
     code = column.type_code
     is_lob = code in LOB_TYPES
@@ -98,7 +100,7 @@ def value_form(column: ColumnValue, database: Database) -> ValueForm:
         try:
             return _text_form(_charset_of(column, database), is_lob=is_lob)
         except OlrPgError:
-            # The conversion reports the error, with the place.
+            # The conversion in Python raises the error, with its place.
             return ValueForm(JsonForm.LEFT, is_lob)
     if code == OracleType.TIMESTAMP_LTZ:
         if offset_minutes(database.timezone) is None:
@@ -125,12 +127,12 @@ def _text_form(charset: Charset, *, is_lob: bool) -> ValueForm:
 
 
 class CharacterTable(NamedTuple):
-    """The characters of a single-byte set in the form in which JSON text contains them.
+    """The characters of a single-byte character set, as they are written in JSON text.
 
     Attributes:
-        text: shape (256); the bytes of each in UTF-8, escaped where JSON has it so, as a
-            little-endian word.
-        size: shape (256); how many they are; 0 if there is no such character.
+        text: shape (256); the bytes of each character in UTF-8, or its JSON escape if it needs one,
+            as a little-endian word.
+        size: shape (256); the number of these bytes; 0 if the byte is no character.
     """
 
     text: U64
@@ -139,7 +141,7 @@ class CharacterTable(NamedTuple):
 
 @cache
 def character_table(table: str) -> CharacterTable:
-    """Build the table of a single-byte set from its 256 characters."""
+    """Build the table of a single-byte character set from its 256 characters."""
     text, size = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     for byte, char in enumerate(table):
         if char != UNDEFINED:
@@ -149,4 +151,4 @@ def character_table(table: str) -> CharacterTable:
 
 
 ASCII_TABLE: Final = character_table("".join(map(chr, range(128))) + UNDEFINED * 128)
-"""The characters of ASCII with the escapes of JSON, which are needed for ASCII characters only."""
+"""The characters of ASCII with JSON's escapes. Other characters need no escapes."""

@@ -1,5 +1,5 @@
-"""JSON Lines of whole transactions, given as packed transactions (which decoding yields) or as
-protocol messages.
+"""Writes whole transactions as JSON Lines. They are given as packed transactions, which decoding
+yields, or as protocol messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import Buffer
 
 PIECE_BYTES: Final = 512 << 10
-"""A transaction of fewer packed bytes is rendered whole before its first line is yielded."""
+"""A transaction with fewer packed bytes is written completely before its first line is yielded."""
 
 _MESSAGE_BYTES: Final = 2 << 20
 _ROW_BYTES_MAX: Final = 1 << 62
@@ -40,11 +40,11 @@ U8 = npt.NDArray[np.uint8]
 
 @kernel
 def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
-    """Find where to cut: after the last Commit within `limit` bytes, otherwise after the last
-    complete message.
+    """Find the end of the next piece: after the last Commit within `limit` bytes, or if there is
+    none, after the last complete message within them.
 
     Returns:
-        The end, after at least one message; `first` if no message is complete.
+        The end, which is after at least one message; `first` if no message is complete.
     """
     at = message_end = commit_end = first
     while data.size - at >= 4:
@@ -63,8 +63,8 @@ def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
 
 
 def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
-    """Yield the messages in pieces of about `limit` bytes. A piece ends with a transaction where
-    that is possible.
+    """Yield the messages in pieces of about `limit` bytes. A piece ends at the end of a transaction
+    unless the transaction is larger.
 
     Raises:
         OlrPgError: 4001, a message is cut off.
@@ -83,7 +83,7 @@ class PackedLines:
     """Writes the lines of packed transactions.
 
     Args:
-        database, sessions: as of `ChangeLines`.
+        database, sessions: as for `ChangeLines`.
     """
 
     def __init__(self, database: Database, sessions: SessionDirectory | None = None) -> None:
@@ -93,7 +93,7 @@ class PackedLines:
     def pieces(self, packed: Buffer, tables: Sequence[Table]) -> Iterator[Buffer]:
         """Yield the lines in pieces. Each piece is valid until the next one is asked for.
 
-        A transaction is not split over pieces unless it is large (`PIECE_BYTES`).
+        The lines of a transaction are in one piece unless it is large (`PIECE_BYTES`).
         """
         self._reader.know(tables)
         for read in self._reader.read(packed, PIECE_BYTES):
@@ -106,14 +106,15 @@ class PackedLines:
         """Write the lines of packed transactions.
 
         Args:
-            packed, tables: as of `pieces`.
-            write: takes the lines, piece by piece.
+            packed, tables: as for `pieces`.
+            write: called with the lines, piece by piece.
 
         Returns:
-            Shape (transactions + 1); where the lines of each begin, and the end.
+            Shape (transactions + 1); the offset in the output at which each transaction's lines
+            begin, and the end of the output.
 
         Raises:
-            OlrPgError: as `pieces`; discard the output up to then.
+            OlrPgError: as `pieces`; the caller must then discard the output.
         """
         self._reader.know(tables)
         ends = [np.zeros(1, np.int64)]
@@ -133,8 +134,8 @@ class JsonLines:
     """Writes the lines of protocol messages.
 
     Args:
-        database: as of `ChangeLines`.
-        order: byte order of the messages.
+        database: as for `ChangeLines`.
+        order: the byte order of the messages.
     """
 
     def __init__(self, database: Database, order: ByteOrder = ByteOrder.LITTLE) -> None:
@@ -144,11 +145,11 @@ class JsonLines:
 
     @property
     def directory(self) -> ColumnDirectory:
-        """The tables and columns that the messages contained so far."""
+        """The tables and columns that the messages so far have described."""
         return self._numbers.directory
 
     def render(self, framed: Buffer) -> bytes:
-        """Return the lines of whole row changes (`pieces`)."""
+        """Return all lines of the messages at once; see `pieces`."""
         return b"".join(bytes(piece) for piece in self.pieces(framed))
 
     def pieces(self, framed: Buffer) -> Iterator[Buffer]:
@@ -158,22 +159,22 @@ class JsonLines:
             framed: Data messages.
 
         Raises:
-            OlrPgError: as of `ChangeLines.of`; 4001, 4005, 5013, the messages are malformed.
+            OlrPgError: as for `ChangeLines.of`; 4001, 4005, 5013, the messages are malformed.
         """
         for changes in self.changes(framed):
             for lines in self._lines.of(changes):
                 yield lines.text
 
     def line(self, framed: Buffer, number: int) -> bytes | None:
-        """Return one line. Chunks have no line and are not counted. Returns None if there are not
-        that many lines.
+        """Return the line of one element; None if there are not so many elements. Chunks have no
+        line and are not counted.
 
         Args:
             framed: Data messages of whole row changes.
-            number: of the element, from 0.
+            number: the number of the element, from 0.
 
         Raises:
-            OlrPgError: as `pieces`, for that line.
+            OlrPgError: as `pieces`, but only for the values of that line.
         """
         for changes in self.changes(framed):
             if number < changes.kind.size:
@@ -182,7 +183,7 @@ class JsonLines:
         return None
 
     def changes(self, framed: Buffer) -> Iterator[ChangeColumns]:
-        """Yield the elements of messages in pieces. A piece ends with a transaction where that is
+        """Yield the elements of messages in pieces. A piece ends at the end of a transaction if
         possible.
         """
         reader = MessageReader(self._order, _ROW_BYTES_MAX, self._numbers)

@@ -1,7 +1,7 @@
-"""Text as JSON strings, one value at a time, for kernels that write whole rows.
+"""Writes text as JSON strings, one value at a time, for kernels that write whole rows.
 
-Each `put_…` function writes at `at` of `out`, which must have enough room. It returns where the
-text ends, or `LEFT`.
+Each `put_…` function writes to `out` from offset `at` on; `out` must be large enough. It returns
+the offset after the text, or `LEFT`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     U64 = npt.NDArray[np.uint64]
 
 LEFT: Final = -1
-"""The result for a value that no kernel writes and Python must write."""
+"""The result if the kernel cannot write the value, so Python code must write it."""
 
 _HEX_PAIRS: Final = np.array(
     [ord(f"{i:02x}"[0]) | ord(f"{i:02x}"[1]) << 8 for i in range(256)], "u2"
@@ -41,8 +41,8 @@ _BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 @inlined
 def _special(word: np.uint64) -> np.uint64:
-    """Mark the bytes of a word that are not ASCII or that JSON escapes. Returns 0 if there is
-    none.
+    """Set the top bit of bytes of the word that may be not ASCII or need an escape in JSON. The
+    result is 0 if no byte is such.
     """
     quote, backslash = word ^ _QUOTES, word ^ _BACKSLASHES
     return (
@@ -58,7 +58,7 @@ def _put_ascii(byte: int, out: U8, at: int) -> int:
 
 @inlined
 def _word_at(data: U8, place: int, left: int) -> np.uint64:
-    """Read the next 8 bytes. If fewer than 8 are left, blanks follow the last of them."""
+    """Read the next 8 bytes as a word. If fewer than 8 are left, fill the word with blanks."""
     if place + 8 > data.size:
         word = np.uint64(0)
         for i in range(min(left, 8)):
@@ -73,7 +73,7 @@ def _word_at(data: U8, place: int, left: int) -> np.uint64:
 
 @part
 def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write UTF-8 as a JSON string. A value with surrogates is left to Python."""
+    """Write UTF-8 text as a JSON string; return `LEFT` if it has surrogates or is invalid."""
     out[at] = 34
     at += 1
     place, end = start, start + size
@@ -87,7 +87,7 @@ def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
             at += step
             continue
         while _IS_PLAIN[np.uint64(byte_at(data, place) & 0x7F)] and byte_at(data, place) < 0x80:
-            place += 1  # the word already exists, with another value
+            place += 1  # the whole word, with this byte, was already stored above
             at += 1
         while place < end and data[np.uint64(place)] >= 0x80:
             step = utf8_step(data, place, end)
@@ -108,7 +108,9 @@ def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
 def put_single_byte(
     data: U8, start: int, size: int, text: U64, text_size: U8, first: int, out: U8, at: int
 ) -> int:
-    """Write text of a single-byte set. The set's table begins at `first`."""
+    """Write text of a single-byte character set, whose table begins at `first`, as a JSON
+    string.
+    """
     out[at] = 34
     at += 1
     for place in range(start, start + size):
@@ -124,7 +126,7 @@ def put_single_byte(
 
 @inlined
 def _put_code_point(code: int, out: U8, at: int) -> int:
-    """Write a character of two bytes or more in UTF-8."""
+    """Write a character that has two or more bytes in UTF-8."""
     if code < 0x800:
         out[at] = 0xC0 | code >> 6
     elif code < 0x10000:
@@ -142,7 +144,9 @@ def _put_code_point(code: int, out: U8, at: int) -> int:
 
 @part
 def put_utf16(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write UTF-16BE as a JSON string. A value with lone surrogates is left to Python."""
+    """Write UTF-16BE text as a JSON string; return `LEFT` if it has lone surrogates or is
+    invalid.
+    """
     if size & 1:
         return LEFT
     out[at] = 34
@@ -169,7 +173,7 @@ def put_utf16(data: U8, start: int, size: int, out: U8, at: int) -> int:
 
 @part
 def put_hex(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write bytes as a JSON string of lower-case hex."""
+    """Write bytes as a JSON string of lower-case hex digits."""
     out[at] = 34
     at += 1
     for place in range(start, start + size):

@@ -1,11 +1,12 @@
-"""Values as JSON text, one at a time, for kernels that write whole rows.
+"""Writes values as JSON text, one at a time, for kernels that write whole rows.
 
-A value in a rare form, or with invalid bytes, is left to `olr_pg.datatypes.json_values`, which
-handles every form and reports errors. Both give the same text (tests compare them).
+The functions here do not write a value in a rare form or with invalid bytes. Then
+`olr_pg.datatypes.json_values` writes it, which handles every form and raises the errors. Both
+modules give the same text; tests compare them.
 
-Each `put_…` function writes at `at` of `out`, which must have `room_of` the value. It returns where
-the text ends, or `LEFT`. It may overwrite what follows, because values are written one after the
-other.
+Each `put_…` function writes to `out` from offset `at` on; `out` must have `room_of` the value. It
+returns the offset after the text, or `LEFT`. It may also overwrite bytes after the text, because
+values are written one after the other.
 """
 
 from __future__ import annotations
@@ -58,18 +59,20 @@ _FALSE: Final = np.uint64(int.from_bytes(b"false", "little"))
 
 LABEL_BYTES: Final = 48
 NUMBER_BYTES: Final = 192
-"""The most bytes that a value takes, other than text, hex or a value left to Python."""
+"""Maximum bytes of the JSON text of a value that is not written as a string of its characters or
+hex digits.
+"""
 
 
 @inlined
 def room_of(size: int) -> int:
-    """Return an upper bound of the bytes that a value of `size` bytes takes as JSON."""
+    """Return the maximum number of bytes that the JSON text of a value of `size` bytes can have."""
     return 6 * size + NUMBER_BYTES
 
 
 @inlined
 def put_u64(value: np.uint64, out: U8, at: int) -> int:
-    """Write an unsigned integer in decimal."""
+    """Write an unsigned integer in decimal digits."""
     digits = 1
     while digits < 20 and value >= _TENS[digits]:
         digits += 1
@@ -106,7 +109,7 @@ def _put_infinity(negative: bool, out: U8, at: int) -> int:
 
 @part
 def put_number(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write a NUMBER exactly. Infinities are strings."""
+    """Write a NUMBER with all its digits; write infinities as strings."""
     kind, sign, first, count, exponent = significant(data, start, size)
     if kind == FINITE:
         return at + int(write_decimal(data, first, count, sign, exponent, out, at))
@@ -139,9 +142,7 @@ def _put_label(
 
 @inlined
 def _put_fraction(nanos: int, out: U8, at: int) -> int:
-    """Write the fraction of a second without trailing zeros. Writes nothing if there is no
-    fraction.
-    """
+    """Write the fraction of a second without trailing zeros; write nothing if it is 0."""
     if nanos == 0:
         return at
     out[at] = 46
@@ -189,8 +190,8 @@ def put_date(data: U8, start: int, size: int, out: U8, at: int) -> int:
 
 @part
 def put_zoned(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    """Write a TIMESTAMP WITH TIME ZONE of 9 or 13 bytes: in local time, or in UTC where its zone is
-    a region.
+    """Write a TIMESTAMP WITH TIME ZONE of 9 or 13 bytes in its local time, or in UTC if its time
+    zone is a region.
     """
     high, low = byte_at(data, start + size - 2), byte_at(data, start + size - 1)
     offset = (high - 20) * 60 + low - 60
@@ -213,7 +214,7 @@ def put_zoned(data: U8, start: int, size: int, out: U8, at: int) -> int:
 
 @inlined
 def _put_moved(data: U8, start: int, size: int, offset: int, out: U8, at: int) -> int:
-    """Write the date that is `offset` minutes later in the proleptic Gregorian calendar."""
+    """Write a date moved by `offset` minutes, in the proleptic Gregorian calendar."""
     moved, days = date_days(data, start)
     nanos = _nanos(data, start, size)
     if moved < 0 or nanos > 999_999_999 or abs(offset) >= 960:
@@ -239,9 +240,10 @@ def _put_moved(data: U8, start: int, size: int, offset: int, out: U8, at: int) -
 
 @inlined
 def _ieee(data: U8, start: int, width: int) -> tuple[int, int, int]:
-    """Read an IEEE number that Oracle stores. Returns (sign, mantissa, exponent of 2).
+    """Read an IEEE number in the form in which Oracle stores it. Return (sign, mantissa, exponent
+    of 2).
 
-    For zeros, and for numbers that are not finite or not normal, it returns (0, 0, 0).
+    The result is (0, 0, 0) for zeros, infinities, NaN and denormal numbers.
     """
     top = np.uint64(1) << np.uint64(8 * width - 1)
     bits = np.uint64(0)
@@ -260,10 +262,11 @@ def _ieee(data: U8, start: int, width: int) -> tuple[int, int, int]:
 
 @part
 def put_float(data: U8, start: int, size: int, width: int, out: U8, at: int) -> int:
-    """Write a BINARY_FLOAT or BINARY_DOUBLE if few decimal digits suffice.
+    """Write a BINARY_FLOAT or BINARY_DOUBLE if a decimal number of few digits represents it;
+    otherwise return `LEFT`.
 
-    Among decimals of at most 15 digits (6 for a float), only one reads back as the same number. So
-    the first one found, with the fewest decimals, is the shortest.
+    At most one decimal number of up to 15 digits (6 for a float) reads back as the same binary
+    number. The search begins with the fewest decimals, so the first match is the shortest text.
     """
     if size != width:
         return LEFT
@@ -287,7 +290,9 @@ def put_float(data: U8, start: int, size: int, width: int, out: U8, at: int) -> 
 
 @inlined
 def _put_decimal(number: np.uint64, decimals: int, sign: int, out: U8, at: int) -> int:
-    """Write `number` with a decimal point before its last digits, at least one of them."""
+    """Write `number` with a decimal point before its last `decimals` digits, and with at least one
+    digit after the point.
+    """
     if sign < 0:
         out[at] = 45
         at += 1
@@ -327,8 +332,8 @@ def _put_time(data: U8, start: int, size: int, form: int, out: U8, at: int) -> i
 
 @inlined
 def is_time(form: int) -> bool:
-    """Return whether values of a form are written without their closing quote, because a suffix may
-    precede it.
+    """Return whether values of a form are written without the closing quote. The caller writes it,
+    because a suffix may come first.
     """
     return _DATE <= form <= _TIMESTAMP_TZ
 
@@ -348,11 +353,11 @@ def put_value(
     """Write a value that is not NULL.
 
     Args:
-        data, start, size: its bytes.
-        form: `JsonForm`.
-        text, text_size: the tables of single-byte sets, one after the other.
-        first: where that of the column begins.
-        out, at: where to write; times without their closing quote.
+        data, start, size: the bytes of the value.
+        form: the `JsonForm` of the value.
+        text, text_size: the tables of single-byte character sets, one after the other.
+        first: the index at which the table of the column's character set begins.
+        out, at: where to write. Times are written without their closing quote (`is_time`).
     """
     if form == _NUMBER:
         return int(put_number(data, start, size, out, at))
@@ -388,7 +393,9 @@ def put_values_kernel(
     out: U8,
     end: npt.NDArray[np.int64],
 ) -> int:
-    """Write a column of values in sequence. `end` is −1 for a value that is left to Python."""
+    """Write a column of values one after the other. `end` gets the end of each text in `out`, or −1
+    for a value that Python code must write.
+    """
     at = 0
     for row in range(len(length)):
         done = put_value(data, offset[row], length[row], form, text, text_size, 0, out, at)

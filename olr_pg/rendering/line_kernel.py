@@ -1,16 +1,18 @@
-"""The kernel that writes row changes as JSON lines, in one pass without Python code per row.
+"""Contains the kernel that writes row changes as JSON lines, in one pass without Python code per
+row.
 
-A line consists of values, and of texts that are the same for all changes of a table or column:
+A line consists of values, and of texts that are fixed for a kind of change, a transaction, a table
+or a column:
 
     {"op":"insert","scn":  7  ,"commit_scn":9,"xid":"1.2.3"  ,"table":"A.B","rowid":"  AAA  …
     lead of the kind     SCN  the same within a transaction  text of the table       RowId
     ","after":  {"ID":   1   ,"NAME":  "x"      }}
     image       key    value key      value
 
-A key begins with the comma before it; the first key of an image has a brace instead. The kernel
-notes where the images begin and end. If it cannot write something (a value that `json_values`
-leaves, a session), it leaves a gap. A row of `gaps` describes the text between the bytes before the
-gap and those after it.
+The text of a key begins with the comma before it; in the first key of an image, a brace replaces
+the comma. The kernel records where the images begin and end. It cannot write a session, nor a value
+for which `json_values` returns `LEFT`. Then it writes nothing at that position, and adds a row to
+`gaps`, so that the caller can insert the text there.
 """
 
 from __future__ import annotations
@@ -36,20 +38,20 @@ GAP_AT: Final = 0
 GAP_ELEMENT: Final = 1
 GAP_ENTRY: Final = 2
 GAP_SIZE: Final = 3
-"""The numbers that describe a gap: its place in the output, its element, and its value (−1 for the
-session).
+"""The number of columns that describe a gap: its offset in the output, its element, and its value
+(−1 for the session).
 """
 
 IMAGE_BOUNDS: Final = 4
-"""The numbers that describe the images: where the before image begins and ends, and the same for
-the after image. −1 means that there is none.
+"""The number of columns that describe the images of a line: begin and end of the before image,
+begin and end of the after image. −1 means that the line has no such image.
 """
 
 _LEAD_SIZE: Final = 32
 _COMMIT_SCN: Final = ',"commit_scn":'
 _XID: Final = ',"xid":"'
 LINE_BYTES: Final = 1024
-"""How many bytes of a line are neither name, keys nor values."""
+"""Maximum bytes of a line without the table's name, the keys and the values."""
 
 
 _NAMES: Final = {1: "begin", 2: "commit", 4: "insert", 5: "delete", 6: "update"}
@@ -58,7 +60,9 @@ _LEAD_BYTES: Final = np.array([len(_LEAD.get(code, b"")) for code in range(8)], 
 _LEADS: Final = np.frombuffer(
     b"".join(_LEAD.get(code, b"").ljust(_LEAD_SIZE) for code in range(8)), np.uint8
 ).copy()
-"""How lines begin, by `ElementCode`. Each has a room of `_LEAD_SIZE` bytes."""
+"""The text with which a line begins, for each `ElementCode`; each text is padded to `_LEAD_SIZE`
+bytes.
+"""
 
 _COMMIT_TEXT: Final = np.frombuffer(_COMMIT_SCN.encode().ljust(64), np.uint8).copy()
 _XID_TEXT: Final = np.frombuffer(_XID.encode().ljust(64), np.uint8).copy()
@@ -72,7 +76,9 @@ _END_TEXT: Final = np.frombuffer(b"}\n".ljust(64), np.uint8).copy()
 
 @inlined
 def _put_transaction(commit_scn: np.uint64, xid: np.uint64, out: U8, at: int) -> int:
-    """Write what all lines of a transaction have in common, up to the closing quote of the XID."""
+    """Write the text that is the same in all lines of a transaction: commit SCN and XID, with the
+    closing quote.
+    """
     at = copy_forward(out, at, _COMMIT_TEXT, 0, len(_COMMIT_SCN))
     at = put_u64(commit_scn, out, at)
     at = copy_forward(out, at, _XID_TEXT, 0, len(_XID))
@@ -90,8 +96,8 @@ def _put_image(
     changes: ChangeColumns, begin: int, end: int, has_twins: bool, known: LineTexts, element: int,
     out: U8, at: int, gaps: I64, count: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write the JSON object of an image. Returns (end, number of gaps). The end is −1 if the room
-    is too small.
+    """Write the JSON object of an image. Return (end, number of gaps); the end is −1 if `out` or
+    `gaps` is too small.
     """
     if has_twins:
         for entry in range(begin, end):
@@ -143,17 +149,20 @@ def write_lines_kernel(
     changes: ChangeColumns, known: LineTexts, with_sessions: bool, element: int, end: int, out: U8,
     gaps: I64, line_end: I64, images: I64, common: U8,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write the lines of the elements from `element` to `end`, as far as there is room.
+    """Write the lines of the elements from `element` up to, but without, `end`, until `out` or
+    `gaps` is full.
 
     Args:
-        with_sessions: a begin has a gap for its session.
-        gaps: shape (m, `GAP_SIZE`).
-        line_end: of each element, where its line ends in the output.
-        images: shape (elements, `IMAGE_BOUNDS`), filled for row changes; no rows: nobody wants it.
-        common: a scratch of 128 bytes.
+        with_sessions: whether to leave a gap for the session in the line of each begin.
+        gaps: shape (m, `GAP_SIZE`); gets the gaps.
+        line_end: gets the offset in `out` at which the line of each element ends.
+        images: shape (elements, `IMAGE_BOUNDS`); gets the offsets of the images of row changes. If
+            it has no rows, they are not recorded.
+        common: scratch memory of 128 bytes.
 
     Returns:
-        (element, end, gaps): the element that the room is too small for; what was written.
+        (element, end, gaps): the first element that was not written, the number of bytes that were
+        written, and the number of gaps.
     """
     at = count = common_size = 0
     last_commit, last_xid = np.uint64(0), np.uint64(0)

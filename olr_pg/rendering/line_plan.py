@@ -1,5 +1,5 @@
-"""The texts and codes of tables and columns that `olr_pg.rendering.line_kernel` writes. Each table
-and column is prepared once.
+"""Prepares, once for each table and column, the texts and forms that `olr_pg.rendering.line_kernel`
+needs.
 """
 
 from __future__ import annotations
@@ -25,26 +25,28 @@ I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
 _PADDING: Final = 64
-"""Number of bytes that are added after the texts, because the kernel copies a fixed number of bytes
-also from short texts.
+"""Number of bytes that are added after the texts, because the kernel copies at least a fixed number
+of bytes, even if a text is shorter.
 """
 
 
 class LineTexts(NamedTuple):
-    """The arguments of the kernel: the texts for each table and column, by number.
+    """The arguments of the kernel; arrays without another shape have an item for each table or
+    column, by number.
 
     Attributes:
-        table_text, table_size: where in `texts` a table's part of a line is.
-        has_twins: shape (tables); whether columns of the table have the same name.
-        key, key_size: where in `texts` a column's key is.
-        form: `JsonForm` of the column's values.
-        is_lob: whether a value without bytes is no NULL.
-        characters_first: where the column's table of its character set begins.
-        suffix, suffix_size: the text after a value.
-        name: the first column of the table that has the same name.
-        last_of_name: a scratch.
-        texts: the bytes that the others refer to.
-        characters, character_size: the tables of single-byte sets.
+        table_text, table_size: offset and size in `texts` of a table's part of a line.
+        has_twins: shape (tables); whether several columns of the table have the same name.
+        key, key_size: offset and size in `texts` of a column's key.
+        form: the `JsonForm` of the column's values.
+        is_lob: whether the column is a LOB, in which an empty value is not NULL.
+        characters_first: the index in `characters` at which the table of the column's character set
+            begins.
+        suffix, suffix_size: offset and size in `texts` of the text that follows a value.
+        name: the number of the table's first column that has the same name.
+        last_of_name: scratch memory.
+        texts: the bytes of all texts.
+        characters, character_size: the tables of the single-byte character sets.
     """
 
     table_text: I32
@@ -65,11 +67,11 @@ class LineTexts(NamedTuple):
 
 
 class LinePlan:
-    """Prepares the texts of the tables and columns in a directory. It follows the directory when
-    that grows.
+    """Prepares the texts of the tables and columns in a directory, also of those that are added
+    later.
 
     Args:
-        database: whose values they are.
+        database: the database from which the values come.
     """
 
     def __init__(self, database: Database, directory: ColumnDirectory) -> None:
@@ -85,7 +87,9 @@ class LinePlan:
         self._arrays: LineTexts | None = None
 
     def bind(self) -> LineTexts:
-        """Return the kernel's arguments for all tables and columns that the directory has now."""
+        """Return the kernel's arguments for all tables and columns that are now in the
+        directory.
+        """
         directory = self._directory
         is_known = len(self._columns) == len(directory.columns)
         if self._arrays is None or not is_known or len(self._tables) < len(directory.tables):
@@ -98,7 +102,8 @@ class LinePlan:
         return self._arrays
 
     def convert(self, number: int, value: bytes) -> bytes:
-        """Convert a value of a column to the same text that the kernel would write.
+        """Convert a value of a column to JSON in Python, for a value that the kernel does not
+        write.
 
         Raises:
             OlrPgError: 2050, 2051 or 2056.
@@ -130,7 +135,7 @@ class LinePlan:
         self._columns.append((*key, int(form.form), form.is_lob, characters, *suffix, name))
 
     def _text(self, text: bytes) -> tuple[int, int]:
-        """Store a text and return its place."""
+        """Store a text; return its offset and size."""
         at = len(self._texts)
         self._texts += text
         return at, len(text)

@@ -1,16 +1,16 @@
-"""Row changes as Parquet files: a folder per table, and in it a file per redo log in which they
-committed.
+"""Writes row changes to Parquet files: a folder for each table, and in it a file for each redo log
+in which changes of the table committed.
 
     OUT/SHOP.ORDERS/1_118_1224959854.parquet        thread, sequence, resetlogs id of the log
-    OUT/SHOP.ORDERS/1_118_1224959854-2.parquet      the rest of it, behind a DDL
+    OUT/SHOP.ORDERS/1_118_1224959854-2.parquet      the rest of that log, after a DDL of the table
 
-A file has the columns of `arrow_batches.schema_of` and its rows in delivery order. It gets its
-final name when it is complete; until then it is hidden, and no other file can take that name. The
-files of a log are complete when a transaction commits in the next log of the same thread, because
-the commits of a thread come in the order of its logs.
+A file has the columns of `arrow_batches.schema_of`, and its rows are in delivery order. While it is
+written, it has a hidden name; when it is complete, it gets its final name. The files of a log are
+complete when a transaction that commits in the next log of the same redo thread arrives, because
+the commits of a thread arrive in the order of its logs.
 
-Packed transactions wait until there are enough for a batch, and batches wait until there are enough
-for a row group (`row_groups`).
+Packed transactions are collected until there are enough for a batch, and batches until there are
+enough for a row group (`row_groups`).
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 WAITING_BYTES_MAX: Final = 128 << 20
-"""How many bytes of record batches may wait, over all tables."""
+"""Maximum bytes of record batches in memory that are not written yet, for all tables together."""
 
 
 class ParquetFiles:
-    """Writes transactions to Parquet files. The transactions must come in commit order.
+    """Writes transactions to Parquet files. The caller must pass the transactions in commit order.
 
-    It is a context manager, and its end completes the files. If it ends with an error, the
-    incomplete files are removed.
+    It is a context manager: at its end it completes the files. If it ends with an error, it deletes
+    the incomplete files.
 
     Args:
-        directory: created if it does not exist.
-        database: whose values they are.
-        logs: that are decoded.
-        versions: gives the tables' definitions that are known by now, each with the SCN from which
-            on row changes have it.
-        tables: gives the tables of the subscription that transactions are packed for.
-        threads: how many write files, beside the caller's; 0: the caller writes.
+        directory: the directory of the files, created if it does not exist.
+        database: the database from which the values come.
+        logs: the logs that are decoded.
+        versions: returns the table definitions that are known so far, each with the SCN from which
+            on it is valid.
+        tables: returns the tables by whose numbers packed transactions refer to them.
+        threads: number of threads that write files; 0 to write in the caller's thread.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ParquetFiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Complete the files. After an error, remove the incomplete ones.
+        """Complete the files. After an error, delete the incomplete files.
 
         Raises:
             OlrPgError: as `take`.
@@ -119,10 +119,11 @@ class ParquetFiles:
                     file.remove()
 
     def take(self, run: ReadyRun) -> None:
-        """Take the next transactions for writing.
+        """Add the next transactions.
 
         Raises:
-            OlrPgError: 2050, 2051, 2053 or 2056 a value; 1210 a file cannot be written.
+            OlrPgError: 2050, 2051, 2053 or 2056 a value cannot be converted; 1210 a file cannot be
+                written.
         """
         columns = run.columns
         places = (columns.thread.astype(np.uint64) << np.uint64(32)) | columns.sequence
@@ -146,7 +147,7 @@ class ParquetFiles:
             self._convert(changes)
 
     def _end(self, thread: int) -> None:
-        """Complete the files of the log of a redo thread."""
+        """Complete the files of the log in which transactions of a redo thread committed last."""
         changes = self._open[thread]
         self._convert(changes)
         with unwritable(self._directory):
@@ -158,7 +159,9 @@ class ParquetFiles:
         del self._open[thread]
 
     def _convert(self, changes: _LogChanges) -> None:
-        """Make record batches of the transactions that wait."""
+        """Convert the collected transactions of a log to record batches, and add these to the
+        files.
+        """
         packed = changes.taken()
         if not packed:
             return
@@ -177,8 +180,8 @@ class ParquetFiles:
             self._write_largest()
 
     def _file(self, changes: _LogChanges, table: TableBatches) -> _TableFile:
-        """Return the file for a table's changes. A table whose columns changed gets another
-        file.
+        """Return the file for a table's changes. If the table's columns have changed, complete its
+        file and begin another one.
         """
         name = f"{table.owner}.{table.name}"
         file = changes.files.get(name)
@@ -202,15 +205,15 @@ class ParquetFiles:
 
 
 def _log_of(logs: Sequence[ArchivedLog], scn: int) -> ArchivedLog:
-    """Return the log in which a transaction committed. Where incarnations have logs of the same
-    number, the SCN decides.
+    """Return the log in which a transaction committed. If several incarnations have a log with the
+    same sequence, the commit SCN decides.
     """
     fitting = [log for log in logs if log.header.first_scn <= scn < log.next_scn]
     return (fitting or logs)[-1]
 
 
 class _LogChanges:
-    """The waiting transactions that committed in one log, and the files for them."""
+    """The collected transactions that committed in one log, and the files for them."""
 
     def __init__(self, log: ArchivedLog, sessions: SessionDirectory) -> None:
         header = log.header
@@ -222,17 +225,17 @@ class _LogChanges:
         self._sessions = sessions
 
     def add(self, run: ReadyRun) -> None:
-        """Take packed transactions."""
+        """Add packed transactions."""
         self._runs.append(run)
         self.size += run.size
 
     def taken(self) -> Buffer:
-        """Remove and return the transactions that wait."""
+        """Remove and return the collected transactions."""
         runs, self._runs, self.size = self._runs, [], 0
         return runs[0].blob if len(runs) == 1 else b"".join(run.blob for run in runs)
 
     def session_of(self, session: int) -> dict[str, Any]:
-        """Return what is known of a session of the log's thread."""
+        """Return the known fields of a session of the log's redo thread."""
         thread = self.log.header.thread
         return {"thread": thread, **thread_session(self._sessions, thread, session)}
 
@@ -245,7 +248,7 @@ class _Version(NamedTuple):
 
 
 class _Tables:
-    """The makers of record batches of each table, by the table's definition."""
+    """The `TableBatches` of each table, one for each of the table's definitions."""
 
     def __init__(self, database: Database, directory: ColumnDirectory) -> None:
         self._database = database
@@ -254,7 +257,7 @@ class _Tables:
         self._made: dict[tuple[str, str], list[_Version]] = {}
 
     def update(self, versions: Iterable[tuple[int, Table]]) -> None:
-        """Take all definitions that are known now."""
+        """Replace the known table definitions by `versions`."""
         known: dict[tuple[str, str], list[tuple[int, Table]]] = {}
         for since, table in versions:
             known.setdefault((table.owner, table.name), []).append((since, table))
@@ -265,8 +268,8 @@ class _Tables:
     def of(
         self, name: tuple[str, str], scn: npt.NDArray[np.uint64], elements: I64
     ) -> Iterator[tuple[TableBatches, I64]]:
-        """Yield each maker of record batches for a table's changes, with the changes that it is
-        for.
+        """Divide a table's changes by the table definition that was valid for each; yield the
+        `TableBatches` of the definition, and the changes.
         """
         versions = self._made.get(name)
         if versions is None:
@@ -292,8 +295,8 @@ class _TableFile(GroupedFile):
     """A Parquet file that is being written. It has a hidden name until it is complete.
 
     Attributes:
-        number: which one it is of its table and log, from 1.
-        done: the last writing of it.
+        number: the number of the file among those of the same table and log, from 1.
+        done: the latest write to the file, if threads write.
     """
 
     def __init__(self, folder: Path, log: str, number: int, schema: pa.Schema) -> None:
@@ -311,10 +314,10 @@ class _TableFile(GroupedFile):
         return pa.OSFile(str(self._hidden), "wb")
 
     def write_on(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
-        """Write batches. If they are the last ones, complete the file.
+        """Write batches as a row group. If they are the last, complete the file.
 
         Raises:
-            OSError, ArrowException: it cannot be written.
+            OSError, ArrowException: the file cannot be written.
         """
         self.write(batches)
         if last:
@@ -324,15 +327,15 @@ class _TableFile(GroupedFile):
             self._hidden.replace(self.path)
 
     def remove(self) -> None:
-        """Remove the file if it is not complete."""
+        """Delete the file if it is not complete."""
         self.close()
         with suppress(OSError):
             remove_plain(self._hidden)
 
 
 class _Writing:
-    """Writes row groups, in threads if there are any. The row groups of one file are written one
-    after the other.
+    """Writes row groups in threads, or in the caller's thread if there are none. The row groups of
+    one file are written one after the other.
     """
 
     def __init__(self, threads: int) -> None:
@@ -341,10 +344,11 @@ class _Writing:
         self._size = 0
 
     def submit(self, file: _TableFile, *, last: bool = False) -> None:
-        """Ask for the waiting batches of a file to be written. It blocks while too much waits.
+        """Write the collected batches of a file, or submit them to a thread. Block while submitted
+        batches use too much memory.
 
         Raises:
-            OSError, ArrowException: something could not be written.
+            OSError, ArrowException: a file could not be written, now or at an earlier call.
         """
         size, batches = file.waiting_bytes, file.taken()
         if self._pool is None:
@@ -354,7 +358,7 @@ class _Writing:
 
         def write() -> None:
             if before is not None:
-                before.result()  # cannot deadlock: it was submitted earlier
+                before.result()  # no deadlock: it started before
             file.write_on(batches, last=last)
 
         file.done = self._pool.submit(write)
@@ -364,7 +368,7 @@ class _Writing:
             self._wait_for_one()
 
     def wait(self) -> None:
-        """Wait until everything is written. Errors as of `submit`."""
+        """Wait until all submitted batches are written; raise the errors of `submit`."""
         while self._under_way:
             self._wait_for_one()
 
@@ -374,6 +378,6 @@ class _Writing:
         future.result()
 
     def close(self) -> None:
-        """End the threads. Writes that no thread has started are dropped."""
+        """Stop the threads. Discard batches that no thread has begun to write."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,11 +1,12 @@
-"""Writing of Parquet files of changes. The caller names the files and says when they are complete.
+"""Writes Parquet files of changes. The caller names the files, and says when they are complete.
 
-Batches wait until they make a row group. If many files wait, the one with the most waiting bytes is
-written first. So memory is bounded, and the cost of a file depends on its content.
+Batches are collected in memory until there are enough for a row group. If the batches of all files
+together need too much memory, the file with the most bytes is written first. So memory is limited,
+and most row groups are large.
 
-A column of a row group costs a fixed time to write, whatever is in it. The rest of the time depends
-on the compression: with Snappy, writing takes a third less time than with Zstandard, and the file
-is a third larger.
+Each column of a row group costs a fixed time, however many values it has. The rest of the time
+depends on the compression: compared with Zstandard, Snappy takes a third less time, but its files
+are a third larger.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GROUP_BYTES: Final = 32 << 20
-"""How many bytes of record batches make a row group."""
+"""Bytes of record batches that are written as one row group."""
 
 COMPRESSION: Final = "snappy"
 
@@ -31,27 +32,29 @@ _REPEATED: Final = (
     *("op", "commit_time", "xid", "thread", "login_user", "os_user", "machine", "program"),
     *("owner", "table"),
 )
-"""Columns with few distinct values, or with long runs of one value. In other columns a dictionary
-costs more than it saves.
+"""The columns that are written with a dictionary, because they have few distinct values or long
+runs of one value. In other columns, a dictionary costs more than it saves.
 """
 
 _ORDERED: Final = ("commit_scn", "commit_time", "scn", "thread", "owner", "table")
-"""Columns whose least and largest value tell a reader which row groups it can skip."""
+"""The columns for which the lowest and highest value are written, by which a reader can skip row
+groups.
+"""
 
 _parquet: Any = pq
-"""pyarrow.parquet without types, because its type stubs do not know enough of its arguments."""
+"""pyarrow.parquet without type checks, because its type stubs lack some of its arguments."""
 
 
 class GroupedFile:
     """A Parquet file that is being written.
 
     Args:
-        opened: opens it, with the first row group.
-        compression: as pyarrow names it.
+        opened: opens the file; called when the first row group is written.
+        compression: pyarrow's name of the compression.
 
     Attributes:
-        rows: so far.
-        waiting_bytes: of batches that are not written.
+        rows: number of rows that were added.
+        waiting_bytes: bytes of the batches that are not written yet.
     """
 
     def __init__(
@@ -67,22 +70,22 @@ class GroupedFile:
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch to the ones that are not written yet."""
+        """Add a batch to the batches that are not written yet."""
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
         self.rows += batch.num_rows
 
     def taken(self) -> list[pa.RecordBatch]:
-        """Remove and return the batches that wait."""
+        """Remove and return the batches that are not written yet."""
         batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
         return batches
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Write batches as a row group. If the file is not open, open it, also when there are no
+        """Write batches as a row group. Open the file first if it is not open, even if there are no
         batches.
 
         Raises:
-            OSError, ArrowException: it cannot be written.
+            OSError, ArrowException: the file cannot be written.
         """
         if self._writer is None:
             self._stream = self._opened()
@@ -98,17 +101,17 @@ class GroupedFile:
             self._writer.write_table(pa.Table.from_batches(batches, self.schema))
 
     def finish(self) -> int:
-        """Write what waits no longer and complete the file. Returns its size in bytes. Errors as of
-        `write`.
+        """Complete the file, without the batches that are not written yet. Return the file's size
+        in bytes; raise errors as `write` does.
         """
         self._writer.close()
         size = int(self._stream.tell())
         self._stream.close()
-        self._writer = None  # the writer holds statistics of each column of each row group
+        self._writer = None  # free its memory: statistics of all row groups
         return size
 
     def close(self) -> None:
-        """Close the file, complete or not."""
+        """Close the file, whether or not it is complete."""
         for opened in (self._writer, self._stream):
             with suppress(OSError, pa.ArrowException):
                 if opened is not None:
@@ -119,8 +122,8 @@ _File = TypeVar("_File", bound=GroupedFile)
 
 
 def largest_past(files: Iterable[_File], bytes_max: int) -> Iterator[_File]:
-    """Yield the files with the most waiting bytes, until the other files together have no more than
-    `bytes_max`.
+    """Yield the files with the most bytes that are not written yet, until the other files together
+    have at most `bytes_max` such bytes.
     """
     ascending = sorted(files, key=lambda file: file.waiting_bytes)
     waiting = sum(file.waiting_bytes for file in ascending)
@@ -132,7 +135,7 @@ def largest_past(files: Iterable[_File], bytes_max: int) -> Iterator[_File]:
 
 @contextmanager
 def unwritable(place: Path | str) -> Iterator[None]:
-    """Raise error 1210 for any error of writing."""
+    """Convert errors of writing to error 1210."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
