@@ -1,9 +1,11 @@
-"""What a table has beside its rows and the columns that are stored, out of the rows of SYS tables.
+"""Reads a table's comments, virtual and identity columns, constraints and indexes from the rows of
+SYS tables.
 
-Nothing of it changes how redo is decoded. The rows are those of dictionary §2.4 to §2.6, and COM$;
-the values are those of the inventory (`dictionary.inventory`), so that one translation into
-PostgreSQL's SQL does for both. Texts (a default, an expression, the condition of a check) are
-known only of what redo has made or altered: no query reads them for this.
+The decoding of redo does not depend on them. The rows are described in dictionary §2.4 to §2.6;
+comments are in COM$. The results have the classes of the inventory (`dictionary.inventory`), so
+that the same code translates both to PostgreSQL's SQL. The text of a default, of an expression and
+of a check's condition is known only if DDL in the redo has created or altered it, because no query
+reads these texts.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import ConstraintRow, IndexRow, SysRows
 
 IDENTITY: Final = "ISEQ$$_"
-"""How the sequence of an identity column is called, in the default of the column."""
+"""Prefix of the name of an identity column's sequence. The column's default contains the name."""
 
 _KINDS: Final[dict[int, ConstraintKind]] = {
     1: "check",
@@ -29,10 +31,12 @@ _KINDS: Final[dict[int, ConstraintKind]] = {
     3: "unique",
     4: "foreign key",
 }
-"""By CDEF$.TYPE#; NOT NULL, which is 7, is told by the column."""
+"""The kind of constraint by CDEF$.TYPE#. NOT NULL (7) is missing, because `Column.nullable`
+contains it.
+"""
 
 _DELETE_RULES: Final = {1: "CASCADE", 2: "SET NULL"}
-"""By CDEF$.REFACT."""
+"""The delete rule by CDEF$.REFACT."""
 
 _DEFERRABLE: Final = 0x1
 _DEFERRED: Final = 0x2
@@ -40,16 +44,16 @@ _VALIDATED: Final = 0x4
 """Bits of CDEF$.DEFER."""
 
 _INDEX_KINDS: Final = {1: "NORMAL", 2: "BITMAP", 9: "DOMAIN"}
-"""By IND$.TYPE#; the others are part of how a table is stored."""
+"""The kind of index by IND$.TYPE#. Indexes of other types belong to the storage of a table."""
 
 _UNIQUE: Final = 0x1
 _REVERSE: Final = 0x4
 _FUNCTIONAL: Final = 0x10
 _UNUSABLE: Final = 0x1
-"""Bits of IND$: of PROPERTY, and of FLAGS."""
+"""Bits of IND$: `_UNUSABLE` of FLAGS, the others of PROPERTY."""
 
 _DESCENDING: Final = 0x20000
-"""Bit of COL$.PROPERTY of the hidden column that a descending one of an index is."""
+"""Bit of COL$.PROPERTY: a hidden column that represents a descending column of an index."""
 
 
 class Parent(NamedTuple):
@@ -61,13 +65,13 @@ class Parent(NamedTuple):
 
 
 class BesideColumns(NamedTuple):
-    """What a table has beside its rows and columns.
+    """The comments, default texts, constraints and indexes of a table.
 
     Attributes:
-        comments: by the column's name; that of the table by an empty one.
-        texts: COL$.DEFAULT$ by INTCOL#: a default, or a virtual column's expression.
-        constraints: by CON#, or by name.
-        indexes: by OBJ#, or by name; those of keys are not among them.
+        comments: comment by column name; the table's comment has the empty name.
+        texts: COL$.DEFAULT$ by INTCOL#: the text of a default, or of a virtual column's expression.
+        constraints: constraint by CON#, or by name.
+        indexes: index by OBJ#, or by name; without the indexes of primary and unique keys.
     """
 
     comments: Mapping[str, str] = MappingProxyType({})
@@ -82,11 +86,11 @@ NOTHING: Final = BesideColumns()
 def read_beside(
     rows: SysRows, table: Table, parent: Callable[[ConstraintRow], Parent | None]
 ) -> BesideColumns:
-    """Read what a table has beside its columns.
+    """Read the comments, default texts, constraints and indexes of a table.
 
     Args:
-        rows: those of the table, the names of its indexes and constraints among them.
-        parent: finds what a foreign key refers to; None for a table that nobody knows.
+        rows: the SYS rows of the table, including the names of its indexes and constraints.
+        parent: returns the key that a foreign key references; None if its table is unknown.
     """
     return _Reader(rows, table, parent).read()
 

@@ -1,9 +1,9 @@
-"""Stores the dictionary changes on disk, so that a restart knows what was read before.
+"""Stores the dictionary changes on disk, because a restart does not read their redo again.
 
-The dictionary snapshot has one SCN, but a restart reads redo from a later position. So every
-committed transaction that changed the dictionary is stored in a file of JSON lines: the first line
-has the database and the snapshot's SCN; each other line is a `DictionaryTransaction`. A line is
-durable before any later commit is released.
+The dictionary snapshot is as of one SCN, but a restart reads redo from a later SCN on. So every
+committed transaction that changed the dictionary is stored in a file of JSON lines. The first line
+contains the database and the snapshot's SCN; each other line is a `DictionaryTransaction`. A line
+becomes durable before any later commit is released.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ _KEEP_IT: Final = (
 
 
 class DictionaryHistory:
-    """The file of one source; thread-safe.
+    """The file with the dictionary changes of one source; thread-safe.
 
     Args:
-        path: of the file, in an existing directory.
-        database: identity of the database; a file of another one is refused.
-        snapshot_scn: of the dictionary snapshot: older changes are not needed. If the file begins
-            after it, changes in between are missing, and a new file is begun.
+        path: the path of the file; its directory must exist.
+        database: identifies the database; the file of another database is refused.
+        snapshot_scn: the SCN of the dictionary snapshot; older changes are not needed. If the file
+            begins at a later SCN, the changes between both SCNs are missing, so a new file is
+            begun.
 
     Raises:
-        OlrPgError: 3075, the file cannot be read or is another database's; 4035, it is of a newer
-            version.
+        OlrPgError: 3075, the file cannot be read, or belongs to another database; 4035, it has a
+            newer version.
     """
 
     def __init__(self, path: Path, database: str, snapshot_scn: int) -> None:
@@ -105,7 +106,8 @@ class DictionaryHistory:
             check_plain(self._path)
             lines = self._path.read_bytes().splitlines(keepends=True)
             if lines and not lines[-1].endswith(b"\n"):
-                # A crash cut off this write. Nothing that follows it was delivered.
+                # The line is incomplete after a crash. Drop it: no later commit was delivered, so
+                # its redo is read again.
                 lines.pop()
                 self._truncate(sum(map(len, lines)))
             if not lines:
@@ -151,7 +153,7 @@ class DictionaryHistory:
 
 
 def _write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all bytes; when a disk becomes full, a write is partial, and the next one raises the
+    """Write all bytes. If the disk becomes full, one write is partial, and the next one raises the
     error.
     """
     view = memoryview(data)

@@ -41,7 +41,7 @@ _INTERNAL: Final = (
     | TYPE_ID
 )
 _LENGTHS_MAX: Final = {1: 4000, 9: 4000, 96: 2000}
-"""Maximum bytes of each character type; lengths in characters are limited to it."""
+"""Maximum bytes by character type. A length in characters cannot exceed this number of bytes."""
 
 _STRING_TYPES: Final = frozenset({1, 9, 23})
 _ROW_ARCHIVAL: Final = "ORA_ARCHIVE_STATE"
@@ -49,10 +49,11 @@ _BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
 
 
 def is_hidden(name: str, properties: int) -> bool:
-    """Return whether the column contains no data that the user stored.
+    """Return whether the column belongs to Oracle and contains no user data, or is dropped or
+    unused.
 
-    A user-invisible column has the hidden bit too, but an ordinary name and no bit of Oracle's own
-    columns. It contains the user's data and is not hidden in this sense.
+    A user's INVISIBLE column also has the bit HIDDEN, but an ordinary name and no bit of Oracle's
+    internal columns. It contains user data, so the result is False.
     """
     if properties & _GONE:
         return True
@@ -76,15 +77,18 @@ def is_encrypted(properties: int) -> bool:
 
 
 def is_guard(properties: int) -> bool:
-    """Return whether the column is its table's guard column (values-and-lobs §14)."""
+    """Return whether the column is its table's guard column: a hidden column whose bits show which
+    added columns a row stores (values-and-lobs §14).
+    """
     return bool(properties & GUARD)
 
 
 def char_length(type_code: int, length: int, properties: int, bytes_max: int | None) -> int | None:
-    """Return the column's declared length in characters; None if LENGTH does not contain it.
+    """Return the column's declared length in characters; None if it is unknown or in bytes.
 
-    LENGTH is the number of characters times `bytes_max`, the maximum bytes per character in the
-    column's character set, limited to the type's maximum (values-and-lobs §1.1).
+    COL$.LENGTH is the number of characters times `bytes_max`, the maximum bytes per character in
+    the column's character set. If this is limited by the type's maximum, the number of characters
+    is unknown (values-and-lobs §1.1).
     """
     if not properties & LENGTH_IN_CHARS or type_code not in _LENGTHS_MAX or bytes_max is None:
         return None

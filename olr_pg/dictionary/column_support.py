@@ -7,10 +7,10 @@ from typing import Final
 ROW_TYPES: Final = frozenset(
     {1, 2, 8, 9, 12, 23, 24, 69, 96, 100, 101, 180, 181, 182, 183, 208, 231, 252}
 )
-"""COL$.TYPE# of types whose values are in the row itself (values-and-lobs §1)."""
+"""COL$.TYPE# of the types whose values are stored in the row itself (values-and-lobs §1)."""
 
 LOB_TYPES: Final = frozenset({112, 113, 119, 127})
-"""COL$.TYPE# of types whose row contains a LOB locator: CLOB, BLOB, JSON, VECTOR."""
+"""COL$.TYPE# of the types for which the row stores a LOB locator: CLOB, BLOB, JSON, VECTOR."""
 
 _OTHER_TYPES: Final = {
     58: "XMLTYPE and other opaque types are not decoded yet",
@@ -35,10 +35,11 @@ def unsupported_reason(
     lob_encrypted: bool,
     lob_encrypted_in: str = "",
 ) -> str | None:
-    """Return why values of such a column cannot be replicated; None if they can.
+    """Return why the values of a column cannot be replicated; None if they can.
 
     Args:
-        lob_encrypted_in: the names of the encrypted tablespaces of its LOB segments.
+        lob_encrypted_in: the names of the encrypted tablespaces that contain the column's LOB
+            segments.
     """
     if virtual:
         return "virtual columns are computed and never in redo"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class SysRowOperation(IntEnum):
-    """The kinds of change of a SYS row. They have the same numbers as `transactions.DmlKind`."""
+    """The kinds of change of a SYS row, with the numbers of `transactions.DmlKind`."""
 
     INSERT = 4
     DELETE = 5
@@ -19,9 +19,9 @@ class SysRowChange(NamedTuple):
 
     Attributes:
         table: the SYS table's name, such as ``COL$``.
-        row_id: 18 characters; identifies the row (dictionary §10).
-        values: the new stored values by column name: all for an insert, the changed ones for an
-            update, none for a delete.
+        row_id: the ROWID in 18 characters, which identifies the row (dictionary §10).
+        values: new values as stored, by column name: all columns for an insert, the changed columns
+            for an update, none for a delete.
     """
 
     table: str
@@ -35,10 +35,10 @@ class Statement(NamedTuple):
 
     Attributes:
         command: number of V$SQLCOMMAND: 12 DROP TABLE, 15 ALTER TABLE, 85 TRUNCATE TABLE, …
-        obj: OBJ# of its object, 0 if not logged.
-        owner, name: of the object.
-        text: bytes that are not valid UTF-8 are escaped.
-        scn: of the record.
+        obj: OBJ# of the statement's object; 0 if it is not logged.
+        owner, name: the owner and name of the object.
+        text: the SQL; bytes that are not valid UTF-8 are escaped.
+        scn: the SCN of the redo record.
     """
 
     command: int
@@ -50,11 +50,12 @@ class Statement(NamedTuple):
 
 
 class DictionaryTransaction(NamedTuple):
-    """A committed transaction that changed followed SYS tables or logged DDL.
+    """A committed transaction that changed rows of followed SYS tables, or contained DDL
+    statements.
 
     Attributes:
         position: thread, sequence, block and offset of its commit record.
-        xid: packed as `scalars.pack_xid`.
+        xid: the XID, packed by `scalars.pack_xid`.
     """
 
     con_id: int
@@ -67,5 +68,5 @@ class DictionaryTransaction(NamedTuple):
 
     @property
     def order(self) -> tuple[int, tuple[int, int, int, int]]:
-        """The sort key of the commit order."""
+        """The sort key for commit order."""
         return self.commit_scn, self.position

@@ -1,4 +1,4 @@
-"""Checks laws that every snapshot must meet, from any source."""
+"""Checks rules that every snapshot must fulfil."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def sort_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
 def column_fault(columns: Sequence[Column]) -> str | None:
     """Return what is wrong with the numbering of a table's columns, or None.
 
-    SEGCOL# must be 1 … n without gaps and duplicates (dictionary §2.4: a gap is a missed dictionary
-    row). INTCOL# and names must be unique.
+    SEGCOL# must be 1 … n without gaps and duplicates, because a gap means that a dictionary row is
+    missing (dictionary §2.4). INTCOL# and names must be unique.
     """
     if not columns:
         return "it has no columns"
@@ -41,10 +41,10 @@ def column_fault(columns: Sequence[Column]) -> str | None:
 
 
 def check_unique_tables(snapshot: Snapshot, path: str) -> None:
-    """Check that names and object numbers of tables are unique.
+    """Check that the names and the object numbers of the tables are unique.
 
     Raises:
-        OlrPgError: 3005, with both tables.
+        OlrPgError: 3005, two tables have the same name or number; the error contains both.
     """
     names: set[tuple[str, str]] = set()
     objects: dict[int, str] = {}

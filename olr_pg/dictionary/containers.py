@@ -1,9 +1,9 @@
 """Joins the dictionaries of several containers (PDBs) of one database.
 
-Object numbers, schemas and transaction ids belong to a container; two containers can have the same
-ones. So in a joined dictionary each table has its container (`Table.con_id`). Its name is
-``PDB.OWNER.NAME`` if several of the containers have a schema of that name; otherwise
-``OWNER.NAME``. ``PDB.OWNER`` is then the table's owner in the protocol, the target and the ledger.
+Two containers can have the same object numbers, schema names and transaction ids. So in a joined
+dictionary each table has its container (`Table.con_id`). If several containers have tables in a
+schema of the same name, a table's name is ``PDB.OWNER.NAME``, and ``PDB.OWNER`` is its owner in the
+protocol, the target and the ledger. Otherwise its name is ``OWNER.NAME``.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
 
 _ALIKE: Final = ("charset", "ncharset", "timezone")
-"""Properties that affect the conversion of values; they must be equal in all containers."""
+"""Properties that affect the conversion of values. They must be equal in all containers."""
 
 _SAME: Final = ("name", "activation", "big_endian")
-"""Properties that containers of one database share."""
+"""Properties that are always equal in the containers of one database."""
 
 
 def join_containers(
     snapshots: Sequence[Snapshot], known: Mapping[str, str] = MappingProxyType({})
 ) -> Snapshot:
-    """Join the dictionaries of several containers; a single one is returned unchanged.
+    """Join the dictionaries of several containers. A single dictionary is returned unchanged.
 
-    Their SCNs can differ: changes of a container before its SCN are ignored. The joined dictionary
-    has the lowest SCN.
+    The dictionaries can have different SCNs: changes of a container before the SCN of its
+    dictionary are ignored. The joined dictionary has the lowest SCN.
 
     Args:
-        known: the existing names of schemas, from `names_given`.
+        known: the names that schemas have already, from `names_given`. They are kept.
 
     Raises:
-        OlrPgError: 3020, they are not of different containers of one database; 3021, they differ in
-            a property that affects the conversion of values.
+        OlrPgError: 3020, the dictionaries are not from different containers of one database; 3021,
+            the containers differ in a property that affects the conversion of values.
     """
     if len(snapshots) == 1:
         return snapshots[0]
@@ -70,12 +70,13 @@ def join_containers(
 
 
 class ContainerNames(NamedTuple):
-    """Converts the names of a container's tables to names that are unique over all containers.
+    """Converts the table names of one container to names that are unique in all containers.
 
     Attributes:
-        con_id: of the tables; 0 if the dictionary has only this container, so that names are
+        con_id: the container's id; 0 if the dictionary has only one container, so that names stay
             unchanged.
-        clashing: owners that also exist in other containers.
+        clashing: the owners whose names must include the container, because other containers have
+            the same owners.
     """
 
     con_id: int
@@ -84,17 +85,19 @@ class ContainerNames(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ContainerNames:
-        """Return the names for the tables of a dictionary, which can be one of a joined one."""
+        """Return the names for a dictionary of one container, which can be a member of a joined
+        dictionary.
+        """
         tables, database = snapshot.tables, snapshot.database
         clashing = frozenset(table.source_owner for table in tables if table.container)
         return cls(tables[0].con_id if tables else 0, database.con_name or "", clashing)
 
     def owner(self, owner: str) -> str:
-        """Return the name of an owner of this container among all containers."""
+        """Return the unique name of an owner of this container."""
         return f"{self.container}.{owner}" if owner in self.clashing else owner
 
     def qualify(self, table: Table) -> Table:
-        """Return a table of this container under its name among all containers."""
+        """Return a table of this container with its unique name."""
         if not self.con_id:
             return table
         owner = self.owner(table.owner)
@@ -102,14 +105,14 @@ class ContainerNames(NamedTuple):
         return replace(table, owner=owner, container=container, con_id=self.con_id)
 
     def spellings(self, owner: str) -> tuple[str, ...]:
-        """Return the possible names of an owner of this container, without and with the
-        container.
+        """Return the names that a user can write for an owner of this container: without the
+        container, and with it.
         """
         return (owner, f"{self.container}.{owner}") if self.con_id else (owner,)
 
 
 def unqualified(table: Table) -> Table:
-    """Return a table under the name in its own container."""
+    """Return a table with the name in its own container."""
     return replace(table, owner=table.source_owner, container="", con_id=0)
 
 
@@ -147,14 +150,14 @@ def _check_different(databases: Sequence[Database]) -> None:
 
 
 def _clashing_owners(snapshots: Iterable[Snapshot]) -> frozenset[str]:
-    """Return the schemas with tables in several containers."""
+    """Return the names of schemas that have tables in several containers."""
     counts = Counter(owner for one in snapshots for owner in {table.owner for table in one.tables})
     return frozenset(owner for owner, count in counts.items() if count > 1)
 
 
 def names_given(joined: Snapshot) -> dict[str, str]:
-    """Return for each schema the container that is left out of its name; empty ("") if the name
-    includes it.
+    """Return by schema the container that the schema's name does not include; empty ("") if the
+    name includes the container.
     """
     given = dict[str, str]()
     for member in joined.members:
@@ -189,7 +192,7 @@ def _qualified_structure(structure: Structure, names: ContainerNames) -> Structu
 
 
 _OWNERS: Final = ("owner", "parent_owner")
-"""Fields with schema names in the parts of a structure."""
+"""The fields of a structure's parts that contain schema names."""
 
 
 def _joined_structure(structures: Sequence[Structure]) -> Structure:
@@ -202,9 +205,7 @@ def _joined_structure(structures: Sequence[Structure]) -> Structure:
 
 
 def _xml_tokens(snapshots: Sequence[Snapshot]) -> XmlTokens:
-    """Return the tokens of binary XML; only one container can have them, or all must have the
-    same.
-    """
+    """Return the tokens of binary XML. All containers with binary XML must have the same tokens."""
     known = [one for one in snapshots if one.xml_tokens != NO_TOKENS]
     if not known:
         return NO_TOKENS

@@ -1,4 +1,4 @@
-"""Row plans: the subscribed tables as arrays for the decoding kernels."""
+"""Row plans: arrays that describe the subscribed tables to the decoding kernels."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _NO_FLAGS: Final = np.empty(0, np.uint8)
 
 
 class Span(NamedTuple):
-    """When a table of a plan is valid, and who receives its rows.
+    """The range of SCNs in which a table of a plan is valid, and the receivers of its rows.
 
     Several tables of one plan can be consecutive versions of the same table.
 
     Attributes:
-        since, until: it applies to row changes with SCNs [since, until); None for no end.
+        since, until: the table is valid for row changes with an SCN from `since` to before `until`;
+            None for no end.
         delivered: whether its rows are delivered to clients.
-        followed: whether its rows describe dictionary changes.
+        followed: whether it is a SYS table whose rows are decoded to follow dictionary changes.
     """
 
     since: int = 0
@@ -41,34 +42,38 @@ class Span(NamedTuple):
 
 
 class RowPlan(NamedTuple):
-    """The subscription as arrays. Table t is `tables[t]` of the sequence it was built from.
+    """The subscription as arrays. Table t is `tables[t]` of the sequence that the plan was built
+    from. Columns have a running number over all tables.
 
     Attributes:
         object_key: ascending ``con_id << 32 | obj#`` of every subscribed table and partition.
         object_table: the table of each object key.
-        table_obj: OBJ# of each table (the protocol's ObjectId); two containers may have the same.
+        table_obj: OBJ# of each table (the protocol's ObjectId); tables of two containers can have
+            the same OBJ#.
         segment_first: shape (tables + 1); the index in `segment_column` at which each table begins.
-        segment_column: for SEGCOL# 1, 2, … of a table, the ordinal of that column among the table's
-            delivered columns, or −1 for a column that is neither delivered nor a guard.
-        column_first: shape (tables + 1); the running number of each table's first delivered column;
-            a needed guard column follows its table's delivered columns.
+        segment_column: for SEGCOL# 1, 2, … of a table, the number of that column among the table's
+            delivered columns, from 0; −1 for a column that is neither delivered nor a guard column.
+        column_first: shape (tables + 1); the running number of each table's first delivered column.
+            If a table needs its guard column, it follows the table's delivered columns.
         cluster_columns: CLUCOLS of each table.
-        row_scns: `redo.walk.RowScn` of each table: whether its rows contain their SCN.
+        row_scns: `redo.walk.RowScn` of each table: whether each of its rows contains an SCN.
         column_lob: `LobDelivery` of each delivered column, by running number.
-        column_charset: the character set of a text LOB whose locator has none (values-and-lobs
-            §17.1), by running number; 0 if unknown.
-        column_pages: 0 if a BASICFILE page of the column has several blocks, else 1.
+        column_charset: the character set id of each column, by running number, which is used for a
+            text LOB if its locator contains none (values-and-lobs §17.1); 0 if unknown.
+        column_pages: 0 if a BASICFILE page of the column consists of several blocks, else 1.
         lob_tables: 1 for each table with delivered LOB columns; empty if no table has any.
-        lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
+        lob_objects, lob_data: the LOB segments and LOB indexes, by OBJ# and by DATAOBJ#.
         data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows.
         data_table: the table of each data key.
         xml_tokens: the names in binary XML.
-        defaults: defaults of the columns, by running number.
-        object_since, data_since: the SCN from which each key belongs to its table; a key can occur
-            several times, ascending, with table −1 from the SCN at which it belongs to none.
-        delivered, followed: shape (tables), see `Span`; empty if all tables are only delivered.
-        as_stored: shape (tables); 1 if an inserted row's values can be delivered as stored in its
-            row piece: SEGCOL# n is delivered column n, with an unchanged value.
+        defaults: the defaults of the columns, by running number.
+        object_since, data_since: the SCN from which on each key belongs to its table. A key can
+            occur several times, in ascending order of these SCNs; table −1 means that it belongs to
+            no table from that SCN on.
+        delivered, followed: shape (tables), see `Span`; empty if all tables are delivered and none
+            is followed.
+        as_stored: shape (tables); 1 if the values of an inserted row piece can be delivered
+            unchanged and in their order, because the column with SEGCOL# n is delivered column n.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -105,10 +110,10 @@ def build_row_plan(
     """Return the row plan of `tables`.
 
     Args:
-        tables: the tables, and versions of them.
-        con_id: the container of tables without one (`Table.con_id`).
+        tables: the tables; several versions of a table can be among them.
+        con_id: the container of the tables whose `Table.con_id` is 0.
         xml_tokens: the names in binary XML.
-        spans: of each table; None if all are always delivered.
+        spans: the span of each table; None if all tables are valid and delivered at any SCN.
     """
     keys: list[tuple[int, int, int]] = []
     data: list[tuple[int, int, int]] = []
@@ -176,9 +181,10 @@ def _is_as_stored(table: Table, span: Span) -> bool:
 def _entries(
     con_id: int, objects: Sequence[int], table: int, span: Span
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield (key, SCN, table) for each object, and (key, SCN, −1) where its span ends.
+    """Yield (key, SCN, table) for each object and the start of its span, and (key, SCN, −1) for the
+    end of the span, if it has one.
 
-    When sorted, the −1 of an end precedes a table that begins at the same SCN.
+    If another table begins at the SCN of an end, it is sorted after the end, because −1 is lower.
     """
     for obj in objects:
         yield con_id << 32 | obj, span.since, table
@@ -187,7 +193,7 @@ def _entries(
 
 
 def planned_columns(table: Table) -> tuple[Column, ...]:
-    """Return the delivered columns, and the guard column if an added column needs it."""
+    """Return the delivered columns, then the guard column if an added column needs it."""
     guard = table.guard
     return table.delivered if guard is None else (*table.delivered, guard)
 

@@ -1,4 +1,4 @@
-"""Defaults of added columns as arrays, for rows that do not store these columns.
+"""Defaults of added columns as arrays. They are the values of rows that do not store these columns.
 
 Facts: values-and-lobs §14.
 """
@@ -23,19 +23,20 @@ class UnstoredColumn(IntEnum):
     NULL = 0
     DEFAULT = 1
     UNKNOWN = 2
-    """The column has a default that the dictionary does not contain."""
+    """The column has a default, but the dictionary does not contain it."""
 
     GUARD = 3
     """The column is a guard column, which is not delivered."""
 
 
 class Defaults(NamedTuple):
-    """Arrays by the running number of planned columns; empty if no column was added with a default.
+    """Arrays with one item per planned column, by running number. They are empty if no column was
+    added with a default.
 
     Attributes:
-        missing: `UnstoredColumn`.
-        guard_id: the column's bit in the guard column, −1 without one.
-        offset, length: of the default in `data`.
+        missing: the column's `UnstoredColumn`.
+        guard_id: the column's bit in the guard column; −1 if it has none.
+        offset, length: the place of the default in `data`.
         data: the defaults, one after the other.
     """
 
@@ -59,9 +60,9 @@ def column_defaults(columns: Sequence[Column], guarded: Sequence[bool]) -> Defau
     """Return the defaults of planned columns.
 
     Args:
-        columns: of all tables.
-        guarded: for each, whether its table has a guard column; otherwise guard ids have no
-            meaning.
+        columns: the planned columns of all tables.
+        guarded: for each column, whether its table has a guard column. If not, its guard id is
+            ignored.
     """
     if all(column.added is None for column in columns):
         return NO_DEFAULTS

@@ -1,9 +1,9 @@
 """Determines what a changed table definition means for a copy of the table.
 
 The rule: if the definitions and the statement describe a change completely, it is a step that the
-copy can follow (`Step`). If a change affects rows without redo, the table stops, because it is
-unknown which rows the copy should have. The target decides whether a step is applied, ignored, or
-stops the table (`apply.ddl`).
+copy can follow (`Step`). If a change affects rows without redo for each row, the table stops,
+because it is unknown which rows the copy should have. The target's configuration (`apply.ddl`)
+decides whether a step is applied, ignored, or stops the table.
 
 =====================================================  ==========================================
 DDL                                                    consequence
@@ -11,40 +11,46 @@ DDL                                                    consequence
 grants, statistics                                     nothing (the definition stays the same)
 comments                                               COMMENT
 first row of a deferred segment, MOVE, SHRINK          nothing
-ADD column                                             ADD_COLUMN; its default, of the rows that
-                                                       there are, is in SYS.ECOL$. Where redo does
-                                                       not tell it: stop. Where Oracle has written
-                                                       it into each row: for an empty copy only
-identity column                                        ADD_COLUMN for an empty copy, and
+ADD column                                             ADD_COLUMN. SYS.ECOL$ contains the default
+                                                       for existing rows. If the redo does not
+                                                       contain it: stop. If Oracle wrote it into
+                                                       each row: only for an empty copy
+ADD identity column                                    ADD_COLUMN (only for an empty copy) and
                                                        IDENTITY_COLUMN
-virtual column, made, altered, dropped                 VIRTUAL_COLUMN
+virtual column added, altered or dropped               VIRTUAL_COLUMN
 indexes, keys, checks                                  INDEX, CONSTRAINT
-MODIFY of length, precision, scale; DATE to TIMESTAMP  MODIFY_COLUMN; nothing for a target whose
-                                                       type of the column stays the same
-MODIFY to another type                                 stop: what became of the values is not told
-NOT NULL added or dropped, by a key too                NOT_NULL
+MODIFY of length, precision, scale; DATE to TIMESTAMP  MODIFY_COLUMN; no effect if the column's
+                                                       type in the target stays the same
+MODIFY to another type                                 stop: the converted values are unknown
+NOT NULL added or dropped, also by a key               NOT_NULL
 DROP COLUMN, SET UNUSED                                DROP_COLUMN
 RENAME COLUMN                                          RENAME_COLUMN
-ENCRYPT, DECRYPT of a column                           stop: the values of rows that exist
+ENCRYPT, DECRYPT of a column                           stop: the values in existing rows are
+                                                       unknown
 TRUNCATE TABLE                                         TRUNCATE
-ADD, SPLIT, MERGE, RENAME partition, interval          nothing: the same rows
-MOVE, SPLIT, MERGE … INCLUDING ROWS WHERE …            stop: other rows went unlogged
-TRUNCATE PARTITION                                     TRUNCATE_PARTITION; where the dictionary
-                                                       does not tell its name: stop
+ADD, SPLIT, MERGE, RENAME partition; new interval      nothing: the rows stay the same
+MOVE, SPLIT, MERGE … INCLUDING ROWS WHERE …            stop: the redo does not show which rows
+                                                       were removed
+TRUNCATE PARTITION                                     TRUNCATE_PARTITION; stop if the dictionary
+                                                       does not contain the partition's name
 DROP PARTITION                                         DROP_PARTITION
-EXCHANGE PARTITION                                     EXCHANGE_PARTITION of the partitioned table,
-                                                       EXCHANGE_TABLE of the other one, if both are
-                                                       replicated; else stop
-a segment replaced, no statement logged                stop
+EXCHANGE PARTITION                                     If both tables are replicated:
+                                                       EXCHANGE_PARTITION for the partitioned
+                                                       table, EXCHANGE_TABLE for the other one.
+                                                       Else stop
+a segment was replaced, but no statement was logged    stop
 DROP TABLE, also into the recycle bin                  DROP_TABLE
-RENAME TO                                              RENAME_TABLE of the old name and TAKE_NAME
-                                                       of the new one, if both are replicated and
-                                                       new tables are taken in; else stop
-CREATE TABLE under the name of a dropped one           the column steps between both definitions,
-                                                       and CREATE_AGAIN; made with rows: stop
-CREATE TABLE under the name that a table had before    CREATE_AGAIN; made with rows: stop
-FLASHBACK TABLE … TO BEFORE DROP                       stop: its rows are there again unlogged
-becoming unsupported                                   stop
+RENAME TO                                              If both names are replicated and new
+                                                       tables are added automatically:
+                                                       RENAME_TABLE for the old name, TAKE_NAME
+                                                       for the new one. Else stop
+CREATE TABLE with the name of a dropped table          the column steps between both definitions,
+                                                       and CREATE_AGAIN; stop if it was created
+                                                       with rows
+CREATE TABLE with the former name of a renamed table   CREATE_AGAIN; stop if it was created with
+                                                       rows
+FLASHBACK TABLE … TO BEFORE DROP                       stop: the rows are restored without redo
+a change that makes the table unsupported               stop
 =====================================================  ==========================================
 """
 
@@ -85,7 +91,9 @@ _PART = r"(?:SUB)?PARTITION"
 _EMPTIES: Final = re.compile(rf"\bTRUNCATE\s+{_PART}S?\b")
 _EXCHANGES: Final = re.compile(rf"\bEXCHANGE\s+{_PART}\b")
 _FILTERS: Final = re.compile(r"\bINCLUDING\s+ROWS\b")
-"""MOVE, SPLIT and MERGE with a condition: other rows are gone, and no row's redo says so."""
+"""Matches MOVE, SPLIT and MERGE with a condition. They remove all other rows without redo for each
+row.
+"""
 _KEEPS: Final = re.compile(
     rf"\b(?:MOVE|SHRINK|SPLIT\s+{_PART}|MERGE\s+{_PART}S?|COALESCE\s+{_PART}|ENABLE\s+ROW)\b"
 )
@@ -97,14 +105,19 @@ _QUOTED: Final = re.compile(r'"([^"]+)"')
 
 _DATE: Final = 12
 _TIMESTAMP: Final = 180
-"""COL$.TYPE#. Existing rows keep a DATE's 7 bytes, which are a valid TIMESTAMP too."""
+"""COL$.TYPE#. If a DATE becomes a TIMESTAMP, existing rows keep the 7 bytes of the DATE, which are
+also a valid TIMESTAMP.
+"""
 
 
 class DdlKind(Enum):
-    """The kinds of steps that a copy can follow; the values are the keys of `apply.ddl`.
+    """The kinds of steps that a copy can follow. The values are the keys of `apply.ddl`, with three
+    exceptions.
 
-    CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with.
-    TAKE_NAME and EXCHANGE_TABLE have none: the other table's step of the same statement has it.
+    CREATE_AGAIN has no key, because the key of the preceding DROP_TABLE decides: this step
+    completes a table that is created again after a DROP that the copy has followed. TAKE_NAME and
+    EXCHANGE_TABLE have no key, because the key of the other table's step (RENAME_TABLE or
+    EXCHANGE_PARTITION) decides.
     """
 
     ADD_COLUMN = "add-column"
@@ -131,22 +144,27 @@ class DdlKind(Enum):
 OF_TWO: Final = frozenset((
     DdlKind.RENAME_TABLE, DdlKind.TAKE_NAME, DdlKind.EXCHANGE_PARTITION, DdlKind.EXCHANGE_TABLE,
 ))  # fmt: skip
-"""The steps that concern two tables of the target; each of these has a step in its history."""
+"""The steps that concern two tables of the target. Each of the two tables gets one of these steps
+in its own history.
+"""
 
 
 class Step(NamedTuple):
     """A step that a copy can follow.
 
     Attributes:
-        before: the column as it was; None where there was none.
-        after: the column as it is; None where there is none.
-        partition: the name of the partition that it is of; empty where nobody tells it.
-        table: ``OWNER.NAME`` of the other table that it concerns (`OF_TWO`).
-        text: of a comment, what it says; of a virtual column its expression; of an identity column
-            its sequence; of an added column the default that Oracle wrote into each row.
-        verb: of an index or constraint what was done to it.
-        structure: the index or constraint, as it was where it is gone.
-        is_first: of one that was altered: it is what goes, and the next one comes.
+        before: the column before the change; None if it did not exist.
+        after: the column after the change; None if it does not exist any more.
+        partition: the name of the partition of the step; empty if unknown.
+        table: ``OWNER.NAME`` of the other table of a step that concerns two tables (`OF_TWO`).
+        text: for COMMENT, the comment; for VIRTUAL_COLUMN, the expression; for IDENTITY_COLUMN, the
+            sequence; for ADD_COLUMN, the default that Oracle wrote into each existing row; for a
+            renamed index or constraint, the old name.
+        verb: for INDEX and CONSTRAINT, what was done to it, such as ``dropped``.
+        structure: for INDEX and CONSTRAINT, the index or constraint; its former definition if it
+            was dropped or disabled.
+        is_first: whether this is the first of the two steps for an altered index or constraint. The
+            first step removes the former definition, the second adds the new one.
     """
 
     kind: DdlKind
@@ -193,7 +211,7 @@ class Step(NamedTuple):
                 return self._beside(name)
 
     def _beside(self, name: str) -> str:
-        """Say what was done beside the columns that are stored."""
+        """Describe a step that does not concern stored columns."""
         called = self.structure.name if self.structure else ""
         match self.kind:
             case DdlKind.VIRTUAL_COLUMN:
@@ -216,7 +234,7 @@ class Step(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Return whether its column came or went as a whole."""
+        """Return whether the step adds or drops a column, instead of altering it."""
         return (self.before is None) != (self.after is None)
 
 
@@ -225,7 +243,7 @@ class Evolution(NamedTuple):
 
     Attributes:
         steps: the steps that the copy can follow, in order.
-        error: why the table stops; None if it does not.
+        error: the error with which the table stops; None if it does not stop.
     """
 
     steps: tuple[Step, ...] = ()
@@ -238,7 +256,7 @@ class Evolution(NamedTuple):
 
     @property
     def concerns_two(self) -> bool:
-        """Whether it is one half of what concerns two tables."""
+        """Whether a step concerns two tables (`OF_TWO`)."""
         return any(step.kind in OF_TWO for step in self.steps)
 
     def __str__(self) -> str:
@@ -254,14 +272,14 @@ def judge(
     parts: Mapping[int, str] = MappingProxyType({}),
     beside: tuple[BesideColumns, BesideColumns] = (NOTHING, NOTHING),
 ) -> Evolution:
-    """Determine what the change from `old` to `new` means.
+    """Determine what the change from `old` to `new` means for a copy.
 
     Args:
         old, new: the definitions; `new` is None if the table was dropped.
         statements: the DDL statements on the table that belong to the change.
         with_default: INTCOL# of new columns that were added with a default.
         parts: names of the table's partitions by OBJ#, before the change.
-        beside: what the table had beside its columns, and what it has now.
+        beside: the table's comments, default texts, constraints and indexes before and after.
     """
     if is_dropped(new):
         return Evolution((Step(DdlKind.DROP_TABLE),))
@@ -307,14 +325,15 @@ def judge_again(
     empty: bool,
     beside: tuple[BesideColumns, BesideColumns] = (NOTHING, NOTHING),
 ) -> Evolution:
-    """Determine what it means that a table is created under the name of a dropped one.
+    """Determine what it means for a copy that a table is created under the name of a dropped one.
 
     Args:
-        old: the last definition of the one that was dropped, of which a copy has no row any more;
-            None where the name's last table has another name now: the copy has no table.
-        statements: that made the new one.
-        empty: it was made without rows.
-        beside: what the old one had beside its columns, and the new one has.
+        old: the last definition of the dropped table, whose copy is empty now; None if the last
+            table of that name was renamed instead, so that no copy has this name.
+        statements: the statements that created the new table.
+        empty: whether the new table was created without rows.
+        beside: the comments, default texts, constraints and indexes of the old table, and those of
+            the new one.
     """
     if new.obstacle is not None:
         return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", new, statements)
@@ -340,7 +359,7 @@ def judge_again(
 
 
 def renamed(old: Table, new: Table) -> tuple[Evolution, Evolution]:
-    """Return the effect of a rename: (on the history of the old name, on the history of the new
+    """Return what a rename means: (for the copy with the old name, for the copy with the new
     name).
     """
     return (
@@ -353,7 +372,7 @@ class Exchange(NamedTuple):
     """A partition and a table that have exchanged their segments.
 
     Attributes:
-        parted, other: OBJ# of the table with the partition, and of the other one.
+        parted, other: OBJ# of the partitioned table, and of the other table.
         part: OBJ# of the partition.
     """
 
@@ -363,10 +382,10 @@ class Exchange(NamedTuple):
 
 
 def find_exchanges(before: Mapping[int, Table], after: Mapping[int, Table]) -> Iterator[Exchange]:
-    """Yield the partitions and tables whose segments a transaction has exchanged.
+    """Yield the exchanges of a partition's segment with a table's segment by a transaction.
 
     Args:
-        before, after: the tables that it has changed, by OBJ#.
+        before, after: the changed tables before and after the transaction, by OBJ#.
     """
     own = {obj: table.dataobj for obj, table in before.items() if table.dataobj}
     for obj, table in before.items():
@@ -380,7 +399,7 @@ def find_exchanges(before: Mapping[int, Table], after: Mapping[int, Table]) -> I
 
 
 def exchanged(parted: Table, partition: str, other: Table) -> tuple[Evolution, Evolution]:
-    """Return what an exchange means: for the table with the partition, and for the other one."""
+    """Return what an exchange means: (for the partitioned table, for the other table)."""
     kinds = (DdlKind.EXCHANGE_PARTITION, other), (DdlKind.EXCHANGE_TABLE, parted)
     first, second = (
         Evolution((Step(kind, partition=partition, table=table.full_name),))
@@ -390,7 +409,7 @@ def exchanged(parted: Table, partition: str, other: Table) -> tuple[Evolution, E
 
 
 def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
-    """Return why a table stops: nobody replicates the other table, or knows its rows.
+    """Return the error with which a table stops if the other table of a step is not replicated.
 
     Args:
         table: ``OWNER.NAME`` of the table that stops.
@@ -423,7 +442,9 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
 
 
 def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
-    """Return the evolution of a table that was restored from the recycle bin with its rows."""
+    """Return the evolution of a table that was restored from the recycle bin, together with its
+    rows.
+    """
     reason = "it came back from the recycle bin with its rows: load the table again"
     return _stop(Code.TABLE_GONE, reason, table, statements)
 
@@ -431,8 +452,8 @@ def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
     """Return the evolution for a statement whose effect on the dictionary is unknown.
 
-    This also applies to TRUNCATE: new segments have new numbers, which identify direct loads and
-    LOBs.
+    TRUNCATE is such a statement too: it creates segments with new, unknown numbers, which are
+    needed to find the redo of direct loads and LOBs.
     """
     return _stop(UNKNOWN_DDL, ROW_COMMANDS[statement.command], table, (statement,))
 
@@ -445,10 +466,10 @@ def _stop(code: int, detail: str, table: Table, statements: Sequence[Statement])
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str]:
-    """Return the new names of renamed columns, by the old names.
+    """Return the new names of renamed columns, by old name.
 
-    A renamed column keeps its numbers. A column that is added after a dropped one can get the same
-    numbers, but only in a separate transaction.
+    A renamed column keeps its INTCOL# and SEGCOL#. A column that is added after another one was
+    dropped can get the numbers of the dropped column, but only in a later transaction.
     """
     before = {column.name for column in old.columns}
     after = {column.name for column in new.columns}
@@ -462,7 +483,7 @@ def renamed_columns(old: Table, new: Table) -> dict[str, str]:
 
 
 class _Columns(NamedTuple):
-    """The delivered columns of two definitions by their names in the older one."""
+    """The delivered columns of the old and of the new definition, by their names in the old one."""
 
     before: dict[str, Column]
     after: dict[str, Column]
@@ -489,7 +510,7 @@ class _Columns(NamedTuple):
 def _column_fault(
     old: Table, new: Table, columns: _Columns, with_default: frozenset[int]
 ) -> str | None:
-    """Return why a copy cannot know the columns of existing rows, or None."""
+    """Return why the columns of existing rows are unknown for a copy, or None."""
     unreadable = {column.name: column.unsupported for column in new.left_out}
     for column in columns.gone:
         if column.name in unreadable:
@@ -512,10 +533,11 @@ def _column_fault(
 
 
 def _column_steps(columns: _Columns, filled: Mapping[int, str]) -> Iterator[Step]:
-    """Yield the steps for columns: dropped columns first, added columns last.
+    """Yield the steps for stored columns: dropped columns first, added columns last.
 
     Args:
-        filled: the defaults by INTCOL# of columns that Oracle has filled row by row.
+        filled: defaults by INTCOL#, for the columns whose default Oracle wrote into each existing
+            row.
     """
     for column in columns.gone:
         yield Step(DdlKind.DROP_COLUMN, column)
@@ -532,7 +554,9 @@ def _column_steps(columns: _Columns, filled: Mapping[int, str]) -> Iterator[Step
 
 
 class _Beside:
-    """What became of what two definitions of a table have beside their columns."""
+    """Compares the virtual and identity columns, comments, constraints and indexes of two
+    definitions of a table.
+    """
 
     def __init__(self, old: Table, new: Table, before: BesideColumns, after: BesideColumns) -> None:
         self._before, self._after = before, after
@@ -541,9 +565,11 @@ class _Beside:
         self._now = {one.name: one for one in _seen(new)}
 
     def filled(self, with_default: frozenset[int]) -> dict[int, str]:
-        """Return the defaults of columns that came, and that rows store: Oracle has written them.
+        """Return the defaults of added columns that Oracle wrote into each existing row, by
+        INTCOL#.
 
-        Where rows store none (SYS.ECOL$ has it, or `with_default`), it has written none.
+        Oracle does not write the default of a column if it is in SYS.ECOL$, or if the column is in
+        `with_default`.
         """
         return {
             column.intcol: text
@@ -555,13 +581,15 @@ class _Beside:
         }
 
     def first(self) -> Iterator[Step]:
-        """Yield what goes before the columns change: what may stand in their way."""
+        """Yield the steps before the stored columns change: drop virtual columns, which can depend
+        on them.
+        """
         for name, column in self._was.items():
             if column.virtual and not self._is_virtual(name):
                 yield Step(DdlKind.VIRTUAL_COLUMN, column)
 
     def last(self) -> Iterator[Step]:
-        """Yield what comes once the columns are there."""
+        """Yield the steps after the stored columns have changed."""
         yield from self._identities()
         for name, column in self._now.items():
             was = self._was.get(name)
@@ -600,7 +628,9 @@ class _Beside:
             yield Step(DdlKind.COMMENT, column, column, text=after.get(name, ""))
 
     def _structure(self) -> Iterator[Step]:
-        """Yield the indexes and constraints that came, went or were altered; what goes first."""
+        """Yield the steps for indexes and constraints: first those that remove one, then those that
+        add or rename one.
+        """
         came = list[Step]()
         for kind, before, after in (
             (DdlKind.CONSTRAINT, self._before.constraints, self._after.constraints),
@@ -624,22 +654,23 @@ class _Beside:
 
 
 def _seen(table: Table) -> list[Column]:
-    """Return the columns that a user sees."""
+    """Return the columns that are not hidden."""
     return [column for column in table.columns if not column.hidden]
 
 
 def _sequence(default: str) -> str:
-    """Return the sequence that the default of an identity column names; else nothing."""
+    """Return the sequence in the default of an identity column; empty for any other default."""
     found = _IDENTITY_SEQUENCE.search(default)
     return found.group() if found else ""
 
 
 def _essence(one: Constraint | InventoryIndex, renamed: Mapping[str, str]) -> tuple[object, ...]:
-    """Return what makes an index or constraint what it is, whatever it is called.
+    """Return the properties of an index or constraint that decide whether it has changed, without
+    its name.
 
     Args:
-        renamed: the new names of columns. The table that a foreign key refers to may have another
-            name now; it is the same table.
+        renamed: the new names of columns, by old name. The name of a foreign key's parent table is
+            not compared, because a rename of the parent does not change the foreign key.
     """
 
     def said(text: str) -> str:
@@ -657,12 +688,14 @@ def _essence(one: Constraint | InventoryIndex, renamed: Mapping[str, str]) -> tu
 
 
 def _holds(one: Constraint | InventoryIndex) -> bool:
-    """Return whether it is in force."""
+    """Return whether a constraint is enabled, or an index usable."""
     return one.enabled if isinstance(one, Constraint) else one.usable
 
 
 def _by_name(beside: BesideColumns) -> BesideColumns:
-    """Know constraints and indexes by their names, as two tables of one name have them."""
+    """Return the constraints and indexes by name instead of by number, to compare two tables, whose
+    numbers differ.
+    """
     return beside._replace(
         constraints={one.name: one for one in beside.constraints.values()},
         indexes={one.name: one for one in beside.indexes.values()},
@@ -683,7 +716,7 @@ def _size(column: Column) -> tuple[int | None, ...]:
 
 
 def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str | None:
-    """Return which rows were added or removed if they are unknown, or None.
+    """Return a reason if unknown rows were added or removed, or None.
 
     Args:
         unnamed: OBJ# of truncated partitions without a known name.
@@ -700,12 +733,14 @@ def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str 
 
 
 def _replaced_segments(old: Table, new: Table) -> set[int]:
-    """Return OBJ# of objects that have another segment now."""
+    """Return OBJ# of the objects whose segment was replaced."""
     after = _segments(new)
     return {obj for obj, data in _segments(old).items() if data and after.get(obj, data) != data}
 
 
 def _segments(table: Table) -> dict[int, int]:
-    """Return DATAOBJ# by OBJ# of the table and its partitions; 0 for none."""
+    """Return DATAOBJ# by OBJ# for the table and its partitions; 0 for an object without a
+    segment.
+    """
     parts = dict(zip(table.partitions, table.segments, strict=False))
     return {table.obj: table.dataobj or 0, **parts}

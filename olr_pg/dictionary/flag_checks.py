@@ -1,4 +1,4 @@
-"""Finds out from check constraints which values a column that is to become boolean allows."""
+"""Finds the values that a column's check constraints allow, for a column that becomes boolean."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ _WIDEST: Final = 100
 def non_flag_values(
     conditions: Iterable[str], column: str, pairs: BooleanPairs, *, is_number: bool
 ) -> tuple[str, ...] | None:
-    """Return the values that a column's checks allow and that are no flags; None if unknown.
+    """Return the values that a column's check constraints allow although they represent neither
+    true nor false; None if the allowed values are unknown.
 
-    Only checks of one column with a list of literals, or a short range, are supported.
+    Only checks of one column against a list of literals, or a short range, are supported.
 
     Args:
-        conditions: of the table's check constraints, in Oracle's SQL.
+        conditions: the conditions of the table's check constraints, in Oracle's SQL.
     """
     known = set(map(str, flag_numbers(pairs))) if is_number else set(flag_texts(pairs))
     found: tuple[str, ...] | None = None
@@ -41,13 +42,14 @@ def non_flag_values(
         values = _allowed(condition.strip(), column)
         if values is not None:
             strays = tuple(value for value in values if value not in known)
-            # All checks must hold: a value that any of them rejects cannot occur.
+            # A value must fulfil all checks, so the check that allows the fewest such values
+            # decides.
             found = strays if found is None or len(strays) < len(found) else found
     return found
 
 
 def check_conditions(parts: Iterable[LeftOut]) -> list[str]:
-    """Return the conditions of check constraints in a structure's left-out parts."""
+    """Return the conditions of the check constraints among a structure's left-out parts."""
     found = (_CHECK.search(part.definition) for part in parts if part.kind == "check constraint")
     return [one[1] for one in found if one is not None]
 

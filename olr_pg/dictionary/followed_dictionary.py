@@ -1,9 +1,9 @@
-"""Follows dictionary changes: keeps rows of SYS tables by ROWID, applies changes from redo, and
-builds tables.
+"""Follows dictionary changes: stores rows of SYS tables by ROWID, applies the changes from redo to
+them, and builds table definitions from them.
 
 A transaction that changed rows of the SYS tables is applied as a whole when it commits (dictionary
-§10). Only rows of the owners in the snapshot are kept, so dictionary changes in the rest of the
-database use no memory.
+§10). Only rows of the snapshot's owners are stored, so dictionary changes of other owners use no
+memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SYS: Final = "SYS"
 NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
-"""SYS tables that are required to follow the dictionary."""
+"""The SYS tables without which the dictionary cannot be followed."""
 
 _RAW: Final = 23
 """COL$.TYPE#."""
@@ -48,10 +48,10 @@ _ADDED_WITH_DEFAULT: Final = 1 << 30
 
 
 class _Section(NamedTuple):
-    """The way a SYS table is kept.
+    """How the rows of a SYS table are stored.
 
     Attributes:
-        name: of the field of `SysRows`.
+        name: the name of its field in `SysRows`.
         key: the field by which rows are found.
     """
 
@@ -60,7 +60,7 @@ class _Section(NamedTuple):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The SYS table's columns by the row's fields."""
+        """The SYS table's columns, by field of the row."""
         return {**SYS_COLUMNS[self.name], **TOLD_BY_REDO.get(self.name, {})}
 
 
@@ -86,13 +86,15 @@ _SECTIONS: Final = {
     "CON$": _Section("sys_con", "con"),
     "COM$": _Section("sys_com", "obj"),
 }
-"""In the order in which the rows of one transaction are applied: rows that others reference come
-first.
+"""The sections by SYS table. Their order is the order in which the changes of one transaction are
+applied: referenced rows come before rows that reference them.
 """
 
 
 def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
-    """Return the SYS tables to decode for following the dictionary; empty if that is impossible."""
+    """Return the SYS tables that must be decoded to follow the dictionary; empty if it cannot be
+    followed.
+    """
     if snapshot.sys_rows is None:
         return ()
     found = tuple(
@@ -150,7 +152,8 @@ class FollowedDictionary:
             for table, section in _SECTIONS.items()
         }
         self._charset = charset(charset_name)
-        # Include owners of single tables, too: they also own the segments of these tables.
+        # Owners of single captured tables count too, because they also own the segments of these
+        # tables.
         self._owners = {
             row.user for row in rows.sys_user if not (row.single and is_oracle_schema(row.name))
         }
@@ -188,7 +191,7 @@ class FollowedDictionary:
 
     @staticmethod
     def _known(transaction: DictionaryTransaction) -> list[SysRowChange]:
-        """Return the changes of kept tables in order; rows that others reference come first."""
+        """Return the changes of stored SYS tables, in the order of `_SECTIONS`."""
         known = [change for change in transaction.changes if change.table in _SECTIONS]
         order = list(_SECTIONS)
         return sorted(known, key=lambda change: order.index(change.table))
@@ -205,18 +208,18 @@ class FollowedDictionary:
         return join_tables(rows, "redo")[0]
 
     def with_default(self, obj: int) -> frozenset[int]:
-        """Return INTCOL# of a table's columns whose value in old rows is a default that is not
-        stored.
+        """Return INTCOL# of the columns that were added with a default that older rows do not
+        store.
         """
         columns = self._rows["COL$"].of(obj)
         return frozenset(row.int_col for row in columns if row.property & _ADDED_WITH_DEFAULT)
 
     def beside(self, table: Table) -> BesideColumns:
-        """Read what a table has beside its columns, as it is now."""
+        """Return the current comments, default texts, constraints and indexes of a table."""
         return read_beside(self._rows_of(table.obj), table, self._parent)
 
     def _parent(self, row: ConstraintRow) -> Parent | None:
-        """Find the key that a foreign key refers to; its columns are those of a constraint."""
+        """Return the key that a foreign key references; None if it is unknown."""
         objects = self._rows["OBJ$"].of(row.parent)
         if not objects:
             return None
@@ -328,11 +331,13 @@ class FollowedDictionary:
             yield from self._tables_in(row.ts)
 
     def _constrained(self, con: int) -> set[int]:
-        """Return the table that a constraint is of, if that is known."""
+        """Return OBJ# of a constraint's table; empty if it is unknown."""
         return {row.obj for row in self._rows["CDEF$"].all() if row.con == con}
 
     def _tables_in(self, ts: int) -> set[int]:
-        """Return the tables with a segment in a tablespace, which may now be encrypted."""
+        """Return OBJ# of the tables with a segment in a tablespace. They are affected if the
+        tablespace was encrypted or decrypted.
+        """
 
         def there(*names: str) -> list[Any]:
             return [row for name in names for row in self._rows[name].all() if row.ts == ts]
@@ -350,15 +355,15 @@ class FollowedDictionary:
         return {obj for obj in found if self._rows["TAB$"].of(obj)}
 
     def _organised_by(self, index: int) -> Iterator[int]:
-        """Yield the table whose rows are in this index, if it is an index of an index-organised
-        table.
-        """
+        """Yield OBJ# of the table whose rows are in this index, if its table is index-organised."""
         for row in self._rows["IND$"].all():
             if row.obj == index and holds_rows(row):
                 yield row.bo
 
     def _roots(self, obj: int) -> Iterator[int]:
-        """Yield the table itself, or the table that a LOB segment or partition belongs to."""
+        """Yield `obj` if it is a table; for a LOB segment or a partition, yield OBJ# of its
+        table.
+        """
         if self._rows["TAB$"].of(obj):
             yield obj
             return
@@ -437,10 +442,10 @@ class FollowedDictionary:
 
 
 def as_followed(table: Table) -> Table:
-    """Return a SYS table with the LOB columns that following needs.
+    """Return a SYS table in the form for decoding, without the LOB columns that are not needed.
 
-    Other LOB columns are left out. The default of an added column (ECOL$) is read from the locator
-    in the row, so following needs no LOB decoding.
+    The needed LOB columns are decoded as RAW, so their values are locators. The default of an added
+    column (ECOL$) is read from the locator itself, so no LOB pages must be decoded.
     """
     used = _SECTIONS[table.name].columns.values()
 
@@ -455,7 +460,9 @@ def as_followed(table: Table) -> Table:
 
 
 def _row_default(locator: bytes) -> str | None:
-    """Return a locator's inline bytes in hex; None if they are stored elsewhere."""
+    """Return the bytes in a locator in hex; None if the LOB is stored outside of the row or
+    compressed.
+    """
     try:
         found = decode_locator(locator)
     except OlrPgError:

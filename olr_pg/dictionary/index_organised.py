@@ -1,10 +1,10 @@
-"""Index-organised tables: finds the index that contains the rows, and whether the rows can be
-decoded.
+"""Index-organised tables: finds the index that contains the rows, and decides whether the rows can
+be decoded.
 
-The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4), whose numbers are in the
-redo; the table itself has no segment. For a partitioned table, each partition of that index has a
-segment (INDPART$); those of the table (TABPART$) have none. There are no sub-partitions
-(ORA-25198). Facts: dictionary §2.3, §2.6, redo-format §6.1.
+The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4). The redo contains the
+numbers of this index; the table itself has no segment. If the table is partitioned, each partition
+of the index has a segment (INDPART$), and the partitions of the table (TABPART$) have none. Oracle
+does not allow sub-partitions (ORA-25198). Facts: dictionary §2.3, §2.6, redo-format §6.1.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MAPPED: Final = 0x10000000
 
 _KEY_COMPRESSION: Final = 0x20
 _COMPRESSED: Final = 0x8
-"""Bits of IND$.FLAGS and IND$.PROPERTY."""
+"""Bits of IND$: `_KEY_COMPRESSION` of FLAGS, `_COMPRESSED` of PROPERTY."""
 
 
 def is_index_organised(tab: TabRow) -> bool:
-    """Return whether the rows of the table are in an index."""
+    """Return whether the table is index-organised."""
     return bool(tab.property & _ORGANISED)
 
 
@@ -42,7 +42,7 @@ def rows_index(indexes: Sequence[IndexRow]) -> IndexRow | None:
     """Return the index that contains the rows; None if the dictionary has none.
 
     Args:
-        indexes: the table's indexes. A schema checkpoint has none.
+        indexes: the table's indexes; empty for a dictionary from a schema checkpoint.
     """
     return next((row for row in indexes if holds_rows(row)), None)
 
@@ -58,13 +58,14 @@ def row_segments(
     parts: Sequence[PartitionRow],
     of_table: Sequence[PartitionRow | SubPartitionRow],
 ) -> list[IndexRow | PartitionRow | SubPartitionRow]:
-    """Return what contains the rows or represents a part of them: the index, or its partitions.
+    """Return the objects that the redo of the rows can name: the index, or its partitions and the
+    table's.
 
     Args:
         index: the index that contains the rows.
         parts: partitions of the index.
-        of_table: partitions of the table, without segments; redo that names one would refer to it,
-            too.
+        of_table: partitions of the table. They have no segments, but if redo names one, it means
+            rows of this table.
     """
     if not tab.property & _PARTITIONED:
         return [index]
@@ -95,7 +96,8 @@ def index_obstacle(
         return "it is index-organised, and this dictionary does not name its index's partitions"
     if index.flags & _KEY_COMPRESSION or index.property & _COMPRESSED:
         return "it is index-organised with a compressed key"
-    # In a leaf row the key comes first, in the order of the index, then the other columns.
+    # In a leaf row, the key columns come first, in the order of the index, and then the other
+    # columns. SEGCOL# must have the same order.
     places = {column.intcol: column.segcol for column in columns}
     if not key or [places.get(intcol) for intcol in key] != list(range(1, len(key) + 1)):
         return "it is index-organised, and its key's columns are not the first ones, in their order"

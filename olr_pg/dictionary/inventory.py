@@ -1,11 +1,11 @@
 """The inventory: all objects of a schema, as described by the source's dictionary.
 
 The assessment of a migration and the conversion of a schema use it; decoding redo does not need it.
-The values are those of the views DBA_* (Oracle Database Reference), unchanged, so that reports can
-show them. Texts are Oracle's SQL and PL/SQL.
+The values are the unchanged values of the views DBA_* (Oracle Database Reference), so that reports
+can show them. Texts are in Oracle's SQL and PL/SQL.
 
 The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`inventory_file`). The end of this
-module converts column types to those of COL$, for the mapping to PostgreSQL's types.
+module converts the column types to those of COL$, which the mapping to PostgreSQL's types needs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _BY_NAME: Final = {
 }
 
 KNOWN_COMPATIBLE: Final = "11.2.0 to 23.x"
-"""COMPATIBLE settings whose logs can be read (`redo.format.layout`). Every update of 26ai has
-23.6.0 as its default and highest value (Oracle AI Database Reference 26ai, COMPATIBLE).
+"""The values of COMPATIBLE whose logs can be read (`redo.format.layout`). In every update of 26ai,
+23.6.0 is the default and the highest value (Oracle AI Database Reference 26ai, COMPATIBLE).
 """
 
 _RELEASES: Final = {
@@ -59,7 +59,9 @@ ConstraintKind = Literal["primary key", "unique", "foreign key", "check", "other
 
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
-"""For classes with many instances: slots need a quarter of a model's memory."""
+"""The pydantic configuration of all classes here. Classes with many instances are dataclasses with
+slots, because these need a quarter of a model's memory.
+"""
 
 
 class _Value(BaseModel):
@@ -98,15 +100,15 @@ class InventoryColumn:
 
     Attributes:
         data_type: DATA_TYPE, such as ``NUMBER`` or ``TIMESTAMP(6) WITH TIME ZONE``.
-        type_owner: DATA_TYPE_OWNER, for object types and XMLTYPE.
+        type_owner: DATA_TYPE_OWNER, for object types and XMLTYPE; else empty.
         length: DATA_LENGTH, bytes.
         char_length: CHAR_LENGTH, characters; 0 for types that are not text.
-        default: DATA_DEFAULT; for a virtual column its expression.
-        default_on_null: DEFAULT_ON_NULL: an inserted NULL is replaced by the default.
+        default: DATA_DEFAULT; for a virtual column, its expression.
+        default_on_null: DEFAULT_ON_NULL: whether the default replaces an inserted NULL.
         identity: GENERATION_TYPE: ``ALWAYS``, ``BY DEFAULT``; empty for other columns.
-        identity_sequence: the sequence of its values.
-        hidden: HIDDEN_COLUMN: a system column, or an invisible column.
-        invisible: a user's invisible column: it is hidden and USER_GENERATED is YES.
+        identity_sequence: the sequence that generates the identity column's values.
+        hidden: HIDDEN_COLUMN: whether it is a system column or an invisible column.
+        invisible: whether it is a user's invisible column (hidden, and USER_GENERATED is YES).
     """
 
     name: Name
@@ -133,7 +135,7 @@ class Partition:
 
     Attributes:
         high_value: HIGH_VALUE: the bound of a range, the values of a list; empty for hash.
-        subpartitions: in their order.
+        subpartitions: the sub-partitions, in their order.
     """
 
     name: Name
@@ -147,9 +149,9 @@ class Partitioning:
 
     Attributes:
         method: PARTITIONING_TYPE: ``RANGE``, ``LIST``, ``HASH``, ``REFERENCE``, ``SYSTEM``.
-        submethod: SUBPARTITIONING_TYPE, empty for ``NONE``.
+        submethod: SUBPARTITIONING_TYPE; empty for ``NONE``.
         interval: INTERVAL of an interval-partitioned table.
-        columns, subcolumns: the keys.
+        columns, subcolumns: the key columns of the partitions and of the sub-partitions.
     """
 
     method: Name
@@ -166,11 +168,11 @@ class InventoryTable(Owned):
 
     Attributes:
         kind: ``table``, ``index-organised table``, ``temporary table``, ``external table``,
-            ``nested table``, ``object table``, ``clustered table``, ``materialized view`` (its
-            container) or ``materialized view log``.
-        rows: NUM_ROWS of the last statistics; None without any.
-        bytes, lob_bytes: bytes of its segments, and of its LOBs' segments.
-        logging: the supplemental log groups as text: ``ALL COLUMN LOGGING`` and the like.
+            ``nested table``, ``object table``, ``clustered table``, ``materialized view`` (the
+            table that stores its rows) or ``materialized view log``.
+        rows: NUM_ROWS of the last statistics; None without statistics.
+        bytes, lob_bytes: the size of its segments, and of the segments of its LOBs.
+        logging: the supplemental log groups as text, such as ``ALL COLUMN LOGGING``.
         temporary_duration: DURATION of a temporary table.
     """
 
@@ -190,13 +192,13 @@ class Constraint(Owned):
     """A constraint (DBA_CONSTRAINTS, DBA_CONS_COLUMNS).
 
     Attributes:
-        table: of the same owner.
+        table: the constraint's table, which has the same owner.
         condition: SEARCH_CONDITION of a check.
-        parent_owner, parent_table, parent_columns: what a foreign key references.
+        parent_owner, parent_table, parent_columns: the key that a foreign key references.
         delete_rule: ``NO ACTION``, ``CASCADE`` or ``SET NULL``.
         index: the index of a key.
         oracle_kind: CONSTRAINT_TYPE.
-        not_null: the check is only ``"COLUMN" IS NOT NULL``.
+        not_null: whether the check is just ``"COLUMN" IS NOT NULL``.
     """
 
     table: Name
@@ -232,9 +234,9 @@ class InventoryIndex(Owned):
 
     Attributes:
         kind: INDEX_TYPE: ``NORMAL``, ``FUNCTION-BASED NORMAL``, ``BITMAP``, ``DOMAIN``, …
-        parts: in their order.
-        constraint: the key that it belongs to; empty for other indexes.
-        usable: STATUS is not ``UNUSABLE``.
+        parts: the columns and expressions, in their order.
+        constraint: the primary or unique key that it belongs to; empty for other indexes.
+        usable: whether STATUS is not ``UNUSABLE``.
     """
 
     table_owner: Name
@@ -278,7 +280,9 @@ class MaterializedView(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Synonym(Owned):
-    """A synonym (DBA_SYNONYMS); for owner ``PUBLIC`` only synonyms of objects in these schemas."""
+    """A synonym (DBA_SYNONYMS). Of the owner ``PUBLIC``, only synonyms of objects in the
+    inventory's schemas are included.
+    """
 
     target_owner: str = ""
     target: str = ""
@@ -309,7 +313,7 @@ class Trigger(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class UnitSource(Owned):
-    """The text of a stored unit (DBA_SOURCE), its lines joined.
+    """The text of a stored PL/SQL unit (DBA_SOURCE), with its lines joined.
 
     Attributes:
         kind: ``PROCEDURE``, ``FUNCTION``, ``PACKAGE``, ``PACKAGE BODY``, ``TYPE``, ``TYPE BODY``.
@@ -362,12 +366,12 @@ class Grant(Owned):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class NamedObject(Owned):
-    """A property of an object for which no statement is made: `name` is the object.
+    """A property of an object that is reported, but not converted to SQL: `name` is the object.
 
     Attributes:
         kind: ``COLUMN PRIVILEGE``, ``VPD POLICY``, ``REDACTION POLICY``, ``APPLICATION CONTEXT`` or
             ``AUDIT POLICY``.
-        detail: its name, and a short description.
+        detail: the name and a short description of the property.
     """
 
     kind: Name
@@ -375,14 +379,14 @@ class NamedObject(Owned):
 
 
 class OtherSchema(_Value):
-    """A schema of another user that was not read."""
+    """A schema of a user that was not read into the inventory."""
 
     owner: Name
     objects: int
 
 
 class LogDay(_Value):
-    """The archived redo of one day."""
+    """The amount of archived redo on one day."""
 
     day: Name
     logs: int
@@ -393,13 +397,13 @@ class Inventory(_Value):
     """All objects in some schemas.
 
     Attributes:
-        scn: the SCN at which it was read; the views show the current state.
-        version: of Oracle, from PRODUCT_COMPONENT_VERSION.
-        objects: every object of any kind; the other attributes contain details.
-        named: further properties of objects, for which no statement is made.
+        scn: the current SCN when the inventory was read.
+        version: Oracle's version, from PRODUCT_COMPONENT_VERSION.
+        objects: all objects of all kinds; the other attributes contain their details.
+        named: further properties of objects, which are not converted to SQL.
         looked_at: the views from which `named` was read.
         unread: views that the account cannot read, with the consequences.
-        redo: archived redo by day, for the days in V$ARCHIVED_LOG.
+        redo: the amount of archived redo by day, for the days in V$ARCHIVED_LOG.
     """
 
     format: Literal["olr-pg-inventory/1"] = FORMAT
@@ -428,7 +432,7 @@ class Inventory(_Value):
     redo: Annotated[tuple[LogDay, ...], Field(strict=False)] = ()
 
     def table(self, owner: str, name: str) -> InventoryTable | None:
-        """Find the table of that exact owner and name, or None."""
+        """Return the table with exactly that owner and name, or None."""
         return next((t for t in self.tables if t.name == name and t.owner == owner), None)
 
 
@@ -447,7 +451,9 @@ class MappedColumn(NamedTuple):
 
 
 def typed_column(column: InventoryColumn) -> MappedColumn:
-    """Return the column with the code of its type; `UNKNOWN_TYPE` if it is unknown."""
+    """Return the column in the form for the type mapping; its type code is `UNKNOWN_TYPE` if the
+    type is unknown.
+    """
     name = _DIGITS.sub("", column.data_type)
     national = name in _NATIONAL
     name = _NATIONAL.get(name, name)
@@ -484,10 +490,11 @@ def oracle_type_text(column: InventoryColumn) -> str:
 
 
 def release_name(version: str) -> str | None:
-    """Return Oracle's name of a release, such as ``19c``; None for an unsupported one.
+    """Return Oracle's name of a release, such as ``19c``; None for an unsupported release.
 
     Args:
-        version: from V$INSTANCE.VERSION_FULL. VERSION itself is 23.0.0.0.0 for both 23ai and 26ai.
+        version: from V$INSTANCE.VERSION_FULL. V$INSTANCE.VERSION cannot be used, because it is
+            23.0.0.0.0 for both 23ai and 26ai.
     """
     numbers = [int(part) for part in version.split(".") if part.isdigit()]
     major, minor = (*numbers, 0, 0)[:2]
@@ -499,6 +506,8 @@ def release_name(version: str) -> str | None:
 
 
 def named_version(version: str) -> str:
-    """Return a version with its release's name, ``26ai (23.26.1.0.0)``; empty for an empty one."""
+    """Return a version with the name of its release, such as ``26ai (23.26.1.0.0)``; empty for an
+    empty version.
+    """
     name = release_name(version)
     return f"{name} ({version})" if name else version

@@ -1,4 +1,6 @@
-"""Reads and writes the file of an inventory, beside the dictionary that was exported with it."""
+"""Reads and writes the file of an inventory. It is next to the file of the dictionary that was
+exported with it.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,19 @@ if TYPE_CHECKING:
 
 
 def inventory_path(dictionary: Path) -> Path:
-    """Return the path of the inventory beside a snapshot: ``x.inventory.json`` for ``x.json``."""
+    """Return the path of the inventory that belongs to a snapshot: ``x.inventory.json`` for
+    ``x.json``.
+    """
     return dictionary.with_suffix(".inventory.json")
 
 
 def owners_of(snapshot: Snapshot) -> set[str]:
-    """Return the schemas of the snapshot's tables, without Oracle's own."""
+    """Return the schemas of the snapshot's tables, without Oracle's own schemas."""
     return {table.owner for table in snapshot.tables if not is_oracle_schema(table.source_owner)}
 
 
 def write_inventory(inventory: Inventory, path: Path) -> None:
-    """Write the inventory atomically; default values are left out.
+    """Write the inventory atomically. Default values are omitted.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.
@@ -44,13 +48,14 @@ def read_inventory_file(path: Path) -> Inventory:
     """Read an inventory from its file.
 
     Raises:
-        OlrPgError: 3001–3004 it cannot be read, 3260 it does not exist.
+        OlrPgError: 3001–3004 the file cannot be read, 3260 it does not exist.
     """
     if not path.exists():
         raise OlrPgError(Code.INVENTORY_MISSING, f"there is no {path}", file=str(path))
     data = read_bytes(str(path))
     try:
-        # Parse it in one step: as Python objects, the file would take five times its size.
+        # Parse the JSON directly into the model: Python objects of the file would take five times
+        # its size.
         return Inventory.model_validate_json(data)
     except ValidationError as error:
         parse_object(data, str(path))  # rejects a file that is not a JSON object

@@ -28,7 +28,7 @@ def read_bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        # A ValueError means a path with a NUL character.
+        # A ValueError means that the path contains a NUL character.
         raise OlrPgError(Code.DICTIONARY_UNREADABLE, system_reason(error), file=path) from error
 
 
@@ -52,7 +52,7 @@ def parse_object(data: bytes, path: str) -> dict[str, Any]:
 
 
 def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model:
-    """Return `document` as a `model`.
+    """Validate `document`, and return it as a `model`.
 
     Raises:
         OlrPgError: 3004, with the JSON path of the problem and the expected value.
@@ -77,7 +77,9 @@ def invalid(error: ValidationError, path: str) -> OlrPgError:
 
 
 def json_path(parts: tuple[int | str, ...]) -> str:
-    """Return a JSON path such as ``tables[0].columns[2].name`` for the steps of a location."""
+    """Return a JSON path such as ``tables[0].columns[2].name`` for a location given as keys and
+    indexes.
+    """
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"

@@ -19,10 +19,11 @@ _KEYS_SHOWN = 5
 
 
 def load_dictionary(paths: Iterable[str]) -> Snapshot:
-    """Load a dictionary of one container, or of several: a file for each.
+    """Load the dictionary of one container or of several containers, with one file for each
+    container.
 
     Raises:
-        OlrPgError: as for `load_snapshot`; 3020, 3021, they do not belong together.
+        OlrPgError: as for `load_snapshot`; 3020, 3021, the containers do not belong together.
     """
     return join_containers([load_snapshot(path) for path in paths])
 

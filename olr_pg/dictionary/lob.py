@@ -14,9 +14,10 @@ class LobSegment:
     """The storage of the LOB values of a table or of one of its partitions.
 
     Attributes:
-        obj, dataobj: OBJ# and DATAOBJ# of the LOB segment (or of the partition's fragment).
-        index_obj, index_dataobj: of the LOB index; None if unknown.
-        block_size: of the segment's tablespace, in bytes; None if unknown.
+        obj, dataobj: OBJ# and DATAOBJ# of the LOB segment, or of a partition's part of it
+            (LOBFRAG$).
+        index_obj, index_dataobj: OBJ# and DATAOBJ# of the LOB index; None if unknown.
+        block_size: the block size of the segment's tablespace, in bytes; None if unknown.
     """
 
     obj: int
@@ -31,14 +32,14 @@ class Lob:
     """The storage of a LOB column's values; None for unknown properties.
 
     Attributes:
-        segments: the table's own, and one per partition with rows.
-        securefile: False for BASICFILE.
-        chunk_blocks: blocks of a BASICFILE page.
-        nologging: whether redo may lack page data.
-        compressed, deduplicated: SECUREFILE options.
-        encrypted: the bytes are encrypted, so the column cannot be replicated.
-        encrypted_in: the names of its segments' encrypted tablespaces; empty if there are none or
-            it is unknown.
+        segments: the segment of the table itself, and one for each partition with rows.
+        securefile: True for SECUREFILE, False for BASICFILE.
+        chunk_blocks: the number of blocks in a BASICFILE page.
+        nologging: whether the redo may lack the data of LOB pages.
+        compressed, deduplicated: whether these SECUREFILE options are used.
+        encrypted: whether the bytes are encrypted, so that the column cannot be replicated.
+        encrypted_in: the names of the encrypted tablespaces that contain its segments; empty if
+            there are none, or if this is unknown.
     """
 
     segments: tuple[LobSegment, ...] = ()

@@ -17,15 +17,15 @@ BLOB: Final = 113
 _TEXT_TYPES: Final = frozenset({1, 9})
 _JSON_VECTOR: Final = frozenset({119, 127})
 _BYTE_TYPES: Final = _JSON_VECTOR | {BLOB}
-"""BLOB, and the types that are stored in one."""
+"""BLOB, and the types that are stored as a BLOB."""
 
 
 class LobDelivery(IntEnum):
-    """The form in which a column's values are delivered; 0 for columns that are not LOBs
+    """The form in which the values of a LOB column are delivered; 0 for other columns
     (docs/lobs.md).
 
-    XML_TEXT is binary XML that is delivered as text in UTF-8; for `Column.raw_xml` the form is
-    BYTES.
+    XML_TEXT is binary XML that is delivered as text in UTF-8. If `Column.raw_xml` is set, binary
+    XML is delivered as BYTES instead.
     """
 
     NONE = 0
@@ -36,12 +36,12 @@ class LobDelivery(IntEnum):
 
 
 def lob_delivery(column: Column) -> LobDelivery:
-    """Return how the values of a column are delivered as LOBs: as text in which character set, as
-    bytes, or not as LOBs (`NONE`).
+    """Return the form in which a column's LOB values are delivered: bytes, or text in a character
+    set. The result is `NONE` if the column has no LOB values.
 
-    If the database's character set is not single-byte, character LOBs are stored and delivered in
-    UTF-16BE (values-and-lobs §17.1). Otherwise they are delivered in the column's own character
-    set.
+    In a database with a multi-byte character set, Oracle stores character LOBs in UTF-16BE, and
+    they are delivered so (values-and-lobs §17.1). Otherwise they are delivered in the column's own
+    character set.
     """
     if column.type_code in _BYTE_TYPES:
         is_text = column.xml and not column.raw_xml
@@ -52,10 +52,10 @@ def lob_delivery(column: Column) -> LobDelivery:
 
 
 def delivered_type(column: Column) -> int:
-    """Return the ColumnType in the protocol: 112 or 113 for types stored as a LOB; JSON 119, VECTOR
-    127.
+    """Return the ColumnType in the protocol: 112 or 113 for types stored as a LOB, but 119 for JSON
+    and 127 for VECTOR.
 
-    Binary XML that is delivered as stored is 58, as in the protocol's manual.
+    Binary XML that is delivered as stored has ColumnType 58, as in the protocol's manual.
     """
     if column.raw_xml:
         return OPAQUE
@@ -65,7 +65,9 @@ def delivered_type(column: Column) -> int:
 
 
 def chunk_type(column: Column) -> int:
-    """Return the ColumnType of a column's Chunk elements: 112 text, 113 bytes; 0 if it has none."""
+    """Return the ColumnType of a column's Chunk elements: 112 for text, 113 for bytes; 0 if the
+    column has no Chunk elements.
+    """
     delivery = lob_delivery(column)
     if delivery is LobDelivery.NONE:
         return 0
@@ -93,7 +95,9 @@ OPAQUE: Final = 58
 
 
 def with_raw_xml(table: Table) -> Table:
-    """Return the table with its binary XML delivered as stored."""
+    """Return the table with `raw_xml` set for its binary XML, so that this is delivered as
+    stored.
+    """
     if not any(column.xml and column.type_code == BLOB for column in table.columns):
         return table
     columns = (

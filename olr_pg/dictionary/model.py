@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class KeyKind(Enum):
-    """The origin of the row identity of a table (dictionary §8)."""
+    """The kind of key that identifies the rows of a table (dictionary §8)."""
 
     PRIMARY = "primary key"
     UNIQUE = "unique key"
@@ -25,13 +25,15 @@ class KeyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AddedColumn:
-    """A row of ECOL$: a column that was added with a default, without rewriting the rows.
+    """A row of ECOL$: a column that was added with a default that Oracle did not write into the
+    existing rows.
 
-    Older rows lack the column, and its value in them is the default (values-and-lobs §14).
+    Existing rows do not store the column; its value in them is the default (values-and-lobs §14).
 
     Attributes:
-        default: BINARYDEFVAL, in row encoding; None if unknown.
-        guard_id: the column's bit in the table's guard column; None for the NOT NULL form.
+        default: BINARYDEFVAL: the default in the form of a row's bytes; None if unknown.
+        guard_id: the column's bit in the table's guard column; None if the column was added as NOT
+            NULL, which needs no guard column.
     """
 
     default: bytes | None = None
@@ -43,28 +45,33 @@ class Column:
     """A column of a table, from COL$.
 
     Attributes:
-        name: as in the dictionary.
-        segcol: SEGCOL#, 1-based position in the stored row; 0 if not stored (virtual).
+        name: the name in the dictionary.
+        segcol: SEGCOL#, the position in the stored row, from 1; 0 if it is not stored (virtual).
         intcol: INTCOL#, the internal order.
         col: COL#, the order that users see; 0 if hidden, invisible or unused.
         type_code: COL$.TYPE# (values-and-lobs §1).
-        length: bytes.
+        length: the length in bytes.
         char_length: COL$.SPARE3, the length in characters; None if unknown.
         precision: None for NULL in the dictionary.
         scale: None for NULL in the dictionary.
-        charset_id: Oracle character set id; None for types without one.
-        charset_form: 1 database, 2 national character set; None for types without one.
+        charset_id: the Oracle character set id; None for types without one.
+        charset_form: 1 for the database's character set, 2 for the national one; None for types
+            without one.
         nullable: False for NOT NULL and key columns.
-        hidden: not delivered (hidden, unused, guard columns).
-        virtual: computed, never in redo.
-        stored_as_lob: a VARCHAR2 or RAW column whose row bytes are a LOB locator (values-and-lobs
-            §15.4); False for the LOB types themselves.
-        encrypted: by column encryption (TDE): the row bytes are encrypted.
-        lob: how LOB values are stored; None for other columns, and if unknown.
-        added: for a column that was added with a default that old rows do not store; else None.
-        guard: whether this is the hidden column whose bits show which added columns a row stores.
-        xml: for a CLOB or BLOB with the documents of an XMLTYPE: whether as text or as binary XML.
-        raw_xml: whether its binary XML is delivered as stored; never set in a snapshot.
+        hidden: whether the column is not delivered, because it is an internal, unused or guard
+            column.
+        virtual: whether the column is computed; it is then never in the redo.
+        stored_as_lob: whether it is a VARCHAR2 or RAW column whose rows store a LOB locator
+            (values-and-lobs §15.4); False for LOB types.
+        encrypted: whether the bytes in the row are encrypted by column encryption (TDE).
+        lob: the storage of LOB values; None if it is unknown, and for other columns.
+        added: the default of a column that was added with a default that existing rows do not
+            store; else None.
+        guard: whether this is the guard column: a hidden column whose bits show which added columns
+            a row stores.
+        xml: whether the column is a CLOB or BLOB that contains XMLTYPE documents: a CLOB contains
+            text, a BLOB binary XML.
+        raw_xml: whether its binary XML is delivered as stored; always False in a snapshot.
     """
 
     name: str
@@ -103,24 +110,29 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with everything that decoding its redo needs.
+    """A table with all properties that are needed to decode its redo.
 
     Attributes:
         obj: OBJ#.
         dataobj: DATAOBJ#; None if the table itself has no segment.
-        columns: every column, hidden and virtual ones too, in SEGCOL# then INTCOL# order.
-        partitions: OBJ# of each further segment with rows: partitions, sub-partitions, and for an
-            index-organised table its index.
-        cluster_columns: TAB$.CLUCOLS; the key columns are not in the row image.
-        key: INTCOL# of the key columns in key order.
+        columns: all columns, including hidden and virtual ones, in the order of SEGCOL#, then
+            INTCOL#.
+        partitions: OBJ# of the other objects with rows of the table: partitions, sub-partitions,
+            and the index of an index-organised table.
+        cluster_columns: TAB$.CLUCOLS, the number of cluster key columns, which are not stored in
+            the table's rows.
+        key: INTCOL# of the key columns, in the order of the key.
         refusal: why the table cannot be replicated; None if it can.
-        segments: DATAOBJ# of each of `partitions`, 0 without a segment; empty if unknown, then the
-            OBJ# is assumed, which is right until the partition is truncated or moved.
-        index_organised: the rows are in the primary key's index.
-        row_dependencies: ROWDEPENDENCIES: each row contains its SCN; None if unknown.
-        con_id: the container, if the dictionary has several (`dictionary.containers`); else 0.
-        container: the name of the container that `owner` begins with, if several have a schema of
-            that name; else empty.
+        segments: DATAOBJ# of each of `partitions`; 0 for one without a segment. If it is empty, the
+            numbers are unknown, and OBJ# is used instead, which is correct until a partition is
+            truncated or moved.
+        index_organised: whether the rows are in the primary key's index.
+        row_dependencies: whether the table has ROWDEPENDENCIES, so that each row contains an SCN;
+            None if unknown.
+        con_id: the id of the container, if the dictionary has several containers
+            (`dictionary.containers`); else 0.
+        container: the name of the container if `owner` begins with it, because several containers
+            have a schema of that name; else empty.
     """
 
     owner: str
@@ -146,12 +158,12 @@ class Table:
 
     @property
     def source_owner(self) -> str:
-        """The owner's name in its own container."""
+        """The owner's name without its container."""
         return self.owner.removeprefix(f"{self.container}.") if self.container else self.owner
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All its names: with its container if needed, and without."""
+        """All names of the table: the full name, and the name without its container."""
         plain = f"{self.source_owner}.{self.name}"
         return (self.full_name, plain) if self.container else (plain,)
 
@@ -169,7 +181,9 @@ class Table:
 
     @property
     def obstacle(self) -> str | None:
-        """Why the table cannot be replicated: `refusal`, or because none of its columns can be."""
+        """Why the table cannot be replicated: `refusal`, or that none of its columns can be; None
+        if it can.
+        """
         if self.refusal is not None or self.delivered:
             return self.refusal
         reasons = "; ".join(f"{column.name}: {column.unsupported}" for column in self.left_out)
@@ -177,16 +191,18 @@ class Table:
 
     @property
     def guard(self) -> Column | None:
-        """The guard column, if an added column needs it."""
+        """The guard column, if an added column needs it; else None."""
         guard = next((c for c in self.columns if c.guard and c.segcol > 0), None)
-        if guard is None:  # the usual case; the delivered columns take longer to determine
+        if guard is None:  # most tables: saves computing the delivered columns
             return None
         guarded = (c.added is not None and c.added.guard_id is not None for c in self.delivered)
         return guard if any(guarded) else None
 
     @property
     def left_out(self) -> tuple[Column, ...]:
-        """The columns that users see and clients do not receive; `unsupported` is the reason."""
+        """The columns that users see but clients do not receive; `Column.unsupported` is the
+        reason.
+        """
         return tuple(c for c in self.columns if not c.hidden and c.unsupported is not None)
 
 
@@ -195,17 +211,19 @@ class Database:
     """The database (container) of a snapshot; None for unknown properties.
 
     Attributes:
-        name: DB_NAME, as in log headers.
-        dbid: of the container (the PDB's own DBID in a CDB). Log headers carry the DBID of the CDB,
-            so it is comparable with theirs only where `con_id` is 0; elsewhere a log is matched by
-            its resetlogs id, `activation` and `name` (real log).
-        con_id: 0 non-CDB, 1 root, 3 and up PDBs.
-        resetlogs: resetlogs ids of the current and earlier incarnations, current first.
-        activation: of the current incarnation.
-        charset, ncharset: Oracle names (NLS_CHARACTERSET, NLS_NCHAR_CHARACTERSET).
-        timezone: DBTIMEZONE, ``+00:00`` form or a region name.
-        containers: the names of all containers, if there are several; the other attributes are
-            those of the first.
+        name: DB_NAME, which log headers also contain.
+        dbid: the container's DBID; in a CDB, the PDB's own DBID. Log headers contain the DBID of
+            the CDB, so `dbid` must equal theirs only if `con_id` is 0. Otherwise, a log is matched
+            by its resetlogs id, `activation` and `name` (seen in a real log).
+        con_id: 0 for a non-CDB, 1 for the root, 3 or higher for a PDB.
+        resetlogs: the resetlogs ids of the current incarnation and of its ancestors, the current
+            one first.
+        activation: the activation id of the current incarnation.
+        charset, ncharset: Oracle's names of the character sets (NLS_CHARACTERSET,
+            NLS_NCHAR_CHARACTERSET).
+        timezone: DBTIMEZONE: an offset such as ``+00:00``, or a region name.
+        containers: the names of all containers, if there are several; the other attributes then
+            describe the first container.
     """
 
     name: str
@@ -223,16 +241,17 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The dictionary of one container as of `scn`, or of several (`dictionary.containers`).
+    """The dictionary of one container as of `scn`, or the joined dictionary of several containers
+    (`dictionary.containers`).
 
     Attributes:
-        sys_rows: the rows of the SYS tables from which the tables were built, if known: with them,
-            and the SYS tables among `tables`, later DDL can be followed in the redo
+        sys_rows: the rows of the SYS tables from which the tables were built, if known. If they are
+            known and `tables` includes the SYS tables, later DDL can be followed in the redo
             (`dictionary.followed_dictionary`).
         xml_tokens: the names in binary XML.
         structure: indexes, foreign keys and sequences, if known.
-        members: the dictionary of each container, if there are several; `tables` contains the same
-            tables.
+        members: the dictionary of each container, if there are several. `tables` contains the
+            tables of all members.
     """
 
     scn: int
@@ -249,7 +268,7 @@ class Snapshot:
         return self.members or (self,)
 
     def find(self, owner: str, name: str) -> Table | None:
-        """Find the table of that exact owner and name, or None."""
+        """Return the table with exactly that owner and name, or None."""
         for table in self.tables:
             if table.name == name and table.owner == owner:
                 return table

@@ -1,5 +1,5 @@
-"""Lists the schemas that belong to Oracle itself (DBA_USERS.ORACLE_MAINTAINED, and its equivalent
-before 12c).
+"""Lists the schemas that belong to Oracle itself. From 12c on, DBA_USERS.ORACLE_MAINTAINED marks
+them.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ _APEX_SCHEMA: Final = re.compile(r"APEX_\d{6}")
 
 
 def is_oracle_schema(owner: str) -> bool:
-    """Return whether a schema is Oracle's own, so that its tables contain no user data."""
+    """Return whether a schema belongs to Oracle; its tables contain no user data."""
     return owner in ORACLE_SCHEMAS or _APEX_SCHEMA.fullmatch(owner) is not None

@@ -41,17 +41,19 @@ def table_refusal(
     index_obstacle: str | None = None,
     storage_obstacle: str | None = None,
 ) -> str | None:
-    """Return why the table cannot be replicated, from TAB$ and OBJ$; None if it can.
+    """Return why a table cannot be replicated; None if it can.
 
     Args:
-        table_properties, table_flags: TAB$.PROPERTY and FLAGS.
+        table_properties, table_flags: TAB$.PROPERTY and TAB$.FLAGS.
         object_flags: OBJ$.FLAGS.
         cluster_columns: TAB$.CLUCOLS.
-        index_obstacle: for an index-organised table, the result of `index_organised`.
-        storage_obstacle: for encrypted or compressed segments, the result of `stored_segments`.
+        index_obstacle: for an index-organised table, the result of
+            `index_organised.index_obstacle`.
+        storage_obstacle: for encrypted or compressed segments, the result of
+            `StoredSegments.obstacle`.
 
-    Oracle's own clustered tables (the core of the dictionary) are not refused, because following
-    the dictionary needs them (dictionary §1.3, §10).
+    Oracle's own clustered tables are not refused. They contain the core of the dictionary, and must
+    be decoded to follow it (dictionary §1.3, §10).
     """
     bits = ((table_properties, _TABLE_PROPERTIES), (table_flags, _TABLE_FLAGS))
     for value, reasons in (*bits, (object_flags, _OBJECT_FLAGS)):

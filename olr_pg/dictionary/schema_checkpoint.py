@@ -1,10 +1,11 @@
 """Reads OpenLogReplicator's schema checkpoint JSON as a dictionary snapshot (dictionary §11).
 
-The file contains rows of SYS tables (`sys_rows`). It lacks the order of key columns, unique
-indexes, whether a constraint is enabled, and the defaults of added columns.
+The file contains rows of SYS tables (`sys_rows`). It does not contain the order of key columns,
+unique indexes, the state of constraints (enabled or disabled), and the defaults of added columns.
 
-``context`` is DB_NAME; ``database`` is only a label from that tool's configuration. ``db-id`` is
-the PDB's DBID in a CDB; log headers contain the CDB's (real log).
+The key ``context`` is DB_NAME; ``database`` is only a label from OpenLogReplicator's configuration.
+In a CDB, ``db-id`` is the DBID of the PDB, but log headers contain the DBID of the CDB (seen in a
+real log).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _Checkpoint(SysRows):
 
 
 def is_schema_checkpoint(document: dict[str, Any]) -> bool:
-    """Return whether a JSON object looks like a checkpoint file, with or without a schema."""
+    """Return whether a JSON object has the form of a checkpoint file, with or without a schema."""
     return any(key in document for key in ("sys-obj", "sys-tab", "schema-ref-scn", "incarnations"))
 
 
@@ -77,7 +78,7 @@ def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
 
     Args:
         document: the parsed JSON.
-        path: of the file, for errors.
+        path: the path of the file, for errors.
 
     Raises:
         OlrPgError: 3004 a key is missing or wrong, 3005 a row references a missing row, 3006 the
@@ -142,7 +143,9 @@ def _read_database(checkpoint: _Checkpoint) -> Database:
 
 
 def _lineage(checkpoint: _Checkpoint) -> tuple[int, ...]:
-    """Return the resetlogs ids of the current incarnation and its ancestors, without orphans."""
+    """Return the resetlogs ids of the current incarnation and its ancestors, without orphaned
+    incarnations.
+    """
     by_number = {row.incarnation: row for row in checkpoint.incarnations}
     current = [row for row in checkpoint.incarnations if row.resetlogs == checkpoint.resetlogs]
     ids = [checkpoint.resetlogs]

@@ -23,22 +23,22 @@ _QUALIFIED_NAME: Final = re.compile(
 _REFUSED_SHOWN: Final = 10
 _NEAR_MAX: Final = 3
 _NEAR: Final = 0.75
-"""Minimum similarity, 0 to 1, of names that are suggested for a missing one."""
+"""Minimum similarity (0 to 1) of a name that is suggested instead of an unknown name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """Tables to replicate, and tables that cannot be (`Table.obstacle` is the reason)."""
+    """Tables that can be replicated, and tables that cannot (`Table.obstacle` is the reason)."""
 
     tables: tuple[Table, ...]
     refused: tuple[Table, ...] = ()
 
 
 def parse_table_name(text: str) -> tuple[str, str]:
-    """Return (owner, name) of ``OWNER.NAME``; unquoted parts are converted to upper case, as in
-    Oracle.
+    """Return (owner, name) of ``OWNER.NAME``. As in Oracle, unquoted parts are converted to upper
+    case.
 
-    For ``PDB.OWNER.NAME``, a table of one of several containers, the owner is ``PDB.OWNER``.
+    For ``PDB.OWNER.NAME``, a table in one of several containers, the owner is ``PDB.OWNER``.
 
     Raises:
         OlrPgError: 3018, the text is not a qualified name.
@@ -53,9 +53,10 @@ def parse_table_name(text: str) -> tuple[str, str]:
 
 
 def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return the names of tables as among those known.
+    """Return table names in the form in which they are known.
 
-    An unknown name is parsed by `parse_table_name`: unquoted parts are converted to upper case.
+    A known name is returned unchanged. An unknown name is parsed by `parse_table_name`, so its
+    unquoted parts are converted to upper case.
     """
     return [name if name in known else _folded(name) for name in names]
 
@@ -66,13 +67,14 @@ def _folded(name: str) -> str:
 
 
 def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]:
-    """Select the tables of those names, in their order, each once.
+    """Return the tables with these names, in the order of the names, each once.
 
     Args:
         names: ``OWNER.NAME`` or ``"Owner"."Name"``.
 
     Raises:
-        OlrPgError: 3012 no such table, 3013 a table that cannot be replicated, 3018 not a name.
+        OlrPgError: 3012 a table does not exist, 3013 it cannot be replicated, 3018 a name is
+            malformed.
     """
     return find_tables(snapshot, (parse_table_name(name) for name in names))
 
@@ -80,17 +82,17 @@ def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]
 def find_tables(
     snapshot: Snapshot, names: Iterable[tuple[str, str]], *, with_refused: bool = False
 ) -> tuple[Table, ...]:
-    """Return the tables of these exact (owner, name) pairs, in their order, each once.
+    """Return the tables with exactly these owners and names, in the order of the pairs, each once.
 
-    With several containers, an owner can be given with or without its container; without it, the
-    tables of that name in all containers are returned.
+    If there are several containers, an owner can be given with or without its container. Without
+    it, the tables of that name in all containers are returned.
 
     Args:
-        with_refused: whether to include tables that cannot be replicated, for a report of the
+        with_refused: whether to return also tables that cannot be replicated, for a report with the
             reasons.
 
     Raises:
-        OlrPgError: 3012 no such table, 3013 a table that cannot be replicated.
+        OlrPgError: 3012 a table does not exist, 3013 it cannot be replicated.
     """
     known = _by_name(snapshot)
     found: dict[str, Table] = {}
@@ -108,7 +110,7 @@ def find_tables(
 
 
 def has_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> bool:
-    """Return whether tables exist for all these (owner, name) pairs."""
+    """Return whether a table exists for each (owner, name) pair."""
     known = _by_name(snapshot)
     return all(pair in known for pair in names)
 
@@ -125,7 +127,7 @@ def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:
 
 
 def user_tables(snapshot: Snapshot) -> TableSelection:
-    """Return every table of the snapshot that is not Oracle's own."""
+    """Return all tables of the snapshot that do not belong to Oracle."""
     own = [table for table in snapshot.tables if not is_oracle_schema(table.source_owner)]
     return TableSelection(
         tables=tuple(table for table in own if table.obstacle is None),
@@ -148,7 +150,9 @@ def _check_replicable(refused: Sequence[Table]) -> None:
 
 
 def like_it(tables: Sequence[Table], pair: tuple[str, str]) -> str:
-    """Return similar names of tables for an owner and a name that does not exist."""
+    """Return a text that suggests similar table names for an unknown table; empty if there are
+    none.
+    """
     folded = tuple(part.casefold() for part in pair)
     for table in tables:
         if (table.owner.casefold(), table.name.casefold()) == folded:

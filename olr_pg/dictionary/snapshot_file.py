@@ -21,12 +21,12 @@
 
 The keys are the attributes of `Snapshot`, `Database`, `Table` and `Column` in
 `olr_pg.dictionary.model`, and of `Lob` and `LobSegment` in `olr_pg.dictionary.lob` (key ``lob`` of
-a column), with the same meaning. A key with the default value can be left out. Three things differ:
+a column), with the same meaning. A key with the default value can be omitted. Three things differ:
 ``key`` contains column names instead of INTCOL#, the order of ``columns`` has no meaning, and
 `Snapshot.sys_rows` is the key ``sys`` (`sys_rows`). Unknown keys are errors.
 ``docs/dictionary-snapshot.md`` is the page for users.
 
-A snapshot that is written and read again is equal.
+If a snapshot is written and read again, the result is equal to it.
 """
 
 from __future__ import annotations
@@ -182,11 +182,11 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
 
     Args:
         document: the parsed JSON.
-        path: of the file, for errors.
+        path: the path of the file, for errors.
 
     Raises:
-        OlrPgError: 3003 another version of the format, 3004 a key is missing, unknown or wrong,
-            3005 two tables with one name or object number.
+        OlrPgError: 3003 the format has another version, 3004 a key is missing, unknown or wrong,
+            3005 two tables have the same name or object number.
     """
     found = document.get("format")
     if found != FORMAT:
@@ -276,9 +276,7 @@ def _read_lob(lob: _Lob) -> Lob:
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
-    """Return the snapshot as the bytes of a file: one line for the head, then one line per
-    table.
-    """
+    """Return the content of the snapshot's file: one line for the head, then one line per table."""
     head = orjson.dumps(
         {
             "format": FORMAT,
@@ -326,7 +324,7 @@ def _write_structure(structure: Structure) -> bytes:
 
 
 def write_snapshot(snapshot: Snapshot, path: str, mode: int = 0o644) -> None:
-    """Write the snapshot to `path`, atomically.
+    """Write the snapshot to `path` atomically.
 
     Args:
         mode: the permissions of the file.
@@ -338,7 +336,7 @@ def write_snapshot(snapshot: Snapshot, path: str, mode: int = 0o644) -> None:
 
 
 def write_whole(written: bytes, path: str, mode: int = 0o644) -> None:
-    """Write a file of the dictionary, atomically.
+    """Write a file of the dictionary atomically.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.

@@ -1,11 +1,14 @@
-"""The segments of tables, and the storage properties because of which redo does not show the rows.
+"""The segments of tables, and the storage properties that make their rows unreadable in the redo:
+encryption and compression.
 
-- Encryption: TS$.FLAGS shows which tablespaces are encrypted, and TS# of each segment's row shows
-  its tablespace (dictionary §2.10). The redo of such a segment is encrypted. A table with such a
-  segment is refused; a column with such a LOB segment is left out.
-- Compression: for existing segments it is in SEG$, which is read only from a live database; for
-  deferred segments it is in DEFERRED_STG$. Rows with hybrid columnar compression are not in the
-  redo. Other compressed rows are logged with their values if ALL columns are logged supplementally.
+- Encryption: TS$.FLAGS shows which tablespaces are encrypted, and TS# in a segment's row shows its
+  tablespace (dictionary §2.10). The redo of a segment in an encrypted tablespace is encrypted. If
+  such a segment contains rows, the table is refused; if it contains a column's LOB values, the
+  column is left out.
+- Compression: for existing segments, it is in SEG$, which is read only from a live database; for
+  deferred segments, it is in DEFERRED_STG$. Rows with hybrid columnar compression are not in the
+  redo. Other compressed rows are logged with their values only if ALL columns are logged
+  supplementally.
 """
 
 from __future__ import annotations
@@ -25,37 +28,37 @@ _UNDO: Final = 0x10
 """Bits of TS$.FLAGS."""
 
 _ONLINE: Final = 1
-"""TS$.ONLINE$."""
+"""The value of TS$.ONLINE$ for an online tablespace."""
 
 _PARTITIONED: Final = 0x20
 _INDEX_PARTITIONED: Final = 0x2
-"""Bits of TAB$.PROPERTY and IND$.PROPERTY."""
+"""Bits of PROPERTY: `_PARTITIONED` in TAB$, `_INDEX_PARTITIONED` in IND$."""
 
 _COMPRESSED: Final = 4
 """Bit of DEFERRED_STG$.FLAGS_STG."""
 
 _BY_ROWS: Final = 3
-"""Bits of DEFERRED_STG$.CMPFLAG_STG: 1 basic, 2 advanced; 0 for a compressed segment is
-columnar.
+"""Bits of DEFERRED_STG$.CMPFLAG_STG: 1 basic, 2 advanced. If a segment is compressed and both bits
+are 0, it has hybrid columnar compression.
 """
 
 PLACE: Final = "<unencrypted tablespace>"
-"""A placeholder for a name that the database's administrator chooses."""
+"""A placeholder in SQL for a tablespace that the database's administrator chooses."""
 
 UNENCRYPTED: Final = f"TABLESPACE {PLACE}"
 UNCOMPRESSED: Final = "NOCOMPRESS"
-"""The storage clause for moving a segment."""
+"""Storage clauses for moving a segment: into a tablespace, or without compression."""
 
 _SHOWN_MAX: Final = 3
 
 
 class Compression(NamedTuple):
-    """Compressed segments, by OBJ# of table or partition; known separately, because a dictionary's
-    rows lack this information.
+    """Compressed segments, by OBJ# of table or partition. They are passed separately, because the
+    SYS rows of a dictionary do not contain them.
 
     Attributes:
-        compressed: segments with any compression.
-        hybrid_columnar: those with hybrid columnar compression.
+        compressed: segments with any kind of compression.
+        hybrid_columnar: segments with hybrid columnar compression.
     """
 
     compressed: frozenset[int] = frozenset()
@@ -72,7 +75,7 @@ class NamedSegment(NamedTuple):
         kind: ``PARTITION``, ``SUBPARTITION``, or empty for the table's own segment.
         part: the name of the partition in quotes; its OBJ# in angle brackets if the name is
             unknown.
-        tablespace: the name of its tablespace, if that is encrypted.
+        tablespace: the name of its tablespace if this is encrypted; else empty.
     """
 
     kind: str = ""
@@ -80,7 +83,9 @@ class NamedSegment(NamedTuple):
     tablespace: str = ""
 
     def move(self, owner: str, table: str, to: str) -> str:
-        """Return SQL that moves the segment to another tablespace, or to another storage form."""
+        """Return SQL that moves the segment; `to` is the storage clause (`UNENCRYPTED` or
+        `UNCOMPRESSED`).
+        """
         words = ["MOVE", *([self.kind, self.part] if self.kind else []), to]
         return f'ALTER TABLE "{owner}"."{table}" {" ".join(words)};'
 
@@ -91,7 +96,7 @@ class _Segment(NamedTuple):
     Attributes:
         table: OBJ# of the table.
         obj: OBJ# of the table, its partition, or its index.
-        ts: its TS#; None if unknown.
+        ts: TS# of its tablespace; None if unknown.
     """
 
     table: int
@@ -101,15 +106,15 @@ class _Segment(NamedTuple):
 
 
 class StoredSegments:
-    """The segments of a dictionary's tables whose storage hides rows from redo.
+    """The segments of a dictionary's tables whose rows are unreadable in the redo.
 
     Args:
-        rows: the tables' SYS rows. If they do not show which tablespaces are encrypted, all count
-            as unencrypted; see `is_encryption_known`.
+        rows: the tables' SYS rows. If they do not show which tablespaces are encrypted (see
+            `is_encryption_known`), all tablespaces count as unencrypted.
 
     Attributes:
-        undo: the name of an undo tablespace that is encrypted; empty if there is none.
-        unnamed: OBJ# of partitions among the segments whose names are unknown.
+        undo: the name of an encrypted undo tablespace; empty if there is none.
+        unnamed: OBJ# of the partitions among these segments whose names are unknown.
     """
 
     def __init__(self, rows: SysRows, compression: Compression = NOT_TOLD) -> None:
@@ -135,24 +140,24 @@ class StoredSegments:
             self._read(rows)
 
     def encrypted(self, obj: int) -> Sequence[NamedSegment]:
-        """Return the encrypted segments with rows of the table with that OBJ#."""
+        """Return the encrypted segments that contain rows of the table `obj`."""
         return self._encrypted.get(obj, ())
 
     def encrypted_lob(self, obj: int, intcol: int) -> Sequence[NamedSegment]:
-        """Return the encrypted segments with values of a LOB column of that table."""
+        """Return the encrypted segments that contain values of a LOB column of the table `obj`."""
         return self._lobs.get((obj, intcol), ())
 
     def compressed(self, obj: int) -> Sequence[NamedSegment]:
-        """Return the compressed segments of the table with that OBJ#, with any compression."""
+        """Return the segments of the table `obj` with any kind of compression."""
         return self._compressed.get(obj, ())
 
     def columnar(self, obj: int) -> Sequence[NamedSegment]:
-        """Return its segments with hybrid columnar compression."""
+        """Return the segments of the table `obj` with hybrid columnar compression."""
         return self._columnar.get(obj, ())
 
     def lob_place(self, obj: int, intcol: int) -> str:
-        """Return the names of the encrypted tablespaces of a LOB column's segments; empty if it has
-        none.
+        """Return the names of the encrypted tablespaces with segments of a LOB column; empty if
+        there are none.
         """
         segments = self.encrypted_lob(obj, intcol)
         if not segments:
@@ -161,10 +166,11 @@ class StoredSegments:
         return _places(segments) + (f" ({parts})" if parts else "")
 
     def obstacle(self, obj: int, owner: str, table: str, *, all_columns_logged: bool) -> str | None:
-        """Return why redo does not show the rows of a table; None if it does.
+        """Return why the rows of a table are unreadable in the redo; None if they are readable.
 
         Args:
-            all_columns_logged: whether all columns are logged supplementally, at any level.
+            all_columns_logged: whether all columns are logged supplementally, for the table, its
+                owner or the database.
         """
         if self.undo:
             return (
@@ -229,8 +235,9 @@ class StoredSegments:
 def _segments(rows: SysRows) -> Iterator[_Segment]:
     """Yield every segment that contains rows.
 
-    A partitioned table has no segment of its own. Neither has an index-organised table, whose index
-    contains the rows. An object without a segment has TS# 0, which is also the TS# of SYSTEM.
+    A partitioned table has no segment of its own. An index-organised table has none either, because
+    its index contains the rows. These tables are skipped: their TS# is 0, which is also the TS# of
+    SYSTEM.
     """
     organised = {tab.obj for tab in rows.sys_tab if is_index_organised(tab)}
     for tab in rows.sys_tab:
@@ -260,7 +267,7 @@ def is_encrypted(row: TablespaceRow) -> bool:
 def is_encryption_known(rows: SysRows) -> bool:
     """Return whether the rows show which segments are in encrypted tablespaces.
 
-    A schema checkpoint does not, and neither does a snapshot of an older version.
+    The rows of a schema checkpoint, and of a snapshot from an older version, do not show it.
     """
     told = all(row.flags is not None for row in rows.sys_ts)
     return bool(rows.sys_ts) and told and all(row.ts is not None for row in rows.sys_tab)

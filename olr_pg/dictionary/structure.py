@@ -1,8 +1,8 @@
-"""Indexes, constraints and sequences, with which targets are created in addition to columns and
-keys.
+"""Indexes, constraints and sequences. They are created in a new target, in addition to tables with
+columns and keys.
 
-Decoding redo does not need them. In the snapshot format they are the optional key ``structure``,
-whose keys are the fields here (docs/dictionary-snapshot.md).
+They are not needed to decode redo. In the snapshot format they are in the optional object
+``structure``, whose keys are the fields of the classes here (docs/dictionary-snapshot.md).
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ class _OfTable(_Part):
 
 
 class UniqueKey(_OfTable):
-    """A unique constraint; `columns` in key order."""
+    """A unique constraint; `columns` are in the order of the key."""
 
     columns: Names
 
 
 class Index(_OfTable):
-    """An index that belongs to no primary or unique key; `columns` in its order."""
+    """An index that belongs to no primary or unique key; `columns` are in the order of the
+    index.
+    """
 
     columns: Names
     unique: bool = False
@@ -68,12 +70,13 @@ class ForeignKey(_OfTable):
 
 
 class Sequence(_Part):
-    """A sequence; limits beyond 64 bits, which PostgreSQL does not support, are reduced to 64 bits.
+    """A sequence. Limits that need more than 64 bits are reduced to 64 bits, because PostgreSQL
+    supports no larger ones.
 
     Attributes:
-        next: the lowest value that is certainly unused: SEQ$.HIGHWATER, which is LAST_NUMBER of
-            DBA_SEQUENCES.
-        cache: values that Oracle keeps in memory, 0 for none.
+        next: the next value that is certainly unused: SEQ$.HIGHWATER, which is
+            DBA_SEQUENCES.LAST_NUMBER.
+        cache: the number of values that Oracle keeps in memory; 0 for no cache.
     """
 
     owner: Name
@@ -95,8 +98,9 @@ class LeftOut(_OfTable):
     """An object that is not created in the target, with the reason.
 
     Attributes:
-        name: of the index or constraint; for a default, its column's.
-        definition: Oracle's statement, as a basis for manual work; empty if unknown.
+        name: the name of the index or constraint; for a default, the name of its column.
+        definition: Oracle's SQL statement, from which you can create the object by hand; empty if
+            unknown.
     """
 
     reason: Name
@@ -115,4 +119,4 @@ class Structure(_Part):
 
 
 NO_STRUCTURE: Final = Structure()
-"""For a snapshot without a structure."""
+"""The structure of a snapshot that has none."""

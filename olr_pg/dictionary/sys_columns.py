@@ -93,7 +93,9 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sys_con": {"con": "CON#", "owner": "OWNER#", "name": "NAME"},
     "sys_com": {"obj": "OBJ#", "col": "COL#", "text": "COMMENT$"},
 }
-"""By the fields of `sys_rows.SysRows`."""
+"""The columns of each SYS table that are queried and decoded, by field of the row; by field of
+`sys_rows.SysRows`.
+"""
 
 TOLD_BY_REDO: Final[dict[str, dict[str, str]]] = {
     "sys_col": {"default_text": "DEFAULT$"},
@@ -105,10 +107,12 @@ TOLD_BY_REDO: Final[dict[str, dict[str, str]]] = {
         "condition": "CONDITION",
     },
 }
-"""Columns beside them that no query reads: redo tells them of what is made or altered."""
+"""Further columns, which are only decoded from redo and not queried. So their values are known only
+for objects that DDL in the redo has created or altered.
+"""
 
 TEXTS: Final = frozenset({"name", "subname", "text", "condition", "default_text"})
-"""The fields of rows that are text in the database's character set."""
+"""The fields of rows that contain text in the database's character set."""
 
 _ABSENT: Final[dict[str, Any]] = {
     "precision": -1,

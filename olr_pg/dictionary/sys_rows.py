@@ -1,8 +1,8 @@
 """Rows of the SYS tables that define tables, in the form of OpenLogReplicator's schema checkpoint.
 
-The keys of the JSON form are those of dictionary §11: numbers as in Oracle, NULL numbers as −1 or
-0, 128-bit numbers as ``[low, high]``. A row's ``row-id`` identifies the row of the SYS table: redo
-updates and deletes dictionary rows by ROWID (dictionary §10).
+The keys and values of the JSON form are those of dictionary §11: numbers are as in Oracle, NULL is
+−1 or 0, and 128-bit numbers are ``[low, high]``. ``row-id`` is the ROWID of the row in the SYS
+table, by which updates and deletes in the redo identify the row (dictionary §10).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 _LOW: Final = (1 << 64) - 1
 
 DATABASE_LEVELS: Final = ("supp_log_db_min", "supp_log_db_primary", "supp_log_db_all")
-"""Fields of `SysRows` that are not rows."""
+"""The fields of `SysRows` that do not contain rows."""
 
 
 def _join_halves(value: object) -> object:
@@ -30,7 +30,7 @@ Number = Annotated[int, Field(ge=0)]
 
 
 class SysDocument(BaseModel):
-    """JSON with hyphens in its keys."""
+    """A JSON object with hyphens instead of underscores in its keys."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"),
@@ -42,7 +42,7 @@ class SysDocument(BaseModel):
 
 
 class SysRow(SysDocument):
-    """A row of a SYS table; `row_id` is empty if unknown."""
+    """A row of a SYS table. `row_id` is its ROWID; empty if unknown."""
 
     row_id: str = ""
 
@@ -57,7 +57,7 @@ class UserRow(SysRow):
 
 
 class ObjectRow(SysRow):
-    """OBJ$; `subname` is the name of a partition, if known."""
+    """OBJ$; `subname` is the name of a partition; empty if unknown."""
 
     owner: Number
     obj: Number
@@ -69,7 +69,7 @@ class ObjectRow(SysRow):
 
 
 class TabRow(SysRow):
-    """TAB$; `ts`, in all rows that have it, is None if unknown."""
+    """TAB$; `ts` is TS# of the tablespace. In all classes with `ts`, None means unknown."""
 
     obj: Number
     data_obj: Number
@@ -80,7 +80,7 @@ class TabRow(SysRow):
 
 
 class ColRow(SysRow):
-    """COL$; `default_text` is known of rows only that redo made or altered."""
+    """COL$; `default_text` is known only if the redo has inserted or updated the row."""
 
     obj: Number
     col: Number
@@ -99,9 +99,11 @@ class ColRow(SysRow):
 
 
 class ConstraintRow(SysRow):
-    """CDEF$; `enabled` is 0 if the constraint is disabled; for keys it is OBJ# of the index.
+    """CDEF$; `enabled` is 0 if the constraint is disabled; for an enabled key, it is OBJ# of the
+    key's index.
 
-    Of a foreign key `parent` is OBJ# of the table it refers to, `parent_con` that table's key.
+    For a foreign key, `parent` is OBJ# of the referenced table, and `parent_con` is CON# of the
+    referenced key.
     """
 
     con: Number
@@ -146,7 +148,7 @@ class IndexColumnRow(SysRow):
 
 
 class PartitionRow(SysRow):
-    """TABPART$, TABCOMPART$ and INDPART$; `bo` is the table, for INDPART$ the index."""
+    """TABPART$, TABCOMPART$ and INDPART$; `bo` is OBJ# of the table, in INDPART$ of the index."""
 
     obj: Number
     data_obj: Number = 0
@@ -184,7 +186,9 @@ class LobCompositePartRow(SysRow):
 
 
 class LobFragmentRow(SysRow):
-    """LOBFRAG$; `ind`, and the table's partition `table_part`, are 0 if unknown."""
+    """LOBFRAG$; `table_part` is OBJ# of the table's partition. `ind` and `table_part` are 0 if
+    unknown.
+    """
 
     frag_obj: Number
     parent_obj: Number
@@ -231,7 +235,7 @@ class ConstraintNameRow(SysRow):
 
 
 class CommentRow(SysRow):
-    """COM$; `col` INTCOL# of the column, 0 where it is the table's."""
+    """COM$; `col` is INTCOL# of the column, or 0 for the table's comment."""
 
     obj: Number
     col: Number
@@ -242,8 +246,8 @@ class SysRows(SysDocument):
     """The rows of one container, or of some of its tables.
 
     Attributes:
-        supp_log_db_min, supp_log_db_primary, supp_log_db_all: 1 if the database logs this
-            supplementally for all tables; None if unknown.
+        supp_log_db_min, supp_log_db_primary, supp_log_db_all: 1 if the database has minimal,
+            primary key or all column supplemental logging for all tables, else 0; None if unknown.
     """
 
     sys_user: list[UserRow]
@@ -271,7 +275,7 @@ class SysRows(SysDocument):
     supp_log_db_all: Number | None = None
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows in their JSON form; numbers of more than 64 bits as two halves."""
+        """Return the rows in their JSON form. 128-bit numbers are two halves."""
         return {
             name.replace("_", "-"): [_row_as_json(row) for row in rows]
             for name in SysRows.model_fields

@@ -1,7 +1,7 @@
 """Builds tables from the rows of the SYS tables (dictionary §2).
 
-If the rows lack information (as in a schema checkpoint), a key's columns are in INTCOL# order,
-every constraint counts as enabled, and there are no unique indexes.
+A schema checkpoint lacks some information. Then the columns of a key are in the order of INTCOL#,
+all constraints count as enabled, and there are no unique indexes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ _LOG_ALL: Final = 17
 """CDEF$.TYPE# of supplemental logging of ALL columns (dictionary §2.5)."""
 
 _LOG_ALL_OF_USER: Final = 1 << 3
-"""Bit of USER$.SPARE1 (dictionary §2.2)."""
+"""Bit of USER$.SPARE1: ALL columns of the owner's tables are logged supplementally (dictionary
+§2.2).
+"""
 
 _ROW_DEPENDENCIES: Final = 0x00800000
 """Bit of TAB$.FLAGS (dictionary §2.3)."""
@@ -60,23 +62,27 @@ _OPAQUE: Final = 58
 _INDEX: Final = 1
 _INDEX_PARTITION: Final = 20
 _INDEX_SUBPARTITION: Final = 35
-"""OBJ$.TYPE# (dictionary §2.1)."""
+"""OBJ$.TYPE# of an index, an index partition and an index sub-partition (dictionary §2.1)."""
 
 _NORMAL_INDEX: Final = 1
 _UNIQUE: Final = 0x1
 _FUNCTIONAL: Final = 0x10
 _UNUSABLE: Final = 0x1 | 0x400
-"""Of IND$: TYPE#, PROPERTY, PROPERTY and FLAGS (dictionary §2.6)."""
+"""A value of IND$.TYPE#, then bits of IND$: `_UNIQUE` and `_FUNCTIONAL` of PROPERTY, `_UNUSABLE` of
+FLAGS (dictionary §2.6).
+"""
 
 _SECUREFILE: Final = 0x800
 _LOB_NOLOGGING: Final = 0x2 | 0x10 | 0x100
 _LOB_ENCRYPTED: Final = 0x1000
 _LOB_COMPRESSED: Final = 0x2000 | 0x4000 | 0x8000
 _LOB_DEDUPLICATED: Final = 0x10000 | 0x20000
-"""Of LOB$: PROPERTY, then FLAGS (dictionary §2.7)."""
+"""Bits of LOB$: `_SECUREFILE` of PROPERTY, the others of FLAGS (dictionary §2.7)."""
 
 _ABSENT_SCALES: Final = (-1, -127)
-"""-1 is the file's NULL; −127 is how Oracle's clients show the scale of FLOAT."""
+"""Scales that mean NULL: −1 is NULL in a dictionary file, and Oracle's clients show −127 for
+FLOAT.
+"""
 
 
 def join_tables(
@@ -89,9 +95,10 @@ def join_tables(
     """Build tables from the rows of SYS tables.
 
     Args:
-        path: of the file they were read from, for errors.
-        all_columns_logged: whether the database logs ALL columns; True if unknown.
-        compression: of existing segments, if known.
+        path: the path of the file with the rows, for errors.
+        all_columns_logged: whether the database logs ALL columns of all tables supplementally; True
+            if unknown.
+        compression: the compression of existing segments, if known.
 
     Raises:
         OlrPgError: 3005, a row references a missing row.
@@ -205,7 +212,9 @@ class _TableReader:
         return self._all_logged or logs
 
     def _unique_key(self, obj: int, columns: Sequence[Column]) -> tuple[int, ...]:
-        """Return the best unique key to identify a row: without NULLs, with the fewest columns."""
+        """Return the best unique key to identify rows: all its columns are NOT NULL, and it has the
+        fewest columns.
+        """
         filled = {column.intcol for column in columns if not column.nullable}
         usable = [
             key
@@ -256,10 +265,11 @@ def _read_column(
 
 
 def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
-    """Return the two columns of an XMLTYPE with their names exchanged.
+    """Return the column; if it belongs to an XMLTYPE, with the name of the XMLTYPE's other column.
 
-    The visible column stores nothing; a hidden CLOB or BLOB with the same COL# contains the
-    documents, as text or as binary XML, and is delivered instead (values-and-lobs §15.3).
+    An XMLTYPE has two columns. The visible column stores nothing; a hidden CLOB or BLOB with the
+    same COL# contains the documents as text or as binary XML. They exchange their names, so that
+    the LOB is delivered under the user's name (values-and-lobs §15.3).
     """
     if column.col == 0:
         return column
@@ -297,8 +307,8 @@ def _index_columns(rows: SysRows) -> dict[int, tuple[int, ...]]:
 def _unique_keys(
     rows: SysRows, columns: dict[int, tuple[int, ...]]
 ) -> dict[int, list[tuple[int, ...]]]:
-    """Return INTCOL# of the columns of each usable unique index, oldest first, by OBJ# of the
-    table.
+    """Return INTCOL# of the columns of each usable unique index, the oldest index first, by OBJ# of
+    the table.
     """
     found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for row in sorted(rows.sys_ind, key=lambda row: row.obj):
@@ -315,7 +325,8 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
     for row in rows.sys_tabpart:
         found[row.bo].append(row)
     for sub in rows.sys_tabsubpart:
-        # If a subpartition's partition is not in the file, neither is its table.
+        # If the partition of a sub-partition is not in the file, the table is not in the file
+        # either.
         if sub.p_obj in table_of_composite:
             found[table_of_composite[sub.p_obj]].append(sub)
     return {bo: sorted(parts, key=lambda part: part.obj) for bo, parts in found.items()}
@@ -326,8 +337,8 @@ def _lobs(
 ) -> dict[tuple[int, int], Lob]:
     """Return LOBs by (OBJ#, INTCOL#).
 
-    If no row names a LOB index, it is found by its name. Its partitions have the same name and are
-    numbered in the order of the LOB's partitions.
+    If the rows do not contain OBJ# of a LOB index, the index is found by its name. Its partitions
+    have the same name, and their OBJ# have the order of the LOB's partitions.
     """
     block_sizes = {row.ts: row.block_size for row in rows.sys_ts}
     indexes = {row.name: row for row in objects.values() if _is_lob_index(row, _INDEX)}
@@ -369,7 +380,7 @@ def _lobs(
 
 
 def _is_lob_index(row: ObjectRow, *kinds: int) -> bool:
-    """Return whether an object is a LOB index, or a partition of one, of one of these types."""
+    """Return whether an object has one of these types, and the name of a LOB index."""
     return row.type in kinds and row.name.startswith("SYS_IL")
 
 
@@ -388,11 +399,12 @@ def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...], encrypted_in: s
 
 
 def carry_over(known: Table, before: Table, after: Table) -> Table:
-    """Return the table `after`, with properties that are known but not in its rows of SYS tables.
+    """Return the table `after`, with the known properties that the rows of SYS tables do not
+    contain.
 
     Args:
-        known: the table so far, from any source.
-        before, after: the tables built from its old rows and from its new rows.
+        known: the table before the change, with all known properties.
+        before, after: the table as built from its SYS rows before and after the change.
     """
     renamed = renamed_columns(before, after)
     told = {renamed.get(column.name, column.name): column for column in known.columns}
@@ -426,8 +438,8 @@ def _carry_column(known: Column, before: Column, after: Column) -> Column:
 
 
 def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:
-    """Return whether every column of the key is delivered, so that clients can identify the row by
-    it.
+    """Return whether all columns of the key are delivered, so that clients can identify rows by the
+    key.
     """
     delivered = {
         column.intcol

@@ -4,14 +4,14 @@ Without Oracle, the query runs in an in-memory SQLite database. It has the views
 DBA_TABLES and USER_TABLES with the columns OWNER, TABLE_NAME and NAME (the same as TABLE_NAME, for
 queries that were written for other views), each with or without the prefix ``SYS.``. DBA_TABLES
 also has the columns by which patterns exclude tables (`config.table_patterns`); a snapshot contains
-no such tables. With several containers OWNER is ``PDB.OWNER``, and compares equal with and without
-``PDB.``, also in LIKE. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode UPPER and
-LOWER and a case-sensitive LIKE work as in Oracle.
+no such tables. If there are several containers, OWNER is ``PDB.OWNER``; comparisons, and LIKE,
+accept it with and without ``PDB.``. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode
+UPPER and LOWER and a case-sensitive LIKE work as in Oracle.
 
-The query comes from a client over the network. It can only read, and call only the functions in
-`FUNCTIONS`: a running function cannot be interrupted, so each must be fast for any input. Run time,
-memory, the size of values and the number of rows are limited, and the query is stopped if the
-client disconnects.
+The query comes from a client over the network. It can only read, and can call only the functions in
+`FUNCTIONS`. A running function cannot be interrupted, so each of them must be fast for any input.
+Run time, memory and the size of values are limited, and the query is stopped if the client
+disconnects.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ STEPS_MAX: Final = 20_000_000
 SECONDS_MAX: Final = 10.0
 
 MEMORY_BYTES: Final = 256 << 20
-"""Memory limit of SQLite in this process, which uses it for nothing else; a dictionary of 500,000
-tables takes 170 MiB.
+"""Memory limit of SQLite in this process, which uses SQLite only for these queries. A dictionary of
+500,000 tables takes 170 MiB.
 """
 
 FUNCTIONS: Final = frozenset(
@@ -52,14 +52,14 @@ FUNCTIONS: Final = frozenset(
         *("substring", "sum", "trim", "upper"),
     }
 )
-"""The functions that a query can call. Excluded are functions that make large values from small
-ones (``printf``, ``zeroblob``, ``hex``, ``group_concat``), parsers (``json_…``), and functions
-unrelated to names.
+"""The functions that a query can call. It cannot call functions that make large values from small
+ones (``printf``, ``zeroblob``, ``hex``, ``group_concat``), parsers (``json_…``), and functions that
+are of no use for names.
 """
 
 _NAMED_STEPS_MAX: Final = 2_000_000
 _NAMED_SECONDS_MAX: Final = 1.0
-"""Time limit of a query that is run again for a single table while redo is decoded."""
+"""Time limit for a query about a single table (`would_name`), which runs while redo is decoded."""
 
 _STEPS_BETWEEN_CHECKS: Final = 200
 _ALLOWED: Final = frozenset(
@@ -111,14 +111,15 @@ def query_tables(
     Args:
         query: one SELECT of two columns, owner and table name.
         with_refused: as for `find_tables`.
-        is_abandoned: returns whether the client has gone; called repeatedly.
+        is_abandoned: returns whether the client has disconnected; called repeatedly.
         steps_max: SQLite instructions after which the query is stopped.
         seconds_max: run time after which the query is stopped.
 
     Raises:
-        OlrPgError: 3010 not valid, 3011 not two columns, 3012 unknown table, 3013 table that cannot
-            be replicated, 3014 no rows, 3015 too slow, too large or abandoned, 3016 it does more
-            than read, or calls a disallowed function, 3017 a value is not a name.
+        OlrPgError: 3010 the query is invalid, 3011 it does not have two columns, 3012 a table is
+            unknown, 3013 a table cannot be replicated, 3014 the query returns no rows, 3015 it
+            takes too much time or memory, or the client has disconnected, 3016 it does more than
+            read, or calls a disallowed function, 3017 a value is not a name.
     """
     names = [
         (container.spellings(table.source_owner)[-1], table.name)
@@ -142,14 +143,14 @@ def names_in_containers(
     """Return the tables of several containers that a TableList query selects, each once.
 
     Args:
-        known: (owner, name) of the tables of each container, by its name.
-        is_abandoned: as of `query_tables`.
+        known: (owner, name) of the tables, by name of the container.
+        is_abandoned: as for `query_tables`.
 
     Returns:
-        (``PDB.OWNER``, name) of each.
+        (``PDB.OWNER``, name) of each table.
 
     Raises:
-        OlrPgError: 3010 to 3017, as of `query_tables`.
+        OlrPgError: 3010 to 3017, as for `query_tables`.
     """
     names = [(f"{one}.{owner}", name) for one, tables in known.items() for owner, name in tables]
     there, found = set(names), dict[tuple[str, str], None]()
@@ -170,8 +171,7 @@ def names_in_containers(
 def would_name(query: str, owner: str, name: str) -> bool:
     """Return whether a TableList query would select a table of that owner and name.
 
-    True if the query cannot be run here, because it was written for a live Oracle or takes too
-    long.
+    Return True if the query fails here, because it was written for a live Oracle or takes too long.
     """
     watch = _Watch(_NAMED_STEPS_MAX, _NAMED_SECONDS_MAX)
     try:
@@ -184,8 +184,8 @@ def would_name(query: str, owner: str, name: str) -> bool:
 class _Watch:
     """Stops a query at its limits, and if the client disconnects.
 
-    SQLite calls it between instructions; during compilation, only for each SELECT, column and
-    function.
+    SQLite calls `progress` between the instructions of a running query. While it compiles a query,
+    it calls only `authorize`, for each SELECT, column and function.
 
     Attributes:
         reason: why the query was stopped or refused; None if it was not.
@@ -204,7 +204,9 @@ class _Watch:
         self.reason: str | None = None
 
     def progress(self) -> int:
-        """Handle SQLite's progress; a non-zero return interrupts."""
+        """Check the limits while a query runs. A result other than 0 makes SQLite stop the
+        query.
+        """
         self._checks_left -= 1
         if self._checks_left < 0:
             self.reason = "it has taken too many steps"
@@ -213,7 +215,7 @@ class _Watch:
     def authorize(
         self, action: int, _1: str | None, name: str | None, _3: str | None, _4: str | None, /
     ) -> int:
-        """Authorize SQLite's actions."""
+        """Allow or deny an action of a query while SQLite compiles it."""
         if self._is_over():
             return sqlite3.SQLITE_DENY
         if action not in _ALLOWED:
@@ -234,9 +236,9 @@ class _Watch:
 def _run(
     names: Sequence[tuple[str, str]], query: str, watch: _Watch, containers: Sequence[str] = ()
 ) -> Generator[tuple[str, str]]:
-    """Run a query in a database with the tables of these owners and names; yield its rows.
+    """Run a query in a database whose views contain these (owner, name) pairs; yield its rows.
 
-    Rows are yielded one by one, because a client's query can return any number.
+    Rows are yielded one by one, because a client's query can return any number of rows.
     """
     with closing(_open_catalogue(names, containers)) as connection:
         connection.set_authorizer(watch.authorize)
@@ -292,9 +294,11 @@ class _Spellings:
         return (rest, container) if rest and container in self._containers else (owner, "")
 
     def compare(self, one: str, other: str) -> int:
-        """Compare two owners; they are also equal if only one of them includes its container.
+        """Compare two owners. If only one of them includes a container, only the owners are
+        compared.
 
-        The owner is compared first, because SQLite sorts the values of an IN.
+        Owners are compared before containers, because SQLite sorts the values of an IN list, and
+        equal values must be adjacent.
         """
         key, other_key = self._parts(one), self._parts(other)
         if key[0] == other_key[0] and not (key[1] and other_key[1]):
@@ -302,7 +306,7 @@ class _Spellings:
         return (key > other_key) - (key < other_key)
 
     def like(self, pattern: _SqlValue, text: _SqlValue, escape: _SqlValue = "") -> bool | None:
-        """Return whether a text matches a LIKE pattern, with or without its container."""
+        """Return whether a text matches a LIKE pattern, either with or without its container."""
         if pattern is None or text is None:
             return None
         form = _like_form(str(pattern)[:_PATTERN_MAX], str(escape))
@@ -311,7 +315,7 @@ class _Spellings:
 
 @cache
 def _like_form(pattern: str, escape: str) -> tuple[tuple[str, bool], ...]:
-    """Return the characters of a LIKE pattern, each with whether it is a wildcard."""
+    """Return (character, whether it is a wildcard) for each character of a LIKE pattern."""
     chars, form = iter(pattern), list[tuple[str, bool]]()
     for char in chars:
         form.append((next(chars, ""), False) if char == escape else (char, char in "%_"))
@@ -319,8 +323,8 @@ def _like_form(pattern: str, escape: str) -> tuple[tuple[str, bool], ...]:
 
 
 def _fits(text: str, form: Sequence[tuple[str, bool]]) -> bool:
-    """Return whether a text matches a pattern; the number of steps is at most the product of both
-    lengths.
+    """Return whether a text matches a pattern. The number of steps is at most the product of their
+    lengths, also for patterns with many wildcards.
     """
     at = place = 0
     open_at, open_place = -1, 0
