@@ -1,9 +1,9 @@
 """Checks that a target table still has the columns that its plan was made with.
 
-A plan is used for many batches, and an operator can alter the target meanwhile. PostgreSQL reads
-composite values by position, casts values for a column of another type, and rounds to fewer digits.
-So values could silently go to wrong columns or change. Therefore each target transaction reads the
-columns after it has locked the table; the lock protects them until it ends.
+A plan is used for many batches, and an operator can alter the target meanwhile. After such a
+change, PostgreSQL could silently write values to wrong columns, cast them to another type, or round
+them to fewer digits. Therefore each target transaction reads the columns after it has locked the
+table. The lock protects the columns until the transaction ends.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PLANS_MAX: Final = 5
-"""Maximum number of plans in a row that become invalid by alterations."""
+"""Maximum number of attempts to apply a batch whose target table is altered again and again."""
 
 _INSTEAD: Final = """ || CASE WHEN EXISTS (
     SELECT FROM pg_rewrite WHERE ev_class = to_regclass(%(table)s) AND is_instead
         AND ev_type <> '1' AND ev_enabled = ANY(%(states)s)) THEN ' instead' ELSE '' END
 """
-"""A rule that redirects rows; `table_kinds.refuse_kind` refuses it."""
+"""Detects a rule that redirects rows. `table_kinds.refuse_kind` refuses a table with such a
+rule.
+"""
 
 _SHAPE: Final = (
     """
@@ -56,22 +58,24 @@ SELECT string_agg(
 FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
 )
-# DML takes this lock mode, too. ONLY locks a partitioned table without its partitions, because its
-# columns are named.
+# This is the lock mode that DML takes. ONLY does not lock the partitions: the statements name the
+# partitioned table's columns, so its own lock is enough.
 _LOCK: Final = "LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE"
 
 _log = structlog.get_logger(__name__)
 
 
 class TargetAlteredError(Exception):
-    """Raised if the target's columns differ from the plan's; the caller must roll back."""
+    """Raised if the target's columns differ from the columns of the plan. The caller must roll
+    back.
+    """
 
 
 class TargetShape:
-    """The columns of one target table according to its plan.
+    """The columns that a target table has according to its plan.
 
     Args:
-        is_quiet: whether triggers and foreign keys must not fire on it either.
+        is_quiet: whether to check also that no trigger or foreign key fires on the table.
     """
 
     def __init__(self, target: TargetTable, *, is_quiet: bool = False) -> None:
@@ -86,15 +90,15 @@ class TargetShape:
         )
 
     def lock(self, connection: Connection[Any]) -> None:
-        """Lock the table as DML does, for the rest of the transaction."""
+        """Lock the table as DML does, until the end of the transaction."""
         connection.execute(self._lock)
 
     def send(self, connection: Connection[Any]) -> Cursor[Any]:
-        """Send the query for the target's columns (pipelined); `compare` reads its answer."""
+        """Send the query for the target's columns (pipelined). `compare` reads the answer."""
         return connection.execute(self._query, self._values)
 
     def compare(self, cursor: Cursor[Any]) -> None:
-        """Compare the columns that `send` queried with the plan's.
+        """Compare the columns that `send` queried with the columns of the plan.
 
         Raises:
             TargetAlteredError: they differ.
@@ -103,24 +107,26 @@ class TargetShape:
             raise TargetAlteredError(self._name)
 
     def check(self, connection: Connection[Any]) -> None:
-        """Read the target's columns and compare them: `send` and `compare` together."""
+        """Read the target's columns and compare them with the plan. Raises what `compare`
+        raises.
+        """
         self.compare(self.send(connection))
 
 
 def _modifier(column: TargetColumn) -> int:
-    """Return the type modifier of the column itself. The modifier of a domain is not considered."""
+    """Return the type modifier of the column itself; −1 for a column whose type is a domain."""
     return column.modifier if column.type_oid == column.base_oid else -1
 
 
 def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
-    """Call `attempt`; if the target was altered meanwhile, call it again with a new plan.
+    """Call `attempt`. If the target was altered meanwhile, call it again with a new plan.
 
     Args:
-        attempt: writes in target transactions of its own.
+        attempt: writes to the target in its own transactions.
         drop: discards the plan.
 
     Raises:
-        RefusedError: it was altered too often.
+        RefusedError: the target was altered `PLANS_MAX` times in a row.
         any error of `attempt`.
     """
     altered: TargetAlteredError | None = None

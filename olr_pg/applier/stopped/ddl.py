@@ -1,10 +1,10 @@
-"""Applies source DDL to the target, as interpreted by `dictionary.evolution`.
+"""Applies the source's DDL to the target. `dictionary.evolution` has divided it into steps.
 
-A change that cannot be decoded also arrives as an event, and stops its table.
+Changes that cannot be decoded (faults) also arrive as events, and stop their table.
 
-An event is applied in one target transaction that also advances the ledger's row to the commit of
-the DDL, so a repeated event is skipped. An event that the target cannot follow stops its table,
-like a change that fails (`table_applier`).
+An event is applied in one target transaction, which also advances the table's position in the
+ledger to the commit of the DDL. So an event that is delivered again is skipped. An event that
+cannot be applied stops its table, like a change that fails (`table_applier`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ _OBSTACLE: Final = (
     "take what stands in the way out of the target, `olr-pg errors retry`, and put it back as it"
     " fits the table then; or alter the target table yourself and `olr-pg errors skip`"
 )
-"""What to do if PostgreSQL refuses a step, mostly because of objects that depend on the table."""
+"""The action to report if PostgreSQL refuses a step, usually because other objects depend on the
+table.
+"""
 _PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
-"""Keys of an error's `where` that lead to the redo of a change that cannot be decoded."""
+"""Keys of an error's `where` that tell where in the redo the change is that cannot be decoded."""
 
 
 def apply_event(
@@ -56,14 +58,14 @@ def apply_event(
     event: SchemaEvent,
     source: Table | None = None,
 ) -> OlrPgError | None:
-    """Apply an event to the target or add it to the hold, durably; do nothing if that was done
+    """Apply an event to the target, or add it to the hold, and commit. Do nothing if this was done
     before.
 
     Args:
         source: the table's definition before the event, if known.
 
     Returns:
-        The error that stops the table, if any.
+        The error because of which the event stops the table, or None.
 
     Raises:
         psycopg.Error: a transient error.
@@ -92,7 +94,7 @@ def apply_event(
 
 
 def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
-    """Return the ledger of the event's table."""
+    """Return the object for the table's row in the ledger."""
     target = ".".join(named_target(settings, table))
     return TableLedger(settings.subscription, table, target, settings.dbid)
 
@@ -105,13 +107,13 @@ def carry_out(
     *,
     decided: bool = False,
 ) -> OlrPgError | None:
-    """Apply an event to the target, as a whole or not at all; return the error if not.
+    """Apply an event to the target completely. If this fails, change nothing and return the error.
 
     Args:
         connection: in a transaction that has locked the ledger's row.
         source: the table's definition before the event, if known.
-        decided: an operator has skipped the event: record missing LOB values regardless of the
-            policy.
+        decided: whether an operator has skipped the event, so that missing LOB values are only
+            recorded, whatever the policy says.
     """
     try:
         with connection.transaction():
@@ -159,7 +161,7 @@ def _note_lobs(
     *,
     decided: bool,
 ) -> None:
-    """Record missing LOB values of changes that are not delivered otherwise."""
+    """Record missing LOB values whose changes are not delivered."""
     for lob in event.lobs:
         if not decided and stops(settings, event.table, lob):
             raise stop_error(event.table, lob)
@@ -178,7 +180,8 @@ def _target(
     schema, name = named_target(settings, event.table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables and event.definition is not None:
-        # A table that was renamed had this name before; its rows are elsewhere.
+        # If another table had this name before it was renamed, records about its rows do not
+        # concern the new table.
         begins = any(step.kind is DdlKind.CREATE_AGAIN for step in event.evolution.steps)
         definition = event.definition
         target = plan_table(connection, settings, definition, definition, begins=begins).target

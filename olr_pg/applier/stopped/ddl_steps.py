@@ -1,12 +1,13 @@
 """Applies the steps of source DDL (`dictionary.evolution.Step`) as SQL in the target.
 
-If an operator has already made a change in the target, the step is skipped. A column whose type was
-chosen manually keeps it; values that do not fit cause an error when they arrive.
+If an operator has already made the same change in the target, the step is skipped. If an operator
+has chosen the type of a column, the column keeps this type; values that do not fit cause an error
+when they arrive.
 
-A column that was added with a default has that value in all existing rows, although their redo does
-not contain it. PostgreSQL does the same for a default that is given with the new column, and as
-fast. The default is then removed, because the source's default can be an expression of which only
-the value is known.
+If Oracle adds a column with a default, all existing rows have this value, although the redo does
+not contain it for each row. PostgreSQL works in the same way if the column is added with a default,
+without rewriting the rows. Then the default is removed from the target's column, because the
+source's default can be an expression, and only its value is known.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ _CODES: Final = {
     DdlKind.RENAME_TABLE: Code.TABLE_GONE,
     DdlKind.EXCHANGE_PARTITION: Code.ROWS_CHANGED_BY_DDL,
 }
-"""The error with which a table stops for a step; for columns: that they changed."""
+"""The error of a table that stops at a step of this kind. Steps that change columns have the error
+COLUMNS_CHANGED.
+"""
 
 _DO_IT_YOURSELF: Final = {
     DdlKind.RENAME_TABLE: (
@@ -91,10 +94,10 @@ _log = structlog.get_logger(__name__)
 
 
 def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
-    """Return the steps that must be applied to the target.
+    """Return the steps of an event that must be applied to the target.
 
     Raises:
-        OlrPgError: 3072–3074, 5070, `apply.ddl` stops the table for a step.
+        OlrPgError: 3072–3074, 5070, according to `apply.ddl` a step stops the table.
     """
     wanted = []
     for step in event.evolution.steps:
@@ -134,7 +137,7 @@ class StepWriter:
 
     Args:
         target: the target table before the event.
-        definition: the source's table after the event.
+        definition: the definition of the source's table after the event.
         event: the event that has the steps.
     """
 
@@ -173,8 +176,9 @@ class StepWriter:
         """Apply the steps in order.
 
         Raises:
-            OlrPgError: 5016, 2054 and others of types and names.
-            psycopg.Error: PostgreSQL refuses one.
+            OlrPgError: 5016, 2054 and other errors about types and names; others if a step cannot
+                be applied.
+            psycopg.Error: PostgreSQL refuses a statement.
         """
         steps = tuple(steps)
         self._names = _Names.of(self._settings, self._definition, steps)
@@ -201,8 +205,8 @@ class StepWriter:
         self._notes.take(step)
 
     def _empty_partition(self, step: Step) -> None:
-        """Empty the target's partition; a dropped partition is kept, for rows that now belong to
-        its neighbour.
+        """Empty the target's partition. If the source's partition was dropped, keep the empty
+        partition in the target, for rows that belong to the neighbouring partition in the source.
         """
         name = self._settings.choices.name(step.partition) if step.partition else ""
         found = find_partition(self._connection, self._target, name) if name else None
@@ -215,7 +219,9 @@ class StepWriter:
         empty_table(self._connection, found)
 
     def _take_key(self, _: Step) -> None:
-        """Give the table the primary key of the table that was created in its place."""
+        """Change the target table's primary key to that of the new source table, which was created
+        with the name of a dropped one.
+        """
         take_name(self._connection, self._ledger.key)
         definition = self._definition
         numbers = {column.intcol: column.name for column in definition.delivered}
@@ -308,9 +314,11 @@ class StepWriter:
             self._alter("ALTER COLUMN {} SET NOT NULL", sql.Identifier(name))
 
     def _virtual(self, step: Step) -> None:
-        """Make the column a generated one; where that cannot be said in SQL, leave it out.
+        """Create, rename, drop or replace the generated column for a virtual column of the source.
 
-        No row has a value of it to lose. An altered column is created again.
+        If PostgreSQL cannot express the column, leave it out and record the reason. Rows do not
+        store values of a virtual column, so the column can be dropped and created again without
+        loss.
         """
         before, after = step.before, step.after
         found = None if before is None else self._visible_name(before)
@@ -332,7 +340,9 @@ class StepWriter:
             self._notes.leave_out(step, reason)
 
     def _refusal(self, statements: Iterable[str]) -> str:
-        """Run statements; return why PostgreSQL cannot execute them; or nothing."""
+        """Execute statements. If PostgreSQL refuses one, undo them and return the reason, else
+        return an empty text.
+        """
         try:
             with self._connection.transaction():
                 for statement in statements:
@@ -344,7 +354,9 @@ class StepWriter:
         return ""
 
     def _identity(self, step: Step) -> None:
-        """Let the column take values from a sequence of its own, as `schema` does."""
+        """Make the column an identity column with a sequence, as `schema export` does, or remove
+        this property.
+        """
         assert step.before is not None
         name = self._names.after.get(step.before.name, "")
         if not name or not self._is_there(name):
@@ -361,18 +373,20 @@ class StepWriter:
         self._alter(words, column, sequence)
 
     def _visible_name(self, column: Column) -> str:
-        """Return the target's name of a column, be it a virtual one."""
+        """Return the target's name of a source column, which can be a virtual column."""
         seen = [one.name for one in self._definition.columns if not one.hidden]
         seen += [column.name] * (column.name not in seen)
         return self._settings.choices.column_names(self._table, seen)[column.name]
 
     def _is_there(self, name: str) -> bool:
-        """Return whether the target has a column now, behind the steps so far."""
+        """Return whether the target table has a column after the steps that were applied so far."""
         row = self._connection.execute(_HAS_COLUMN, (self._target.oid, name)).fetchone()
         return row == (True,)
 
     def _comment(self, step: Step) -> None:
-        """Set a comment, or take it away; a column that the target lacks has none."""
+        """Set or remove the comment of the table or of a column. Ignore a column that the target
+        lacks.
+        """
         text = sql.Literal(step.text) if step.text else sql.SQL("NULL")
         place: sql.Composable = self._target.identifier
         what = sql.SQL("TABLE")
@@ -384,14 +398,16 @@ class StepWriter:
         self._connection.execute(sql.SQL("COMMENT ON {} {} IS {}").format(what, place, text))
 
     def _fill(self, name: str, default: sql.SQL) -> None:
-        """Set the default in every row, for a column that an operator added beforehand."""
+        """Set the column to the default in each row. This is needed if an operator added the column
+        before the step.
+        """
         query = sql.SQL("UPDATE {} SET {} = {}").format(
             self._target.identifier, sql.Identifier(name), default
         )
         self._connection.execute(query)
 
     def _default(self, column: Column, kind: PgType) -> sql.SQL | None:
-        """Return the default for existing rows as SQL; None for NULL."""
+        """Return the value that existing rows have in a new column, as SQL; None for NULL."""
         if column.added is None or not column.added.default:
             return None
         planned = planned_column(column.name, kind)
@@ -436,6 +452,6 @@ class _Names(NamedTuple):
 
 
 def _is_made_as(column: TargetColumn, kind: PgType) -> bool:
-    """Return whether a target column has the type that the applier would create."""
+    """Return whether a target column has the type with which the applier would create it."""
     modifier = modifier_of(kind)
     return column.type_oid == int(kind.kind) and modifier in (-1, column.modifier)

@@ -1,4 +1,6 @@
-"""Reads the error table: changes that stopped tables or were skipped, and incomplete rows."""
+"""Reads the error table (changes that stopped a table or were skipped) and the list of incomplete
+rows.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ class ErrorLine(NamedTuple):
 
     @property
     def action(self) -> str:
-        """The catalogue's action; empty for a code of a later release."""
+        """The action for this error from the catalogue; empty if a later release has added the
+        code.
+        """
         known = self.code in Code.__members__.values()
         return Code(self.code).action if known else ""
 
@@ -95,7 +99,7 @@ class StoppedTable(NamedTuple):
 
     Attributes:
         received_scn: the commit SCN up to which its changes are in the hold.
-        first_scn: commit SCN of the first held transaction.
+        first_scn: the commit SCN of the first held transaction.
     """
 
     source_table: str
@@ -110,20 +114,20 @@ class StoppedTable(NamedTuple):
 def read_errors(
     connection: Connection[Any], subscription: str, *, resolved: bool
 ) -> list[ErrorLine]:
-    """Read the rows of a subscription, oldest first.
+    """Read the error table's rows of a subscription, oldest first.
 
     Args:
-        resolved: also rows that do not stop a table.
+        resolved: whether to read rows that no longer stop a table, too.
     """
     with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
         return cursor.execute(_LIST, (subscription, resolved)).fetchall()
 
 
 def read_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Read one row.
+    """Read one row of the error table.
 
     Raises:
-        OlrPgError: 5142, it does not exist.
+        OlrPgError: 5142, the row does not exist.
     """
     with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
         line = cursor.execute(_ONE, (subscription, number)).fetchone()
@@ -135,10 +139,10 @@ def read_error(connection: Connection[Any], subscription: str, number: int) -> E
 
 
 def skip_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Skip the change of a row; this alone does not resume its table.
+    """Mark the change of an error table's row as skipped. This does not resume the table.
 
     Raises:
-        OlrPgError: 5142 the row does not exist, 5143 it does not stop a table.
+        OlrPgError: 5142, the row does not exist; 5143, the row does not stop a table.
     """
     line = read_error(connection, subscription, number)
     if connection.execute(_SKIP, (subscription, number)).rowcount == 0:
@@ -151,14 +155,15 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
 
 
 def skip_transaction(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
-    """Skip all changes that the row's transaction made to the table.
+    """Mark the change of an error table's row as skipped, and delete all held changes of the same
+    transaction to the same table.
 
     Raises:
-        OlrPgError: as `skip_error`.
+        OlrPgError: 5142, 5143, see `skip_error`.
     """
     with connection.transaction():
         table = read_error(connection, subscription, number).source_table
-        # Others that replay the table or add to its hold must wait.
+        # The lock makes a replay of the table, and an applier that adds to its hold, wait.
         connection.execute(_LOCK, (subscription, table))
         line = skip_error(connection, subscription, number)
         connection.execute(_DROP_TRANSACTION, (subscription, table, line.commit_scn, line.xid))
@@ -190,14 +195,14 @@ def read_incomplete(
     """Read the missing LOB values of a subscription's tables, oldest first for each table.
 
     Args:
-        limit: maximum number of rows; None for all.
+        limit: maximum number of rows to read; None for all.
     """
     with connection.cursor(row_factory=class_row(IncompleteLine)) as cursor:
         return cursor.execute(_INCOMPLETE, (subscription, limit)).fetchall()
 
 
 def count_incomplete(connection: Connection[Any], subscription: str) -> dict[str, int]:
-    """Return the number of missing LOB values per table, for tables with any."""
+    """Return the number of missing LOB values of each table that has any."""
     return dict(connection.execute(_INCOMPLETE_COUNTS, (subscription,)).fetchall())
 
 
@@ -211,19 +216,21 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrP
     """Return the error of a run that ends with stopped tables.
 
     Args:
-        reasons: of each, the table, its error's code and number.
+        reasons: for each stopped table its name, the code of its error, and the number of the row
+            in the error table.
     """
     table, code, number = reasons[0]
     others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     if code is None or code not in frozenset(Code):
         return OlrPgError(Code.TABLES_STOPPED, f"{table}{others}")
-    # Do not use the line's message: it contains values of the row, and this text is logged.
+    # Do not use the message of the error table's row: it contains data of the table, and this error
+    # is logged.
     reason = f"{table}{others}, by OLR-{code:05d}: {Code(code).title}"
     return OlrPgError(Code.TABLES_STOPPED, reason, error=number)
 
 
 def check_stopped(connection: Connection[Any], subscription: str) -> None:
-    """Raise OLR-05010 if tables of the subscription are stopped.
+    """Check that no table of the subscription is stopped.
 
     Raises:
         OlrPgError: 5010, tables are stopped.

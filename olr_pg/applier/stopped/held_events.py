@@ -1,4 +1,4 @@
-"""Converts held DDL events, and a table's definition, to documents and back."""
+"""Converts held events and definitions of tables to JSON documents, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
 
 
 def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
-    """Write an event as JSON."""
+    """Return an event as JSON."""
     evolution, error = event.evolution, event.evolution.error
     document = {
         "begin_scn": event.begin_scn,
@@ -35,10 +35,12 @@ def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
 
 
 def _step_document(step: Step, event: SchemaEvent, facts: DatabaseFacts) -> list[Any]:
-    """Write a step: its kind and its columns."""
+    """Return a step as data for JSON."""
 
     def written(column: Column | None) -> list[Any] | None:
-        """Write a column as part of a table with only this column, numbered first."""
+        """Return a column as data for JSON: its number, and a table that contains only this
+        column.
+        """
         if column is None or event.definition is None:
             return None
         only = replace(column, segcol=1)
@@ -66,7 +68,7 @@ def _read_step(document: list[Any]) -> Step:
             return None
         return replace(table.columns[0], segcol=written[0])
 
-    kind, before, after, *names = document  # an older release wrote one name only
+    kind, before, after, *names = document  # an older release stored fewer values
     names, more = names[:2], names[2:] or ["", "", None, False]
     text, verb, structure, is_first = more
     step = Step(DdlKind(kind), read(before), read(after), *names)
@@ -80,7 +82,9 @@ def _read_step(document: list[Any]) -> Step:
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
-    """Write a table's definition and its database's properties as a dictionary snapshot."""
+    """Return a table's definition and the properties of its database as a dictionary snapshot in
+    JSON.
+    """
     database = Database(
         "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
     )
@@ -89,10 +93,10 @@ def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
 
 
 def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
-    """Read the document of `source_document`.
+    """Return the definition and the properties that a document of `source_document` contains.
 
     Raises:
-        OlrPgError: 3003, 3004, it is not in this release's format.
+        OlrPgError: 3003, 3004, the document is not in this release's format.
     """
     snapshot = parse_snapshot(orjson.loads(document), "olr_pg.ledger")
     database = snapshot.database
@@ -103,10 +107,10 @@ def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
 
 
 def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEvent:
-    """Read the document of `event_document`.
+    """Return the event that a document of `event_document` contains.
 
     Raises:
-        OlrPgError, ValueError, KeyError, TypeError: it is not in this release's format.
+        OlrPgError, ValueError, KeyError, TypeError: the document is not in this release's format.
     """
     document = orjson.loads(data)
     definition, _ = read_source(document["definition"])

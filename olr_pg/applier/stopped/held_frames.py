@@ -1,4 +1,4 @@
-"""Reads and writes held changes as bytes: the protocol's messages, as received."""
+"""Converts held changes to bytes and back. The bytes are the protocol's messages, as received."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ I64 = npt.NDArray[np.int64]
 
 @kernel
 def frames_kernel(data: U8, message_first: I64, elements: I64, first: I64, out: U8) -> None:
-    """Write row changes as framed messages, each with its chunks.
+    """Copy row changes, each with its chunks, to `out` as framed messages.
 
     Args:
-        first: the offset of each in `out`.
+        first: the offset of each row change in `out`.
     """
     for n in range(elements.size):
         start, end = message_first[elements[n]], message_first[elements[n] + 1]
@@ -38,7 +38,9 @@ def frames_kernel(data: U8, message_first: I64, elements: I64, first: I64, out: 
 
 
 def framed(selection: Selection) -> tuple[U8, I64]:
-    """Return (messages, offset of each change and the end of the last one) of a selection."""
+    """Return the framed messages of a selection, and the offset at which each change begins, with
+    the end of the last one.
+    """
     sizes = [np.zeros(1, np.int64)]
     for chunk, elements in selection.by_chunk():
         sizes.append(chunk.message_first[elements + 1] - chunk.message_first[elements])
@@ -53,7 +55,9 @@ def framed(selection: Selection) -> tuple[U8, I64]:
 
 
 def cut_rows(selection: Selection) -> I64:
-    """Return the changes whose LOB values were dropped because they were too large."""
+    """Return the indexes of the changes whose LOB values were dropped because they were too
+    large.
+    """
     found = [np.zeros(0, np.int64)]
     done = 0
     for chunk, elements in selection.by_chunk():
@@ -66,7 +70,7 @@ def cut_rows(selection: Selection) -> I64:
 
 
 class HeldMessages:
-    """Parses held messages; remembers the columns that they describe."""
+    """Parses held messages. It keeps the numbers of the columns for the next messages."""
 
     def __init__(self) -> None:
         self._numbers: dict[ByteOrder, ColumnNumbers] = {}
@@ -75,9 +79,9 @@ class HeldMessages:
         """Parse the row changes of framed messages.
 
         Args:
-            data: the messages, in a writable array like received ones, because kernels are compiled
-                only for that.
-            cut: offset of the messages whose LOB values were dropped.
+            data: the messages. The array must be writable like arrays of received bytes, because
+                kernels are compiled only for such arrays.
+            cut: the offsets of the row changes whose LOB values were dropped.
         """
         numbers = self._numbers.get(order)
         if numbers is None:

@@ -1,4 +1,6 @@
-"""Reads from the hold since when each stopped table has been behind."""
+"""Reads the oldest held change of each stopped table, which shows since when the table is
+behind.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-# Select the age, not the time, because the target has its own clock.
+# Select the age, not the time, because the clock of the target can differ from ours.
 _FIRST: Final = """
 SELECT l.source_table, h.commit_scn,
     extract(epoch FROM clock_timestamp() - h.held_at)::float8, e.id
@@ -36,9 +38,10 @@ class FirstHeld(NamedTuple):
     """The first held change of a stopped table.
 
     Attributes:
-        commit_scn: of its transaction; the table has everything that committed before.
-        since: seconds of Unix time.
-        error_id: the row of olr_pg.error that stops the table, or None.
+        commit_scn: the commit SCN of its transaction. The table contains all transactions that
+            committed before.
+        since: when the change was held, in seconds of Unix time.
+        error_id: the id of the row in `olr_pg.error` that stops the table, or None.
     """
 
     commit_scn: int
@@ -47,7 +50,9 @@ class FirstHeld(NamedTuple):
 
 
 class HeldTables:
-    """Held and incomplete changes of a subscription as of the last `look`; thread-safe."""
+    """The first held changes and the numbers of missing LOB values of a subscription's tables, as
+    of the last `look`; thread-safe.
+    """
 
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription
@@ -55,7 +60,7 @@ class HeldTables:
         self._incomplete: Mapping[str, int] = {}
 
     def look(self, connection: Connection[Any]) -> None:
-        """Read what is held from the target."""
+        """Read these values from the target."""
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
         now = steady_time()
         self._first = {

@@ -1,10 +1,11 @@
-"""The hold: a stopped table's changes wait in the target, in order, until the table is resumed.
+"""The hold, a table in the target: the changes of a stopped table wait there, in order, until the
+table is resumed.
 
-Held changes are stored as the protocol's messages, as received, so that they are applied later in
-the same way as now. They are written in the target transaction that advances the ledger's position
-past them. A DDL event is held in its position between them. The table's definition at the time of
-the stop is stored with the ledger's position, because a later replay may only know a newer
-definition.
+Changes are stored as the protocol's messages, as received, so that they are applied later in the
+same way as changes that were just received. They are written in the target transaction that
+advances the table's position in the ledger past them. DDL events are stored in their order between
+the changes. The definition that the table had when it stopped is stored in the ledger, because the
+process that replays the changes may only know a newer definition.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 PIECE_BYTES: Final = 8 << 20
-"""Maximum bytes of a transaction's changes in one row of the hold."""
+"""Maximum bytes in one row of the hold. Larger transactions are divided into several rows."""
 
 CHANGES: Final = "changes"
 DDL: Final = "ddl"
@@ -99,7 +100,7 @@ Key = tuple[str, str]
 
 
 class HeldEvent(NamedTuple):
-    """A DDL event, in its position."""
+    """A held event."""
 
     last_id: int
     event: SchemaEvent
@@ -109,7 +110,7 @@ class HeldChanges(NamedTuple):
     """Changes of whole transactions.
 
     Attributes:
-        last_id: shape (transactions); the last row of the hold of each.
+        last_id: shape (transactions); the id of each transaction's last row in the hold.
     """
 
     last_id: tuple[int, ...]
@@ -117,7 +118,7 @@ class HeldChanges(NamedTuple):
 
 
 class HeldSlices:
-    """Changes of one transaction that is too large to read at once; see `slices.Slices`."""
+    """Changes of one transaction that is too large to read at once. Implements `slices.Slices`."""
 
     def __init__(
         self, connection: Connection[Any], key: Key, last_id: int, identity: tuple[int, str]
@@ -140,7 +141,8 @@ class HeldSlices:
         return len(self._groups)
 
     def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
-        """See `slices.Slices.read`; yields the parts in which the changes were held.
+        """See `slices.Slices.read`. The parts are those in which the changes were written to the
+        hold.
 
         Raises:
             OlrPgError: 5141, a row of the hold is not in this release's format.
@@ -198,7 +200,7 @@ def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> 
     """Check that a table's hold has space for `size` more bytes.
 
     Raises:
-        OlrPgError: 5023, it has not.
+        OlrPgError: 5023, it does not have this space.
     """
     row = connection.execute(_BYTES, key).fetchone()
     held = 0 if row is None else int(row[0])
@@ -216,12 +218,12 @@ def hold_event(
 ) -> SchemaEvent:
     """Add an event to the hold, in the caller's target transaction.
 
-    Consecutive faults are combined into one event (their number, the first and the last), so that a
-    table with many faults does not fill the hold. An event that an operator has already decided
-    about is not combined.
+    Consecutive faults are combined into one event that contains their number, the first and the
+    last one, so that a table with many faults does not fill the hold. If an operator has already
+    skipped the last held event, the new one is not combined with it.
 
     Returns:
-        The event as it is held.
+        The event that is now in the hold.
     """
     row = connection.execute(_LAST, key, binary=True).fetchone() if event.is_fault else None
     if row is not None and row[3] == DDL:
@@ -245,10 +247,11 @@ def hold_event(
 def first_held(
     connection: Connection[Any], key: Key, *, changes_max: int, bytes_max: int
 ) -> HeldChanges | HeldSlices | HeldEvent | None:
-    """Read the first held entry: an event, or changes of whole transactions up to about these
-    limits.
+    """Read the first event, or the first changes of whole transactions, up to about these limits.
+    Return None if the hold is empty.
 
-    A transaction above the limit that was held in several parts is returned as `HeldSlices`.
+    A transaction that exceeds `bytes_max` and was held in several parts is returned as
+    `HeldSlices`.
 
     Raises:
         OlrPgError: 5141, a row of the hold is not in this release's format.
@@ -273,10 +276,11 @@ def first_held(
 def held_messages(
     connection: Connection[Any], key: Key, commit_scn: int, xid: str
 ) -> tuple[bytes, ByteOrder, DatabaseFacts] | None:
-    """Read a held transaction as framed messages; None if it is not held, or must not be shown.
+    """Read a held transaction as framed messages. Return None if it is not held, or if LOB values
+    were dropped because they were too large.
 
     Raises:
-        OlrPgError: 3003, 3004, the definition stored with it is not in this release's format.
+        OlrPgError: 3003, 3004, the table's stored definition is not in this release's format.
     """
     rows = connection.execute(_SHOW, (*key, commit_scn, xid), binary=True).fetchall()
     if not rows or rows[0][0] == DDL or rows[0][1]:
@@ -289,7 +293,7 @@ def held_messages(
 def _end_of_first(
     connection: Connection[Any], key: Key, changes_max: int, bytes_max: int
 ) -> int | None:
-    """Find the last row to read."""
+    """Return the id of the last row of the hold to read; None if the hold is empty."""
     rows = connection.execute(_FIRST, key).fetchall()
     changes = size = 0
     end: int | None = None
@@ -311,8 +315,8 @@ def _end_of_first(
 
 
 def _first_slices(connection: Connection[Any], key: Key, end: int) -> HeldSlices | None:
-    """Return the first transaction if it ends at the row `end`; None if another one comes
-    before.
+    """Return the first transaction in the hold if its last row is `end`; None if the first entry is
+    another transaction or an event.
     """
     row = connection.execute(_IDENTITIES, (*key, end)).fetchone()
     assert row is not None
@@ -331,7 +335,7 @@ def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
             raise ValueError(f"{len(selection)} changes instead of {head[4]}")
         selections.append(with_lost(selection, read_lost(head[8])))
         if identity == head[1:3]:
-            # This is the next part of a transaction that was held in slices.
+            # This is another part of the previous transaction, which was held in slices.
             last_ids.pop()
         identity = head[1:3]
         last_ids.append(int(transaction[-1][0]))
@@ -339,8 +343,8 @@ def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
 
 
 def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
-    """Group the rows by transaction, or by slice of one; the first row of each has the number of
-    changes.
+    """Group the rows by transaction, or by slice if a transaction was held in slices. Only the
+    first row of each has a number of changes other than 0.
     """
     found: list[list[tuple[Any, ...]]] = []
     for row in rows:

@@ -1,14 +1,15 @@
 """The list of incomplete rows: LOB values that the target lacks because the redo did not contain
 them.
 
-A list entry is written in the target transaction that applies the change: an INSERT sets NULL, an
-UPDATE keeps the old value. The entry is removed in the transaction in which a later change sets the
-column's value, deletes the row or empties the table. If the row's key changes, the entry follows.
-Entries contain the key as text, so that users can find the row.
+If the LOB value of a change is missing, an INSERT sets the column to NULL, and an UPDATE keeps the
+old value. The same target transaction adds an entry to the list. The entry is removed by the target
+transaction in which a later change sets the column, deletes the row or empties the table. If a
+change modifies the row's key, the entry gets the new key. Entries contain the key as text, so that
+users can find the row.
 
-The ledger's row contains the number of its table's entries. Code that changes the list holds that
-row's lock, so a table without entries has no cost: its batches do not read the list. For other
-tables PostgreSQL finds the changes of listed rows by an index on the keys.
+The table's row in the ledger contains the number of the table's entries. The list is changed only
+while this row is locked, so the number is reliable: if it is 0, batches do not read the list. For
+other tables, PostgreSQL uses an index on the keys to find which changes concern listed rows.
 """
 
 from __future__ import annotations
@@ -83,14 +84,15 @@ def check_lost(
     kept: npt.NDArray[np.bool_] | None = None,
     skipped: Container[tuple[int, int, int]] = (),
 ) -> None:
-    """Check that the configuration allows these changes without their missing values.
+    """Check that the configuration allows these changes to be applied without their missing values.
 
     Args:
         kept: which changes are not skipped; None for all.
-        skipped: (commit SCN, XID, number) of what an operator chose to skip.
+        skipped: (commit SCN, XID, index) of the changes and missing values that an operator chose
+            to skip.
 
     Raises:
-        RefusedError: 5155, it does not allow one.
+        RefusedError: 5155, a missing value stops the table.
     """
     for at, one in part.marked().items():
         identity = int(part.commit_scn[at]), int(part.xid[at])
@@ -104,12 +106,12 @@ def check_lost(
 
 
 def stops(settings: ApplierSettings, table: str, lob: LostLob) -> bool:
-    """Return whether this missing value stops the table."""
+    """Return whether the table stops because of this missing value."""
     return settings.incomplete_policy(table, lob.column) is IncompletePolicy.STOP
 
 
 def stop_error(table: str, lob: LostLob) -> OlrPgError:
-    """Return the error that stops the table."""
+    """Return the error with which the table stops because of this missing value."""
     reason = OlrPgError(lob.code, "").label
     return OlrPgError(
         Code.LOB_STOPS_TABLE, f"{lob.column} of row {lob.row_id} ({reason})", table=table
@@ -117,12 +119,12 @@ def stop_error(table: str, lob: LostLob) -> OlrPgError:
 
 
 class _Line(NamedTuple):
-    """An entry of the list, while changes are applied to it.
+    """An entry of the list, while the effect of changes on it is computed.
 
     Attributes:
-        id: in the table; None if it is not stored yet.
-        origin: the key that it had before the changes.
-        lost: its contents; None for a stored entry.
+        id: the id of the entry in `olr_pg.incomplete`; None if it is not stored yet.
+        origin: the key that the entry had before the changes.
+        lost: the missing value; None for a stored entry.
     """
 
     id: int | None
@@ -136,27 +138,29 @@ class _Line(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row as identified by a change: by key, or by ROWID in a table without a key."""
+    """A row, as identified by a change: by its key, or by its ROWID if the table has no key."""
 
     key: str | None
     row_id: str
 
 
 class Incomplete(NamedTuple):
-    """The list of one table, in a target transaction that has locked its ledger row."""
+    """The list of one table, in a target transaction that has locked the table's row in the
+    ledger.
+    """
 
     connection: Connection[Any]
     ledger: TableLedger
     plan: TablePlan
 
     def follow(self, selection: Selection, kept: npt.NDArray[np.bool_] | None = None) -> None:
-        """Update the list for changes that were applied to the table.
+        """Update the list after changes were applied to the table.
 
         Args:
             kept: which of the changes were applied; None for all.
 
         Raises:
-            ChangeError: a change does not fit the target, so it cannot have been applied.
+            ChangeError: a change cannot be converted, so it cannot have been applied.
         """
         marked = selection.marked()
         if not marked and not self.ledger.listed:
@@ -165,7 +169,7 @@ class Incomplete(NamedTuple):
         steps.write(self)
 
     def note(self, lobs: Sequence[LostLob], commit_scn: int, xid: int) -> None:
-        """Record missing values of changes that are not delivered otherwise."""
+        """Record missing values whose changes are not delivered."""
         lines = _Lines(self)
         rows = [_row_of(lob, key) for lob, key in zip(lobs, self.keys_of(lobs), strict=True)]
         lines.load(rows)
@@ -176,7 +180,7 @@ class Incomplete(NamedTuple):
     # --- keys ---
 
     def keys_of(self, lobs: Sequence[LostLob]) -> list[str | None]:
-        """Return the keys of the rows as JSON; None if the change lacks the key."""
+        """Return the key of each missing value's row as JSON; None if its change lacks the key."""
         places = self.plan.key.tolist()
         told = [dict(lob.key) for lob in lobs]
         names = [self.plan.source_name(place) for place in places]
@@ -208,14 +212,15 @@ class Incomplete(NamedTuple):
         return found
 
     def texts(self, cells: Cells, rows: I64) -> list[str]:
-        """Return the keys of rows of cells, as JSON."""
+        """Return the keys of these rows as JSON."""
         return [key for _, key in self.meeting(cells, rows, None)]
 
     def meeting(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
-        """Return (index, key) of rows of cells whose keys are in the list, or among `keys`.
+        """Return the index and the key, as JSON, of each of these rows whose key is in the list or
+        in `keys`.
 
         Args:
-            keys: None for all rows, regardless of the list.
+            keys: further keys; None to return all rows.
         """
         if len(rows) == 0:
             return []
@@ -245,7 +250,9 @@ _MEETING: Final = (
 
 
 def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
-    """Return SQL for a row's key in the list's form: a JSON object from column to text."""
+    """Return SQL for the key of `row` in the form that the list uses: a JSON object that maps
+    column names to values as text.
+    """
     pairs = sql.SQL(", ").join(
         sql.SQL("{}::text, {}.{}::text").format(
             escape_percent_signs(sql.Literal(name)), row, escape_percent_signs(sql.Identifier(name))
@@ -273,10 +280,10 @@ def rename_column(
     columns: tuple[str, str],
     target_columns: tuple[str, str],
 ) -> None:
-    """Rename a column in the entries, in the target transaction that renames it.
+    """Rename a column in the table's entries, in the target transaction that renames the column.
 
     Args:
-        columns, target_columns: the old name and the new one.
+        columns, target_columns: the old and the new name, in the source and in the target.
     """
     (old, new), (target_old, target_new) = columns, target_columns
     connection.execute(_RENAME_COLUMN, (new, target_new, *ledger.key, old))
@@ -290,7 +297,7 @@ def _row_of(lob: LostLob, key: str | None) -> _Row:
 
 
 class _Lines:
-    """The stored entries of `olr_pg.incomplete` for the rows of a batch, and their changes."""
+    """The entries of `olr_pg.incomplete` for the rows of a batch, and how they change."""
 
     def __init__(self, of: Incomplete) -> None:
         self._of = of
@@ -316,19 +323,21 @@ class _Lines:
         self._by_row.setdefault(_name(line.key, line.row_id), []).append(line)
 
     def add(self, row: _Row, lob: LostLob, commit_scn: int, xid: int) -> None:
-        """Add a missing value; it replaces an entry of the same column."""
+        """Add an entry for a missing value. It replaces the row's entry for the same column."""
         self.remove(row, {lob.column})
         line = _Line(None, row.key, row.row_id or None, lob.column, row.key, lob, commit_scn, xid)
         self._put(line)
 
     def remove(self, row: _Row, columns: set[str] | None = None) -> None:
-        """Remove entries: the row was deleted or inserted, or some columns got whole values."""
+        """Remove the entries of a row, because it was deleted or inserted; or only those of
+        `columns`, because an update has set them.
+        """
         mine = [line for line in self._mine(row) if columns is None or line.column in columns]
         self._take(row, mine)
         self._gone += [line.id for line in mine if line.id is not None]
 
     def move(self, row: _Row, key: str) -> None:
-        """Record that a row has another key from now on."""
+        """Give the entries of a row another key."""
         mine = self._mine(row)
         self._take(row, mine)
         for line in mine:
@@ -337,8 +346,8 @@ class _Lines:
     def _mine(self, row: _Row) -> list[_Line]:
         """Return the entries of a row.
 
-        Rows can exchange keys, so two rows may have the same key for a while; then the ROWID
-        decides. A row's ROWID may have changed since it was listed.
+        While rows exchange keys, two rows can have the same key. Then their ROWIDs distinguish
+        them, unless a ROWID has changed since the entry was added.
         """
         lines = self._by_row.get(_name(row.key, row.row_id), [])
         same = [line for line in lines if line.row_id == row.row_id]
@@ -350,7 +359,7 @@ class _Lines:
         self._by_row[name] = [line for line in self._by_row.get(name, ()) if line not in lines]
 
     def write(self, of: Incomplete) -> None:
-        """Write the changes to the table."""
+        """Write the changed entries to `olr_pg.incomplete`."""
         connection, ledger = of.connection, of.ledger
         lines = [line for some in self._by_row.values() for line in some]
         new = [line for line in lines if line.id is None]
@@ -386,12 +395,14 @@ class _Lines:
 
 
 def _name(key: str | None, row_id: str | None) -> str:
-    """Return a unique name for a row; a JSON object never looks like a ROWID."""
+    """Return a unique name for a row: its key as JSON, or its ROWID, which never looks like
+    JSON.
+    """
     return key if key is not None else row_id or ""
 
 
 class _Steps:
-    """Computes the effect of a selection's changes on the list, in their order."""
+    """Computes how the changes of a selection change the list, in their order."""
 
     def __init__(
         self,
@@ -403,7 +414,7 @@ class _Steps:
         self._selection = selection
         self._marked = marked
         self._kept = np.ones(len(selection), np.bool_) if kept is None else kept
-        # If a change is skipped, its missing values belong to no row.
+        # Ignore missing values of skipped changes.
         self._lobs = {
             at: [lob for lob in one.lobs if self._kept[at] or not lob.delivered]
             for at, one in marked.items()
@@ -417,7 +428,9 @@ class _Steps:
             self._find(of, sorted({key for key in keys if key is not None}))
 
     def _find(self, of: Incomplete, keys: Sequence[str]) -> None:
-        """Return the changes that concern listed rows, with their rows."""
+        """Find the changes of rows that are in the list or will be, and keep these rows in `_old`
+        and `_new`.
+        """
         selection = self._selection
         if len(of.plan.key) == 0:
             self._find_by_row_id(of)
@@ -431,7 +444,7 @@ class _Steps:
         number, row = number[told], row[told]
         moving = number[_sets_key(changes, number, of.plan.key)]
         if moving.size:
-            # An update may give any row a key that is listed.
+            # An update may give a row a new key that is in the list, so look at all rows.
             found = list(zip(row.tolist(), of.texts(changes.cells, row), strict=True))
             behind = _behind(changes, moving, of.plan.key)
             self._new = dict(zip(moving.tolist(), of.texts(behind, moving), strict=True))
@@ -449,7 +462,7 @@ class _Steps:
                 self._old[at] = _Row(None, str(found))
 
     def write(self, of: Incomplete) -> None:
-        """Write the resulting list."""
+        """Compute the new entries and write them."""
         lines = _Lines(of)
         moved = (_Row(key, "") for key in self._new.values())
         lines.load([*self._old.values(), *moved, *self._rows.values()])
@@ -481,14 +494,16 @@ class _Steps:
 
 
 def _sets_key(changes: TargetChanges, number: I64, key: I64) -> npt.NDArray[np.bool_]:
-    """Return which of the changes are updates that set a column of the key."""
+    """Return which of these changes are updates that set a column of the key."""
     sets = (changes.after.length[number][:, key] != ABSENT).any(axis=1)
     moves: npt.NDArray[np.bool_] = (changes.kind[number] == DmlKind.UPDATE) & sets
     return moves
 
 
 def _behind(changes: TargetChanges, number: I64, key: I64) -> Cells:
-    """Return the keys after some updates, as cells at the changes' indexes."""
+    """Return the keys that rows have after these updates, as cells. The row of the cells is the
+    index of the change.
+    """
     before, after = changes.before, changes.after
     offset, length = before.offset.copy(), before.length.copy()
     for column in key.tolist():

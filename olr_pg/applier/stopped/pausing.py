@@ -1,15 +1,16 @@
 """Pauses that an operator requests: of a table, or of the whole subscription.
 
-Changes of a paused *table* are held like those of a stopped one (`hold`): they go to
-``olr_pg.held`` in the target transaction that advances the ledger's row past them. So the
-confirmation, the checkpoint and the other tables continue, and the source's redo can be deleted.
-Resuming the table is a replay. The pause is a flag in the ledger's row. Each batch locks that row
-and sees whether the table is paused, so the flag can be set by any process, with or without a
-running applier.
+If a *table* is paused, its changes are held like the changes of a stopped table (`hold`): they are
+written to ``olr_pg.held`` in the target transaction that advances the table's position in the
+ledger. So the confirmation and the checkpoint advance, the other tables continue, and the source's
+redo can be deleted. A replay of the held changes resumes the table. The pause is a flag in the
+table's row in the ledger. Each batch locks this row and reads the flag, so any process can set it,
+with or without a running applier.
 
-A paused *subscription* requests nothing from the server. Received changes are applied; later ones
-are neither held nor confirmed, so the checkpoint does not advance and the redo must be kept. The
-pause is a row of ``olr_pg.paused``, which a running applier reads every second.
+If a whole *subscription* is paused, the applier requests nothing from the server. It applies the
+changes that it has already received. Later changes are neither held nor confirmed, so the
+checkpoint does not advance, and the source's redo must be kept. The pause is a row in
+``olr_pg.paused``, which a running applier reads every second.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Pause(NamedTuple):
     """The pause of a whole subscription.
 
     Attributes:
-        since: seconds of Unix time.
-        by: who requested it.
+        since: when the pause began, in seconds of Unix time.
+        by: who requested the pause.
     """
 
     since: float
@@ -63,10 +64,10 @@ def pause_table(connection: Connection[Any], subscription: str, table: str, targ
     """Pause a table: hold its changes from the next transaction on.
 
     Args:
-        target: ``schema.name`` of its target table.
+        target: ``schema.name`` of the table's target.
 
     Returns:
-        Whether it was not paused before.
+        True if the table was not paused before.
     """
     with connection.transaction():
         connection.execute(_SEED, (subscription, table, target))
@@ -77,7 +78,7 @@ def unpause_table(connection: Connection[Any], subscription: str, table: str) ->
     """Remove the pause of a table; a replay of its held changes then resumes it.
 
     Returns:
-        Whether it was paused.
+        True if the table was paused.
     """
     return connection.execute(_RESUME, (subscription, table)).rowcount == 1
 
@@ -88,12 +89,12 @@ def paused_tables(connection: Connection[Any], subscription: str) -> list[str]:
 
 
 def pause_all(connection: Connection[Any], subscription: str, by: str) -> bool:
-    """Pause a subscription; return whether it was not paused before."""
+    """Pause a subscription. Return True if it was not paused before."""
     return connection.execute(_PAUSE_ALL, (subscription, by)).rowcount == 1
 
 
 def resume_all(connection: Connection[Any], subscription: str) -> bool:
-    """Resume a subscription; return whether it was paused."""
+    """Resume a subscription. Return True if it was paused."""
     return connection.execute(_RESUME_ALL, (subscription,)).rowcount == 1
 
 

@@ -1,4 +1,4 @@
-"""Changes that the target refuses: the reason, and their row of the error table."""
+"""Changes that the target refuses, with the reason and the row for the error table."""
 
 from __future__ import annotations
 
@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 
 
 BESIDE: Final = 1 << 29
-"""Base of the positions of missing values whose change is not delivered."""
+"""If the change of a missing value is not delivered, the position in the error table is this number
+plus the index of the change that the value is reported with.
+"""
 
 
 class RefusedError(Exception):
     """Raised if the target refuses a change.
 
     Attributes:
-        number: of the change in its selection, −1 if only the set is known.
+        number: the index of the change in its selection; −1 if it is not known which change of a
+            set was refused.
         error: the reason, without values of the row.
-        message: the reason with the values that PostgreSQL names, only for the error table.
-        sqlstate, statement: of PostgreSQL's error.
-        is_conflict: whether the conflict policy decides.
-        lost: a missing LOB value of the change, or of one that is not delivered.
+        message: PostgreSQL's full message, which can contain values of the row; only for the error
+            table.
+        sqlstate, statement: the SQLSTATE of PostgreSQL's error, and the statement that failed.
+        is_conflict: whether the conflict policy decides what to do.
+        lost: the missing LOB value that is the reason, if any. It can belong to a change that is
+            not delivered.
     """
 
     def __init__(
@@ -56,7 +61,7 @@ class RefusedError(Exception):
         self.lost = lost
 
     def row(self, transaction: Selection, resolution: str) -> ErrorRow:
-        """Return the row of the error table, for the change `number` of its transaction."""
+        """Return the row of the error table for the refused change of a transaction."""
         number = max(self.number, 0)
         chunk = transaction.chunks[int(transaction.chunk[number])]
         before, after = raw_images(transaction, number)
@@ -77,8 +82,8 @@ class RefusedError(Exception):
         )
         if self.lost is None or self.lost.delivered:
             return row
-        # This change is only reported together with the line's change: skipping the line must not
-        # skip it.
+        # The value belongs to a change that is not delivered, and is only reported with this
+        # change. If an operator skips the row, this change must not be skipped.
         return row._replace(
             position=BESIDE + number,
             row_id=self.lost.row_id or None,
@@ -88,7 +93,9 @@ class RefusedError(Exception):
         )
 
     def located(self, table: str, transaction: Selection) -> OlrPgError:
-        """Return the error with the position of its transaction."""
+        """Return the error with the table, and with the commit SCN and the XID of the
+        transaction.
+        """
         return OlrPgError(
             self.error.code,
             self.error.detail,
@@ -103,7 +110,7 @@ class RefusedError(Exception):
 
 
 def refused(error: psycopg.Error, step: BoundStatement | None = None) -> RefusedError:
-    """Return the refusal for PostgreSQL's error.
+    """Return the `RefusedError` for an error of PostgreSQL.
 
     Raises:
         psycopg.Error: the error itself, if it is transient.
@@ -114,8 +121,8 @@ def refused(error: psycopg.Error, step: BoundStatement | None = None) -> Refused
 
 
 def refusal(error: psycopg.Error, step: BoundStatement | None = None) -> RefusedError:
-    """Return the refusal for an error of PostgreSQL that is not transient, or has lasted too
-    long.
+    """Return the `RefusedError` for an error of PostgreSQL that is not transient, or has persisted
+    too long.
     """
     conflicts = is_conflict(error)
     code = Code.CHANGE_CONFLICTS if conflicts else Code.CHANGE_REFUSED

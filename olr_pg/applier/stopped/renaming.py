@@ -1,11 +1,11 @@
-"""Rename a target table as its source table was renamed.
+"""Renames a target table after its source table was renamed.
 
-A rename concerns two names. Each name has a history of its own: a line in the ledger, changes, and
-events. The history of the old name has an event that renames the target table. The history of the
-new name has an event that waits for the first one. So each name gets every change once, whichever
-table it named at that time. Names may be swapped.
+A rename concerns two names. Each name has its own history: a row in the ledger, changes, and
+events. In the history of the old name, an event renames the target table. In the history of the new
+name, an event waits until the first event was applied. So each change is applied once, to the table
+that had the name at that time. Two tables can also swap their names.
 
-`two_tables` carries out the event of the new name, and explains how both keep their order.
+`two_tables` applies the event of the new name, and explains how the two events are kept in order.
 """
 
 from __future__ import annotations
@@ -77,12 +77,13 @@ _log = structlog.get_logger(__name__)
 
 
 def vacant_names(connection: Connection[Any], subscription: str) -> frozenset[str]:
-    """Return the former names of renamed tables that no table of the source has now."""
+    """Return the old names of renamed tables that no table of the source has now."""
     return frozenset(name for (name,) in connection.execute(_VACANT, (subscription,)))
 
 
 def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:
-    """Record that a table of the source has this name again, if none had it.
+    """Record that a table of the source has this name, if the name was an old name of a renamed
+    table.
 
     Args:
         key: subscription and source table.
@@ -91,7 +92,7 @@ def take_name(connection: Connection[Any], key: tuple[str, str]) -> None:
 
 
 def moved(old: tuple[str, str], new: tuple[str, str]) -> list[sql.Composed]:
-    """Return the statements that give a table another schema and name."""
+    """Return the statements that move a table to another schema and name."""
     statements = list[sql.Composed]()
     if old[1] != new[1]:
         words = sql.SQL("ALTER TABLE {} RENAME TO {}")
@@ -104,7 +105,7 @@ def moved(old: tuple[str, str], new: tuple[str, str]) -> list[sql.Composed]:
 
 
 class Renaming:
-    """Carries out one half of a rename, in the open target transaction."""
+    """Applies the event of the old name, in the open target transaction."""
 
     def __init__(
         self, connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
@@ -112,13 +113,13 @@ class Renaming:
         self._connection, self._settings, self._event = connection, settings, event
 
     def carry_out(self, new: str) -> None:
-        """Rename the target table, and move the records under its name.
+        """Rename the target table, and change its name in the ledger's records.
 
         Args:
-            new: ``OWNER.NAME`` of the source's table from now on.
+            new: the new ``OWNER.NAME`` of the source's table.
 
         Raises:
-            OlrPgError: 5005 the target is missing, 5147 the new name is taken.
+            OlrPgError: 5005, the target table is missing; 5147, another table has the new name.
             psycopg.Error: PostgreSQL refuses.
         """
         self._rename(new)
@@ -136,15 +137,17 @@ class Renaming:
             if is_taken:
                 self._make_room(new, new_target)
             self._alter(old_target, new_target)
-        elif not is_taken:  # otherwise it was already renamed in the target
+        elif not is_taken:  # else an operator has already renamed it
             raise missing_table(self._connection, *old_target, self._event.table)
         self._move_notes(new, old_target, new_target)
 
     def _make_room(self, new: str, target: tuple[str, str]) -> None:
-        """Drop the empty table that a dropped table of the new name left for its successor.
+        """Drop the target table that has the new name, if it is the empty target of a dropped
+        source table.
 
         Raises:
-            OlrPgError: 5147, it is not such a table, or the configuration does not allow it.
+            OlrPgError: 5147, it is not such a table, or the configuration does not allow to drop
+                it.
         """
         identifier = sql.Identifier(*target)
         allowed = self._settings.ddl.get(DdlKind.DROP_TABLE) is DdlPolicy.FOLLOW
@@ -168,11 +171,11 @@ class Renaming:
                 self._connection.execute(statement)
 
     def _move_notes(self, new: str, old_target: tuple[str, str], target: tuple[str, str]) -> None:
-        """Rename the table in the ledger's records, so that they belong to its new name."""
+        """Change the table's name in the ledger's records."""
         run, subscription, old = self._connection, self._settings.subscription, self._event.table
         values = (new, ".".join(target), subscription, old)
         if run.execute(_MOVE_INCOMPLETE, values).rowcount:
-            self._ledger(new).lock(run)  # the ledger needs a line in which they are counted
+            self._ledger(new).lock(run)  # create the row that contains their number
             for name in (old, new):
                 self._ledger(name).count_incomplete(run)
         run.execute(_FORGET_UNLOGGED, (subscription, new))

@@ -1,10 +1,12 @@
-"""Records in the target which indexes, keys and checks the source's DDL creates and drops.
+"""Records in the target which indexes, keys and check constraints the source's DDL creates or
+drops.
 
-A line of `olr_pg.structure` is a pending change of the target. A person makes it (`reported`), or
-`applier.structure_maker` does (`due`). It is not made in the event's transaction, because it takes
-time, and ``CREATE INDEX CONCURRENTLY`` cannot be part of a transaction. The line is written in the
-event's transaction, so exactly once, and is deleted once the target has the change. An existing
-object is dropped in the event's transaction, because later rows may violate it.
+A row of `olr_pg.structure` is a pending change of the target. If its state is `reported`, a person
+must make the change; if it is `due`, `applier.structure_maker` makes it. The change is not made in
+the event's transaction, because it takes time, and because ``CREATE INDEX CONCURRENTLY`` cannot be
+part of a transaction. The row is written in the event's transaction, so exactly once, and is
+deleted as soon as the target has the change. But an existing object is dropped in the event's
+transaction, because later rows may violate it.
 """
 
 from __future__ import annotations
@@ -65,29 +67,32 @@ ORDER BY c.conname = ANY(%(names)s) DESC, c.conname LIMIT 1
 """
 _TYPES: Final = {"primary key": "p", "unique": "u", "foreign key": "f", "check": "c"}
 _ENDINGS: Final = ("", "_idx", "_key", "_pkey")
-"""Suffixes that `schema.relations.Relations.free_name` may have added."""
+"""Suffixes that `schema.relations.Relations.free_name` may have added to an object's name."""
 _NAME_BYTES: Final = 63
 
 _log = structlog.get_logger(__name__)
 
 
 def maker_name(settings: ApplierSettings) -> str:
-    """Return the name of the session that makes the pending changes."""
+    """Return the application name of the PostgreSQL session that makes the pending changes."""
     return f"olr_pg structure {settings.subscription}"[:_NAME_BYTES]
 
 
 def interrupt(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
-    """Cancel a pending change of a table in progress: building an index blocks DDL on the table."""
+    """Cancel the statement that makes a pending change of a table now, because building an index
+    blocks DDL on the table.
+    """
     connection.execute(_INTERRUPT, (maker_name(settings), settings.subscription, table))
 
 
 class StructureNotes:
-    """Records the structures that an event creates and drops, in its transaction.
+    """Records the indexes and constraints that an event creates or drops, in the event's
+    transaction.
 
     Args:
-        target: the table, as it was before the event.
-        definition: the source's table after the event.
-        columns: the target's names of the source's columns.
+        target: the target table before the event.
+        definition: the definition of the source's table after the event.
+        columns: the target column's name for each source column.
     """
 
     def __init__(
@@ -103,7 +108,9 @@ class StructureNotes:
         self._target, self._definition, self._columns = target, definition, columns
 
     def take(self, step: Step) -> None:
-        """Record the pending change for an index or constraint, or drop the object."""
+        """Record a pending change for an index or a constraint. If the step drops or renames an
+        object, do it at once if possible.
+        """
         structure = step.structure
         assert structure is not None
         kind = "constraint" if isinstance(structure, Constraint) else "index"
@@ -117,7 +124,7 @@ class StructureNotes:
             self._drop(step, kind, was_due=was_due)
 
     def leave_out(self, step: Step, reason: str) -> None:
-        """Record a virtual column that the target does not get."""
+        """Record that the target lacks a virtual column, with the reason."""
         assert step.after is not None
         self.forget_column(step.after.name)
         made = TargetSql("", reason=reason)
@@ -128,17 +135,21 @@ class StructureNotes:
         self._forget("column", name)
 
     def forget_all(self) -> None:
-        """Delete all records of the table, because another table has its name now."""
+        """Delete all records of the table. Call this if another table has its name now."""
         self._connection.execute(_FORGET_TABLE, (self._settings.subscription, self._event.table))
 
     def _forget(self, kind: str, name: str) -> bool:
-        """Delete the record of an object; return whether its change may be in progress."""
+        """Delete the record of an object. Return True if its change was `due`, so that it may be in
+        progress.
+        """
         key = self._settings.subscription, self._event.table, kind, name
         return (True,) in self._connection.execute(_FORGET, key).fetchall()
 
     @staticmethod
     def _is_of_before(step: Step) -> bool:
-        """Return whether the step removes an object; an altered object is removed, then added."""
+        """Return whether the step removes an object. If an object was altered, a first step removes
+        it, and a second one adds it.
+        """
         return step.verb in ("dropped", "disabled") or step.is_first
 
     def _make(self, step: Step, kind: str) -> None:
@@ -161,7 +172,9 @@ class StructureNotes:
         self._note(kind, structure.name, step, made, state)
 
     def _rename(self, step: Step, kind: str) -> None:
-        """Rename an object; a change recorded under its old name is completed first."""
+        """Rename an index or a constraint, or record that a person must. Do nothing if the target
+        lacks it, or has another name for it.
+        """
         structure = step.structure
         assert structure is not None
         before = replace(structure, name=step.text)
@@ -222,7 +235,9 @@ class StructureNotes:
         return query.as_string(self._connection)
 
     def _found(self, step: Step) -> str | None:
-        """Return the target's name of an object of the source; None if the target lacks it."""
+        """Return the name that an object of the source has in the target; None if the target lacks
+        it.
+        """
         structure = step.structure
         assert structure is not None
         asked: dict[str, Any] = {"table": self._target.oid, "names": self._names(structure.name)}

@@ -29,8 +29,9 @@ class TableState(NamedTuple):
 
     Attributes:
         commit_scn: the commit SCN up to which its changes are applied or held.
-        stopped: its changes are held; `paused`: because an operator paused it.
-        loading: its initial load has not ended.
+        stopped: whether the changes of the table are held. `paused`: whether they are held because
+            an operator has paused the table.
+        loading: whether the table's initial load is not complete yet.
     """
 
     source_table: str
@@ -44,7 +45,7 @@ class TableState(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The state as one word."""
+        """The state in one word: "paused", "stopped", "loading" or "replicated"."""
         if self.paused:
             return "paused"
         return "stopped" if self.stopped else "loading" if self.loading else "replicated"

@@ -1,12 +1,13 @@
-"""Carry out DDL that concerns two tables: a rename, or a partition exchanged with a table.
+"""Applies DDL that concerns two tables: a rename, or the exchange of a partition with a table.
 
-Such a statement is an event in the history of each of the two. The first event changes the target.
-The second one only waits until that is done. So each table, or name, has a position of its own in
-the ledger, and each event is carried out once.
+Such a statement is an event in the history of each of the two tables (for a rename, of the two
+names). The first event changes the target. The second event only waits until the first one was
+applied. So each table or name has its own position in the ledger, and each event is applied once.
 
-Before each of these events the workers apply everything that they have (`session.distribution`). So
-the first event is applied, or held because its table has stopped, before the second one is tried.
-The first one also looks at the other table: its changes from before the statement must be applied.
+Before each of these events, the workers apply all changes that they have received
+(`session.distribution`). So when the second event is attempted, the first one was applied, or it is
+held because its table has stopped. The first event also checks that the other table's changes from
+before the statement are applied.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ WHERE subscription = %(subscription)s
     AND (schema_name, table_name) IN ((%(s)s, %(t)s), (%(os)s, %(ot)s))
 """
 _MEANWHILE: Final = "olr_pg_exchanged"
-"""Temporary name of a table while two tables exchange their names, within one transaction."""
+"""Temporary name of a table while two tables exchange their names in one transaction."""
 
 _RETRY: Final = "(`olr-pg errors list`, `olr-pg tables resume`), then `olr-pg errors retry`"
 
@@ -66,11 +67,11 @@ _log = structlog.get_logger(__name__)
 def carry_out_half(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
 ) -> None:
-    """Carry out a step that concerns two tables, in the history of one of them.
+    """Apply one of the two events of a statement that concerns two tables.
 
     Raises:
-        OlrPgError: 3071, 3073 the other table is behind, or the target has no such partition; 5005
-            a target table is missing; 5147 a new name is taken.
+        OlrPgError: 3071, 3073, the other table is behind, or the target lacks the partition; 5005,
+            a target table is missing; 5147, another table has the new name.
         psycopg.Error: PostgreSQL refuses.
     """
     match step.kind:
@@ -86,10 +87,10 @@ def carry_out_half(
 def _see_first_half(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
 ) -> None:
-    """Check that the event of the other table was carried out.
+    """Check that the event of the other table was applied.
 
     Raises:
-        OlrPgError: 3071, 3073, it was not, because that table is stopped or paused.
+        OlrPgError: 3071, 3073, it was not applied, because the other table is stopped or paused.
     """
     other, identity = step.table, (event.commit_scn, format_xid(event.xid))
     key = settings.subscription, other
@@ -113,7 +114,9 @@ def _position(connection: Connection[Any], key: tuple[str, str]) -> TablePositio
 def _exchange(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
 ) -> None:
-    """Exchange a partition of the target for a table: they exchange names, and one is attached."""
+    """Exchange a partition of the target with a table: detach the partition, let the two tables
+    exchange their names, and attach the other table.
+    """
     _check_ready(connection, settings, event, step)
     target = read_table(connection, *named_target(settings, event.table))
     if target is None:
@@ -150,10 +153,11 @@ def _exchange(
 def _check_ready(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent, step: Step
 ) -> None:
-    """Check that all changes of both tables from before the exchange are applied completely.
+    """Check that all changes of both tables from before the exchange are applied, and that no row
+    of them lacks a LOB value.
 
     Raises:
-        OlrPgError: 3073, some are not.
+        OlrPgError: 3073, this is not so.
     """
     key = settings.subscription, step.table
     first = connection.execute(_FIRST_HELD, key).fetchone()

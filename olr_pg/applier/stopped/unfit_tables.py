@@ -1,4 +1,4 @@
-"""Stops tables at the start, before a change is written, if their target tables are unfit."""
+"""Stops tables whose target tables are unfit at the start, before any change is written."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _log = structlog.get_logger(__name__)
 def unfit_reason(
     connection: Connection[Any], settings: ApplierSettings, table: str
 ) -> OlrPgError | None:
-    """Return why the target of ``OWNER.NAME`` cannot take changes; None if it can, or if it is
-    missing.
+    """Return the error why changes of ``OWNER.NAME`` cannot be applied to its target table; None if
+    they can, or if the target table is missing.
 
     Returns:
-        5040 it is UNLOGGED, 5041 a crash has emptied it, 5042 a policy may hide its rows, 5043 its
-        rows may go elsewhere.
+        5040, the target table is UNLOGGED; 5041, a crash has emptied it; 5042, a policy may hide
+        its rows; 5043, its rows may be written elsewhere.
     """
     if table in lost_tables(connection, settings.subscription):
         return lost_rows(table)
@@ -51,7 +51,8 @@ def unfit_reason(
 def stop_unfit(
     connection: Connection[Any], settings: ApplierSettings, tables: Mapping[str, Table]
 ) -> None:
-    """Stop the tables whose targets are unfit; tables that are already stopped are not changed.
+    """Stop the tables whose target tables are unfit. Tables that are already stopped stay as they
+    are.
 
     A table without new changes is stopped too, because its rows may have been lost.
     """
