@@ -1,1 +1,3 @@
-"""The configuration file: its sections, their types, and messages about what is wrong in it."""
+"""Reads the configuration file: its sections, the types of their keys, and messages about its
+errors.
+"""

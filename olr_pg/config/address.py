@@ -22,8 +22,8 @@ _BACKLOG: Final = 64
 
 
 class Address(NamedTuple):
-    """A host (name or numeric address, IPv6 without brackets) and a TCP port; port 0 means any free
-    port.
+    """A host and a TCP port. The host is a name or a numeric address (IPv6 without brackets). Port
+    0 stands for any unused port.
     """
 
     host: str
@@ -38,7 +38,7 @@ def parse_address(text: str) -> Address:
     """Parse ``host:port``, ``:port`` (loopback) or ``[v6]:port``.
 
     Raises:
-        ValueError: the text has none of the forms, or the port is out of range.
+        ValueError: the text has none of these forms, or the port is out of range.
     """
     host, colon, port_text = text.strip().rpartition(":")
     if not colon:
@@ -55,10 +55,11 @@ def parse_address(text: str) -> Address:
 
 
 def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
-    """Return whether a peer at a numeric address may use a port with this allow-list.
+    """Return whether a client at a numeric address may connect to a port whose allow-list is
+    `networks`.
 
-    Loopback is always allowed; without a list, everyone is. An IPv4 address that an IPv6 socket
-    reports (``::ffff:10.0.0.1``) counts as the IPv4 address.
+    Loopback is always allowed. Without a list, all addresses are allowed. An IPv4 address in the
+    form in which an IPv6 socket reports it (``::ffff:10.0.0.1``) counts as the IPv4 address.
     """
     if networks is None:
         return True
@@ -69,16 +70,17 @@ def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
 
 
 def listen(address: Address) -> socket.socket:
-    """Open a socket that listens on the address; port 0 means any free port.
+    """Open a socket that listens on the address; port 0 stands for any unused port.
 
     Raises:
-        OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
+        OlrPgError: 4009 the address is in use, 4010 the socket cannot listen on it.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
         code = Code.ADDRESS_IN_USE if error.errno == errno.EADDRINUSE else Code.ADDRESS_UNUSABLE
-        # Python appends what it was doing; the address is in the error anyway.
+        # Python appends the attempted operation and the address to the text; our error already has
+        # the address.
         reason = system_reason(error).partition(" (while")[0]
         raise OlrPgError(code, reason, address=str(address)) from error

@@ -1,9 +1,9 @@
 """Stores the changes of `apply.tables` that `olr-pg tables` makes, separately from the
 configuration.
 
-They are in a file of ``context.data``. So a read-only configuration (such as a ConfigMap) does not
-change, and a restart keeps the changes. Every command that reads the configuration applies them, so
-`run`, `verify`, `cutover` and the others use the same list of tables.
+The changes are in a file of ``context.data``. So the configuration may be read-only (such as a
+ConfigMap), and the changes survive a restart. Every command that reads the configuration applies
+them, so `run`, `verify`, `cutover` and the others use the same list of tables.
 """
 
 from __future__ import annotations
@@ -27,32 +27,34 @@ _AGAIN: Final = "remove the file, then add and remove the tables again that it h
 
 
 class TableChanges(NamedTuple):
-    """Tables that are added to the list in `apply.tables`, or removed from it."""
+    """The tables that `olr-pg tables` has added to the list in `apply.tables`, and those that it
+    has removed.
+    """
 
     added: tuple[TableName, ...] = ()
     removed: tuple[TableName, ...] = ()
 
     def plus(self, names: Sequence[TableName]) -> TableChanges:
-        """Return the changes with more tables added."""
+        """Return the changes after these tables are added as well."""
         more = tuple(name for name in names if name not in (*self.added, *self.removed))
         kept = tuple(name for name in self.removed if name not in names)
         back = tuple(name for name in names if name in self.removed)
         return TableChanges((*self.added, *more, *back), kept)
 
     def minus(self, names: Sequence[TableName]) -> TableChanges:
-        """Return the changes with tables removed."""
+        """Return the changes after these tables are removed as well."""
         kept = tuple(name for name in self.added if name not in names)
         more = tuple(name for name in names if name not in self.removed)
         return TableChanges(kept, (*self.removed, *more))
 
     def names(self, configured: Sequence[TableName]) -> tuple[TableName, ...]:
-        """Return a list of tables with the changes applied."""
+        """Return the list of tables that results from the configured list and the changes."""
         kept = tuple(name for name in configured if name not in self.removed)
         return (*kept, *(name for name in self.added if name not in kept))
 
     def query(self, configured: str) -> str:
-        """Return a TableList query with the changes applied; its columns are OWNER and
-        TABLE_NAME.
+        """Return the TableList query that results from the configured query and the changes; its
+        columns are OWNER and TABLE_NAME.
         """
         if not any(self):
             return configured
@@ -75,10 +77,11 @@ def _text(name: str) -> str:
 
 
 def read_table_changes(path: Path) -> TableChanges:
-    """Read the changes; empty if there is no file.
+    """Read the changes from the file; if there is no file, return no changes.
 
     Raises:
-        OlrPgError: 8015 the file has another format, 4035 it is of a newer version.
+        OlrPgError: 8015 the file cannot be read or has another format, 4035 a newer version of
+            olr_pg wrote it.
     """
     try:
         data = path.read_bytes()
@@ -98,10 +101,10 @@ def read_table_changes(path: Path) -> TableChanges:
 
 
 def write_changes(path: Path, changes: TableChanges) -> None:
-    """Write the changes, durably.
+    """Write the changes to the file, durably.
 
     Raises:
-        OlrPgError: 8015, they cannot be written.
+        OlrPgError: 8015, the file cannot be written.
     """
     document = {"version": VERSION, **changes._asdict()}
     try:

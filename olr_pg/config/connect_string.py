@@ -1,4 +1,6 @@
-"""Validates PostgreSQL connect strings: libpq must parse them, with the whole password."""
+"""Validates PostgreSQL connect strings: libpq must parse them, and must recognise the whole
+password.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,30 @@ if TYPE_CHECKING:
 
 
 def _is_connection(text: str) -> bool:
-    """Return whether libpq can parse a connect string and knows its parameters."""
+    """Return whether libpq can parse a connect string, knows its parameters, and reads the whole
+    password.
+    """
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 
     try:
         parameters = conninfo_to_dict(text)
         timeout_from_conninfo(parameters)
-    except ProgrammingError:  # do not report the error: it may contain a part of the password
+    except ProgrammingError:  # do not report the error: its text may contain a part of the password
         return False
     return ("=" in text or "://" in text) and not _is_cut_short(parameters)
 
 
 def _is_cut_short(parameters: Mapping[str, object]) -> bool:
-    """Return whether part of a password was parsed as something else, which error messages would
-    then print.
+    """Return whether libpq took a part of the password for another part of the URL, such as the
+    host, which error messages print.
 
-    libpq ends the password of a URL at its first @, and reads no password if a / comes before it.
+    libpq ends the password of a URL at the first @. If a / precedes the @, libpq reads no password
+    at all.
     """
     hosts = str(parameters.get("host", "")).split(",")
     ports = str(parameters.get("port", "")).split(",")
-    # A host that begins with @ is a socket in the abstract namespace.
+    # Ignore an @ at the beginning of a host, which stands for a socket in the abstract namespace.
     hidden = any("@" in host[1:] and not host.startswith("/") for host in hosts)
     unplaced = "user" not in parameters and "@" in str(parameters.get("dbname", ""))
     return hidden or unplaced or not all(port == "" or port.isdecimal() for port in ports)
@@ -62,4 +67,4 @@ PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
 """The connect string of an existing PostgreSQL server."""
 
 PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
-"""The connect string of an existing server, or "embedded"."""
+"""The connect string of an existing PostgreSQL server, or "embedded"."""

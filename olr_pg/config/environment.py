@@ -1,7 +1,7 @@
-"""Removes variables that the configuration refers to from the process's environment.
+"""Removes the variables that the configuration refers to from the process's environment.
 
-Such a variable usually contains a secret. Java, Spark's workers and PostgreSQL do not need it, and
-every process that they start would inherit it.
+Such a variable usually contains a secret. Child processes such as Java, Spark's workers and
+PostgreSQL do not need it, but would inherit it and pass it on to their own children.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ _KEPT: Final = frozenset(
         *("TNS_ADMIN", "TZ", "USER", "XDG_CACHE_HOME"),
     }
 )
-"""Variables that programs need; they stay even if the configuration refers to them."""
+"""Variables that are not removed, even if the configuration refers to them, because programs need
+them.
+"""
 
 
 class Environment(Mapping[str, str]):
-    """The environment as it was when the object was made; it records which variables are read.
+    """The environment at the time when the object was created. The object records which variables
+    are read.
 
     Attributes:
-        named: the variables that were read.
+        named: names of the variables that were read.
     """
 
     def __init__(self) -> None:
@@ -48,12 +51,14 @@ class Environment(Mapping[str, str]):
         return len(self._values)
 
     def withheld(self) -> dict[str, str]:
-        """Return the variables that were read, for a process that reads the same configuration."""
+        """Return the variables that were read, for a child process that reads the same
+        configuration.
+        """
         return {name: self._values[name] for name in self.named if name in self._values}
 
     def withhold(self) -> None:
-        """Remove the variables that were read from the process's environment, so that children do
-        not inherit them.
+        """Remove the variables that were read from the process's environment, so that child
+        processes do not inherit them.
         """
         for name in self.named - _KEPT:
             os.environ.pop(name, None)
@@ -63,7 +68,7 @@ def load_for_work(path: Path | str, environment: Environment | None = None) -> C
     """Load the configuration for a command whose child processes must not inherit its secrets.
 
     Args:
-        environment: of an earlier load, if the file is loaded again.
+        environment: the environment that an earlier load used, if the file is loaded again.
 
     Raises:
         OlrPgError: as `load_config`.

@@ -12,8 +12,9 @@ from olr_pg.config.fields import ConfigAddress, OracleServer, Secret, problem
 from olr_pg.config.section import Section
 
 LEDGER: Final = "OLR_PG_FALLBACK"
-"""The table in the account's schema that records what was applied to Oracle. Every transaction of
-the fallback changes it, which distinguishes these transactions in Oracle's redo.
+"""Name of the table in the account's schema that records which transactions were applied to Oracle.
+Every transaction of the fallback changes this table, so these transactions can be recognised in
+Oracle's redo.
 """
 
 _NAME_MAX: Final = 63
@@ -28,7 +29,7 @@ def _slot_name(name: str) -> str:
 
 
 def account_name(user: str) -> str:
-    """Return a user's name as in Oracle's dictionary."""
+    """Return a user's name as Oracle's dictionary contains it."""
     quoted = len(user) > 2 and user[0] == user[-1] == '"'
     return user[1:-1] if quoted else user.upper()
 
@@ -37,7 +38,7 @@ class FallbackPolicies(Section):
     """`fallback.policies`: what to do with values that Oracle cannot store unchanged.
 
     `refuse` stops the table with an error that names the row and the column. The other policies
-    change the value and record that.
+    store a changed value, and record the change.
     """
 
     empty_text: Literal["null", "blank", "refuse"] = Field(
@@ -83,7 +84,9 @@ class FallbackPolicies(Section):
 
 
 class Fallback(Section):
-    """`fallback`: the account that applies PostgreSQL's changes to Oracle, and its settings."""
+    """`fallback`: settings of the fallback, with the account that applies PostgreSQL's changes to
+    Oracle.
+    """
 
     user: str = Field(min_length=1, description="the account that writes (sql/oracle/fallback.sql)")
     password: Secret = Field(description="the password of this user; as `source.password`")
@@ -132,28 +135,28 @@ class Fallback(Section):
 
     @property
     def owner(self) -> str:
-        """The schema of the ledger: the user's name as in Oracle's dictionary."""
+        """The schema of the ledger: the user's name, as Oracle's dictionary contains it."""
         return account_name(self.user)
 
     @property
     def ledger(self) -> str:
-        """``OWNER.NAME`` of the ledger, as in Oracle's dictionary."""
+        """The ledger as ``OWNER.NAME``, as Oracle's dictionary contains it."""
         return f"{self.owner}.{LEDGER}"
 
     def omits(self, table: str, column: str) -> bool:
         """Return whether `omit-columns` names a column of PostgreSQL.
 
         Args:
-            table: ``OWNER.NAME``.
+            table: the table as ``OWNER.NAME``.
         """
         name = f"{table}.{column}".upper()
         return any(fnmatchcase(name, pattern.upper()) for pattern in self.omit_columns)
 
     def slot_of(self, subscription: str, container: str = "") -> str:
-        """Return the name of a subscription's slot.
+        """Return the name of a subscription's replication slot.
 
         Args:
-            container: the PDB, if the source has several.
+            container: the PDB, if the source has several PDBs; otherwise empty.
         """
         name = self.slot or f"olr_pg_fallback_{_plain(subscription)}"
         return _with_container(name, container)
@@ -170,6 +173,8 @@ def _plain(name: str) -> str:
 
 
 def _with_container(name: str, container: str) -> str:
-    """Append the name of a PDB; cut the name to the length that PostgreSQL allows."""
+    """Append the name of a PDB to a name, which is truncated so that PostgreSQL allows the result's
+    length.
+    """
     end = f"_{_plain(container)}" if container else ""
     return f"{name[: _NAME_MAX - len(end)]}{end}"

@@ -1,7 +1,8 @@
-"""Field types of the configuration: each converts a JSON value, or reports why it cannot.
+"""Defines the field types of the configuration: each converts a JSON value, or reports why it
+cannot.
 
-Errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM` with a description of the
-expected value; `problems` prints them. Errors never contain values of secrets.
+Errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM`; their text describes the
+expected value. `config.validation_problems` formats them. Errors never contain values of secrets.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ SECRET_PROBLEM: Final = "olr_pg_secret"  # noqa: S105 - an error type
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """What references in a configuration file are resolved against.
+    """The folder and the environment that are needed to resolve relative paths and secret
+    references.
 
     Attributes:
-        folder: the folder of the file; relative paths start here.
-        environ: the environment for ``${ENV_NAME}``.
+        folder: the folder of the file, at which relative paths start.
+        environ: the environment variables for ``${ENV_NAME}``.
     """
 
     folder: Path = field(default_factory=Path.cwd)
@@ -117,14 +119,14 @@ Secret = Annotated[
 
 
 class _NoReference(str):
-    """A text that is never a reference to a secret file, whatever it begins with."""
+    """A text that is not a reference to a secret file, even if it begins with ``file:``."""
 
     __slots__ = ()
 
 
 def _settings(value: object) -> object:
-    """Distinguish URLs from secrets: ``file:`` begins a reference only in a property that contains
-    a secret.
+    """Mark the texts in which ``file:`` begins a URL: only in a property that contains a secret, it
+    begins a reference to a secret file.
     """
     if not isinstance(value, dict):
         return value
@@ -168,7 +170,7 @@ Setting = Annotated[
 """A value of `spark.conf`; it can contain ``${ENV_NAME}`` and is never printed."""
 
 Settings = Annotated[dict[str, Setting], BeforeValidator(_settings)]
-"""`spark.conf`."""
+"""The object `spark.conf`."""
 
 
 def _server(value: str) -> str:
@@ -189,7 +191,7 @@ def _path(value: object, info: ValidationInfo) -> object:
         case str() if value and "\x00" not in value:
             try:
                 return _normal(_context(info).folder / Path(value).expanduser())
-            except RuntimeError:  # ~user without a home
+            except RuntimeError:  # ~user of a user without a home directory
                 raise problem("a path below an existing home directory") from None
         case _:
             raise problem("a path (a string that is not empty)")
@@ -207,7 +209,7 @@ ConfigPath = Annotated[
     Field(strict=False),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
-"""A path in the file; relative paths start at the folder of the configuration file."""
+"""A path in the configuration file; a relative path starts at the folder of the file."""
 
 
 def _one_or_many(value: object) -> object:
@@ -416,7 +418,8 @@ def _path_mapping(value: object, info: ValidationInfo) -> object:
             raise problem(_MAPPING_FORMS)
     if not all(len(pair) == 2 and all(isinstance(p, str) and p for p in pair) for pair in pairs):
         raise problem(_MAPPING_FORMS)
-    # Do not use `Path`: it removes a separator at the end of a prefix, which counts.
+    # Do not use `Path`, because it removes a separator at the end of a prefix, and that separator
+    # matters.
     folder = _context(info).folder
     return tuple((there, os.path.join(folder, here)) for there, here in pairs)  # noqa: PTH118
 
@@ -452,8 +455,8 @@ A relative path on this host starts at the folder of the configuration file.
 READS_VERSION: Final = 1
 """The newest major version of the configuration that this program supports.
 
-A file's minor version is ignored: a newer minor version can only add keys, and an unknown key is
-refused by its name.
+The minor version of a file is ignored: a newer minor version only adds keys, and a key that this
+program does not know is reported as unknown.
 """
 
 
@@ -461,7 +464,7 @@ def major_version(value: object) -> int | None:
     """Return the major version from a file's `version`; None if it is invalid.
 
     Args:
-        value: a number, or text such as "1", "1.2", "v1.2.3", "1.3.0-beta".
+        value: a number, or a text such as "1", "1.2", "v1.2.3", "1.3.0-beta".
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None

@@ -1,4 +1,4 @@
-"""`filter`: what is not delivered."""
+"""`filter`: tables, columns, rows, operations and transactions that are not delivered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from olr_pg.config.section import Section
 from olr_pg.errors import OlrPgError
 
 Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
-"""Shell patterns: * and ?, [abc]."""
+"""Shell patterns with *, ? and [abc]."""
 
 Operations = Annotated[
     tuple[Literal["insert", "update", "delete"], ...], Field(strict=False, min_length=1)
@@ -54,7 +54,9 @@ RowFilters = Annotated[tuple[RowFilter, ...], Field(strict=False)]
 
 
 class TransactionFilter(Section):
-    """`filter.transactions`: whose transactions are not delivered."""
+    """`filter.transactions`: which transactions are not delivered, by user, machine, program or
+    XID.
+    """
 
     login_users: Patterns = Field(default=(), description="patterns of the session's login name")
     os_users: Patterns = Field(default=(), description="patterns of the client's user name")
@@ -65,7 +67,7 @@ class TransactionFilter(Section):
 
 
 class Filter(Section):
-    """`filter`: what is not delivered to any target."""
+    """`filter`: tables, columns, rows, operations and transactions that no target receives."""
 
     tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
     columns: dict[str, Patterns] = Field(

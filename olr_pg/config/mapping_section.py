@@ -70,11 +70,13 @@ def _pairs(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Pairs = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_pairs)]
-"""Texts such as "Y/N": the value for true, and the value for false."""
+"""Texts such as "Y/N", with the value that means true before the slash, and the value that means
+false after it.
+"""
 
 
 def pairs_of(texts: tuple[str, ...]) -> BooleanPairs:
-    """Return the pairs in the form of the datatypes."""
+    """Return the pairs in the form that `olr_pg.datatypes` uses."""
     return tuple((text.partition("/")[0], text.partition("/")[2]) for text in texts)
 
 
@@ -153,5 +155,5 @@ class ColumnSection(Section):
 
     @property
     def choice(self) -> ColumnChoice:
-        """The entry in the form of the datatypes."""
+        """The entry in the form that `olr_pg.datatypes` uses."""
         return ColumnChoice(self.type or "", self.name or "", pairs_of(self.boolean_values))

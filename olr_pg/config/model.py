@@ -1,7 +1,8 @@
-"""The configuration: OLR's JSON file with this project's extensions, as immutable values.
+"""Defines the configuration as immutable values: the JSON file of OpenLogReplicator (OLR) with this
+project's extensions.
 
-The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is strict
-(a string is never accepted for a number), and unknown keys are refused.
+The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is
+strict: a string is never accepted instead of a number, and unknown keys are rejected.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ SHUTDOWN_SECONDS: Final = 10.0
 
 ONE_TARGET: Final = "[one]"
 SEVERAL_TARGETS: Final = "[several]"
-"""Marks in locations of errors that `target` is a list."""
+"""The mark in the location of a validation error that says that `target` is a list."""
 
 
 class Memory(Section):
@@ -160,12 +161,12 @@ class Context(Section):
 
     @property
     def is_encrypted(self) -> bool:
-        """Return whether files with rows are encrypted."""
+        """Whether files with rows are encrypted."""
         return self.encryption_key is not None or self.encryption_key_command is not None
 
 
 class Target(Section):
-    """`target`: the port that protocol clients connect to."""
+    """`target`: the network port to which protocol clients connect."""
 
     address: ConfigAddress = Field(
         default=Address(LOOPBACK, 9700), description='the address to listen on, "host:port"'
@@ -266,13 +267,13 @@ class DdlSection(Section):
     )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind of DDL on a known table, under the name of its key, with its policy."""
+        """Yield (key, policy) for each kind of DDL on a table that is already replicated."""
         for name in type(self).model_fields.keys() - {"new_table"}:
             yield name.replace("_", "-"), getattr(self, name)
 
 
 class Apply(Section):
-    """`apply`: the bundled applier."""
+    """`apply`: settings of the bundled applier."""
 
     connect_string: PostgresConnection = Field(
         description='the target database: "embedded", a PostgreSQL URL or parameters'
@@ -405,32 +406,34 @@ class Apply(Section):
         return self._changes
 
     def with_changes(self, changes: TableChanges) -> Self:
-        """Return a copy with exactly these changes."""
+        """Return a copy in which these are the only changes."""
         copy = self.model_copy()
         copy._changes = changes
         return copy
 
     @property
     def embedded(self) -> bool:
-        """True if the target is the embedded PostgreSQL."""
+        """Whether the target is the embedded PostgreSQL."""
         return self.connect_string.get_secret_value() == "embedded"
 
     @property
     def ending_seconds(self) -> float:
-        """Maximum seconds from a signal until the end of the process."""
+        """Maximum number of seconds from a signal to end until the process has ended."""
         if self.shutdown_seconds is not None:
             return self.shutdown_seconds
         return max(SHUTDOWN_SECONDS, self.drain_seconds + 2)
 
     @property
     def value_policies(self) -> Policies:
-        """`policies` in the form of the datatypes."""
+        """The section `policies` in the form that `olr_pg.datatypes` uses."""
         pairs = pairs_of(self.types.boolean_values)
         return Policies(**self.policies.model_dump(), boolean_pairs=pairs)
 
     @property
     def choices(self) -> Choices:
-        """`names`, `types` and `columns` as the choices that `datatypes` uses."""
+        """The keys `names`, `types`, `columns` and `contexts` in the form that `olr_pg.datatypes`
+        uses.
+        """
         types = self.types
         return Choices(
             integers=types.integers,
@@ -447,7 +450,9 @@ class Apply(Section):
 
     @property
     def table_query(self) -> str:
-        """The TableList query, also if the file lists names; with all changes."""
+        """The TableList query of the tables, also if the file lists names, with the changes of
+        `olr-pg tables`.
+        """
         names, tables = self.table_names, self.tables
         if names is None:
             query = tables if isinstance(tables, str) else table_list_query(tables)
@@ -456,14 +461,16 @@ class Apply(Section):
 
     @property
     def table_names(self) -> tuple[TableName, ...] | None:
-        """The listed tables, with all changes; None if the file has a query or patterns."""
+        """The listed tables with the changes of `olr-pg tables`; None if the file has a query or
+        patterns.
+        """
         named = () if isinstance(self.tables, str) else self.tables
         listed = tuple(one for one in named if isinstance(one, TableName))
         return self._changes.names(listed) if listed and listed == named else None
 
 
 class NamedTarget(Target):
-    """An entry of `target`, if that is a list of targets."""
+    """An entry of `target`, if `target` is a list."""
 
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$",
@@ -520,14 +527,15 @@ TargetSetting = Annotated[
 
 
 class Config(Section):
-    """The whole file."""
+    """The whole configuration file."""
 
     version: Version | None = Field(
         default=None,
         description="the version for which the file was written: a file for a newer major version"
         f" than this program reads, {READS_VERSION}, is rejected; a file without one is accepted",
     )
-    # Validate the default, so that `context.data` is relative to the configuration file here too.
+    # Validate the default too, so that the default `context.data` is also relative to the
+    # configuration file.
     context: Context = Field(default={}, validate_default=True, description="an object: resources")
     metrics: Metrics | None = Field(default=None, description="an object of exporters")
     source: Source = Field(description="an object: where redo and dictionary come from")
@@ -558,11 +566,13 @@ class Config(Section):
 
     @property
     def file(self) -> str:
-        """The absolute path of the file; empty if the configuration is not from a file."""
+        """The absolute path of the configuration file; empty if the configuration was not read from
+        a file.
+        """
         return self._file
 
     def of_file(self, path: str) -> Self:
-        """Return a copy that records the file that it was read from."""
+        """Return a copy that records the path of the file from which the configuration was read."""
         copy = self.model_copy()
         copy._file = path
         return copy
@@ -589,7 +599,7 @@ class Config(Section):
         """The section `fallback`.
 
         Raises:
-            OlrPgError: 1135, it is missing.
+            OlrPgError: 1135, the section is missing.
         """
         if self.fallback is None:
             raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
@@ -597,7 +607,7 @@ class Config(Section):
 
     @property
     def fallback_source(self) -> OracleSource:
-        """The source with the fallback's account.
+        """The source section, with the account of the fallback instead of the source's account.
 
         Raises:
             OlrPgError: 1135, `fallback` is missing, or has no address of Oracle.
@@ -615,8 +625,8 @@ class Config(Section):
         return OracleSource.model_construct(**account, server=way.server)
 
     def changes_file(self) -> Path:
-        """Return the path of the changes of `apply.tables`, for a configuration with one target
-        only.
+        """Return the path of the file with the changes of `apply.tables`. The configuration must
+        have one target.
         """
         data = Path(self.context.data)
         return (data / "targets" / self.name if self.name else data) / CHANGES_FILE
@@ -625,7 +635,7 @@ class Config(Section):
         """Return a copy with the changes that `olr-pg tables` has made to its tables.
 
         Raises:
-            OlrPgError: 8015, they cannot be read.
+            OlrPgError: 8015, the changes cannot be read.
         """
         applied = [
             part.apply and part.apply.with_changes(read_table_changes(part.changes_file()))
@@ -641,7 +651,7 @@ class Config(Section):
 
     @property
     def targets(self) -> tuple[Config, ...]:
-        """The configuration of each target, each with one target only."""
+        """One configuration for each target, which has only that target."""
         if isinstance(self.target, Target):
             return (self,)
         return tuple(
@@ -650,21 +660,21 @@ class Config(Section):
 
     @property
     def port(self) -> Target:
-        """`target`, for a configuration with one target only."""
+        """The section `target`. The configuration must have one target."""
         assert isinstance(self.target, Target)
         return self.target
 
     @property
     def name(self) -> str:
-        """The name of the target, for a configuration with one target only; empty without a
-        name.
+        """The name of the target, which is empty if it has none. The configuration must have one
+        target.
         """
         return self.target.name if isinstance(self.target, NamedTarget) else ""
 
 
 def secret_texts(config: Config) -> tuple[str, ...]:
-    """List every secret of `config`, including passwords inside connection strings, for
-    redaction.
+    """Return all secrets in `config`, including passwords inside connect strings, so that log texts
+    can be redacted.
     """
     texts = list[str]()
     _collect(config, texts)

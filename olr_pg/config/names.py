@@ -1,4 +1,6 @@
-"""Oracle table names in the configuration, and the TableList query that returns them."""
+"""Parses Oracle table names in the configuration, and builds the TableList query that returns
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OWN_SCHEMA: Final = "olr_pg"
-"""The schema of the appliance's ledger in a target; nothing is replicated into it."""
+"""The schema of the appliance's ledger in a target; no tables are replicated into it."""
 
 _UNION_MAX: Final = 200
 """Maximum entries of one compound query, with up to two SELECTs per entry; SQLite allows 500."""
 
 
 class TableName(NamedTuple):
-    """Owner and name exactly as in the dictionary."""
+    """Owner and name of a table, exactly as the dictionary contains them."""
 
     owner: str
     name: str
@@ -41,11 +43,12 @@ def configured_table_name(text: str) -> TableName:
 
 
 def table_list_query(tables: Sequence[TableName | TablePattern]) -> str:
-    """Return the TableList query that returns exactly these names, in this order.
+    """Return the TableList query that returns exactly these tables, in this order.
 
-    It selects literals instead of filtering a view. So the server receives the name of a missing
-    table, and refuses it, instead of silently ignoring it; the same applies to a pattern that
-    matches nothing. The query runs on Oracle and on the offline source's SQLite database.
+    The query selects names as literals, not from a view. So it also returns the name of a table
+    that does not exist, and the server rejects that name; a view would silently leave it out. For
+    the same reason, a pattern that matches no table returns its own text. The query runs on Oracle
+    and on the offline source's SQLite database.
     """
     excluded = [one for one in tables if isinstance(one, TablePattern) and one.excluded]
     wanted = [one for one in tables if one not in excluded]

@@ -1,8 +1,7 @@
-"""Checks files and addresses that a configuration refers to: certificates, and the name of the
-Oracle server.
+"""Checks the certificates and the Oracle server address that a configuration refers to.
 
-Only commands that use them run these checks; other commands read the same file on machines where
-they do not exist.
+Only commands that use them run these checks. Other commands may read the same configuration on
+machines on which the certificates do not exist.
 """
 
 from __future__ import annotations
@@ -33,15 +32,16 @@ _NO_NAME: Final = {
     "DPY-4000": "it is not there",
     "DPY-2056": "LDAP needs `source.thick-mode`",
 }
-"""The driver's errors about a text that it reads as a net service name."""
+"""The reasons for the driver's errors about a text that it takes for a net service name."""
 
 
 def check_outside(config: Config, file: str | None = None) -> None:
-    """Check that what `run` will open is usable, without opening connections.
+    """Check the TLS files and the address of Oracle that `run` will use, without opening
+    connections.
 
     Raises:
         ConfigError: 4030 TLS files cannot be used, 7013 the driver does not support the form of
-            `source.server`, 1002 both.
+            `source.server`, 1002 there are problems of both kinds.
     """
     found = list(_tls_problems(config))
     codes = {Code.TLS_FILES_UNUSABLE} if found else set[int]()
@@ -57,7 +57,7 @@ def check_outside(config: Config, file: str | None = None) -> None:
 
 
 def _server_problem(source: OracleSource) -> Problem | None:
-    if source.thick_mode:  # Oracle's client libraries can resolve names in more ways
+    if source.thick_mode:  # Oracle's client libraries know more ways to resolve names
         return None
     reason = _unusable_server(source.server)
     if reason is None:
@@ -68,8 +68,8 @@ def _server_problem(source: OracleSource) -> Problem | None:
 
 
 def _unusable_server(server: str) -> str | None:
-    """Return why the driver cannot connect to a server, as far as known without a connection; None
-    if it can.
+    """Return why the driver cannot use the address of a server; None if no reason is found. This
+    opens no connection.
     """
     import oracledb
 

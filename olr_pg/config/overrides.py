@@ -1,8 +1,10 @@
-"""Environment variables that override keys: ``OLR_PG_CONTEXT__MEMORY__MAX_MB=1024``.
+"""Overrides keys of the configuration by environment variables:
+``OLR_PG_CONTEXT__MEMORY__MAX_MB=1024``.
 
-A name is ``OLR_PG_``, then the parts of the key in capitals, with ``_`` for ``-``, joined by
-``__``; a number is an index of a list. Variables without ``__`` have other purposes. The value is
-plain text if the key accepts text, otherwise JSON; objects and lists are always JSON.
+The name of a variable is ``OLR_PG_``, followed by the parts of the key in capitals, with ``_`` for
+``-``, joined by ``__``. A part that is a number is an index in a list. Variables without ``__``
+have other purposes. If the key accepts text, the value is plain text; otherwise it is JSON. Objects
+and lists are always JSON.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ _Schema = dict[str, Any]
 
 
 class OverrideError(ValueError):
-    """Raised for a variable that cannot override a key; without its value, which may be a
-    secret.
+    """Raised for a variable that cannot override a key. It does not contain the variable's value,
+    which may be a secret.
     """
 
     def __init__(self, name: str, expected: str) -> None:
@@ -34,30 +36,32 @@ class OverrideError(ValueError):
 
 
 def variable_of(key: str) -> str:
-    """Return the variable of a key (``context.memory.max-mb``)."""
+    """Return the name of the variable that overrides a key such as ``context.memory.max-mb``."""
     return PREFIX + key.replace(".", _JOIN).replace("-", "_").upper()
 
 
 def overriding(environ: Iterable[str]) -> list[str]:
-    """Return the environment variables that override keys. A variable for a whole object comes
-    before those for its keys.
+    """Return the names of the environment variables that override keys. A variable for a whole
+    object comes before the variables for the object's keys.
     """
     return sorted(name for name in environ if name.startswith(PREFIX) and _JOIN in name)
 
 
 def override(data: Any, environ: Mapping[str, str], schema: _Schema) -> Any:
-    """Return a configuration with the values of the environment; empty variables are ignored.
+    """Return the configuration with the values of the environment variables; empty variables are
+    ignored.
 
     Args:
-        data: the value of the file; not modified.
+        data: the value of the configuration file; it is not modified.
         schema: the JSON Schema of the configuration.
 
     Raises:
-        OverrideError: a variable matches no key, or conflicts with another value.
+        OverrideError: a variable names no key, or a list item that the file does not have.
     """
     result = copy.deepcopy(data)
     for name in overriding(environ):
-        # Look up each variable by its name: `environ` may then hide it from child processes.
+        # Read each variable by its name: `environ` records which variables are read, so that they
+        # can be hidden from child processes.
         text = environ[name]
         if text:
             _set(result, name, text, schema)
@@ -83,8 +87,8 @@ def _set(data: Any, name: str, text: str, schema: _Schema) -> None:
 
 
 def _place(container: Any, part: str, name: str) -> Any:
-    """Return the key or index for a part of a name, after checking that the container has room for
-    it.
+    """Return the key or the index that a part of a name stands for. Raise an error if the container
+    is not an object or list that can have it.
     """
     if isinstance(container, dict) and not part.isdigit():
         return part
@@ -100,7 +104,7 @@ def _value(text: str, schemas: list[_Schema]) -> Any:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            pass  # the model reports what it expects
+            pass  # the validation reports the error
     return text
 
 
@@ -114,8 +118,8 @@ def _types(schema: _Schema) -> list[str]:
 
 
 def _below(schemas: list[_Schema], part: str, whole: _Schema) -> Iterator[_Schema]:
-    """Yield the schemas for the key `part` of an object, or for the items of a list if `part` is a
-    number.
+    """Yield the schemas of the value with the key `part`; if `part` is a number, yield the schemas
+    of a list's items.
     """
     for schema in schemas:
         for one in _alternatives(schema, whole):
@@ -126,7 +130,7 @@ def _below(schemas: list[_Schema], part: str, whole: _Schema) -> Iterator[_Schem
 
 
 def _alternatives(schema: _Schema, whole: _Schema) -> Iterator[_Schema]:
-    """Yield the alternatives of a schema, with references resolved."""
+    """Yield the alternatives that a schema allows; resolve references."""
     if "$ref" in schema:
         yield from _alternatives(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
         return

@@ -1,4 +1,4 @@
-"""Sections that every port of the appliance has: `tls`, `limits`, `allow`."""
+"""Defines settings of the appliance's network ports: `tls`, `limits`, `allow`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALLOW: Final = (
 
 
 class Tls(Section):
-    """`tls` of a port: encryption, and certificates of clients."""
+    """`tls` of a port: encryption, and the check of clients' certificates."""
 
     certificate: ConfigPath = Field(description="the PEM file of the certificate and its chain")
     key: ConfigPath = Field(description="the PEM file of the certificate's private key")
@@ -30,7 +30,7 @@ class Tls(Section):
 
 
 class Limits(Section):
-    """`target.limits`: resource limits for clients of the port."""
+    """`target.limits`: limits on the resources that clients of the port may use."""
 
     clients: int = Field(
         default=64,

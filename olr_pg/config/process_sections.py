@@ -1,4 +1,4 @@
-"""Sections of the configuration about processes: `spark` and `log`."""
+"""Defines the sections `spark` and `log`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from olr_pg.config.section import Section
 
 
 class Spark(Section):
-    """`spark`: the session that the decode jobs run in."""
+    """`spark`: the Spark session in which the decode jobs run."""
 
     master: SparkMaster = Field(
         default="local[*,3]",
@@ -29,7 +29,7 @@ class Spark(Section):
 
 
 class Log(Section):
-    """`log`: the level and format of the log on stderr."""
+    """`log`: the level and the format of the log, which is written to stderr."""
 
     level: int = Field(
         default=3,

@@ -1,10 +1,10 @@
 """Reads a configuration file.
 
 The file is JSON with two additions from JSON5: comments (``//`` and ``/* */``) and trailing commas.
-A published format with a maintained parser was preferred to "$comment" keys, which are impossible
-inside a list or beside a single value, and to removing comments with our own code. OLR's plain JSON
-is a subset of it. A file whose name ends with ``.toml`` is TOML. Environment variables can set keys
-(`overrides`).
+JSON5 was chosen because it is a published format with a maintained parser. The alternatives were
+"$comment" keys, which cannot stand inside a list or beside a single value, and our own code that
+removes comments. The plain JSON of OpenLogReplicator (OLR) is a subset of JSON5. A file whose name
+ends with ``.toml`` is TOML. Environment variables can set keys (`overrides`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _DATA_BEFORE: Final = "data"
-"""The default of `context.data` up to version 0.1."""
+"""The default of `context.data` in olr_pg up to version 0.1."""
 
 _STATE: Final = ("checkpoint.json", "targets", "postgres")
-"""Files that a run leaves there: the position, or the embedded database."""
+"""Names of files and directories that an earlier run has left in `context.data`."""
 
 
 class ConfigError(OlrPgError):
@@ -49,17 +49,18 @@ class ConfigError(OlrPgError):
 
 
 def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> Config:
-    """Read the configuration of the file at `path`, secrets resolved, paths absolute.
+    """Read the configuration file at `path`, resolve its secrets, and make its paths absolute.
 
     Args:
-        path: the file; relative paths in it start at its folder.
-        environ: the environment for ``${ENV_NAME}`` and for overrides of keys; the process's own by
-            default.
+        path: the path of the file; relative paths in it start at its folder.
+        environ: the environment for ``${ENV_NAME}`` and for overrides of keys; default: this
+            process's environment.
 
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is invalid, 1003 a secret cannot be
-            resolved, 1121 it is of a newer version, 1122 the default of `context.data` differs from
-            the one that earlier runs used, 8015 the changes of `olr-pg tables` cannot be read.
+            resolved, 1121 a newer version of olr_pg is needed for it, 1122 the default of
+            `context.data` differs from the one that earlier runs used, 8015 the changes of `olr-pg
+            tables` cannot be read.
     """
     path = Path(path)
     variables = os.environ if environ is None else environ
@@ -71,8 +72,8 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
 
 
 def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
-    """Read the file at `path` and the variables that override keys, without checking or resolving
-    anything.
+    """Read the file at `path`, and apply the variables that override keys. Do not validate the
+    values, and resolve no secrets.
 
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is neither JSON nor TOML.
@@ -91,7 +92,7 @@ def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
 def parse_text(
     text: str, folder: Path, environ: Mapping[str, str] | None = None, *, file: str
 ) -> Config:
-    """Parse the text of a configuration file that will be stored as `file`, in `folder`.
+    """Parse the text of a configuration file that will be written to `file` in `folder`.
 
     Variables that override keys are ignored.
 
@@ -108,11 +109,11 @@ def parse_config(
     *,
     file: str | None = None,
 ) -> Config:
-    """Parse a configuration from a JSON value, for callers that do not have it in a file.
+    """Validate a configuration that is given as a JSON value, and resolve its secrets.
 
     Raises:
-        ConfigError: 1002 it is invalid, 1003 a secret cannot be resolved, 1121 it is of a newer
-            version.
+        ConfigError: 1002 it is invalid, 1003 a secret cannot be resolved, 1121 a newer version of
+            olr_pg is needed for it.
     """
     _check_version(data, file)
     context = LoadContext(folder, os.environ if environ is None else environ)
@@ -120,8 +121,8 @@ def parse_config(
         return Config.model_validate(data, context=context)
     except ValidationError as error:
         problems = describe_problems(error.errors(include_url=False), data)
-    # Raise outside the handler: a chained ValidationError would contain the input, including
-    # secrets.
+    # Raise the error outside the `except` block: otherwise the ValidationError would be chained to
+    # it, and that contains the input with its secrets.
     code = (
         Code.SECRET_UNRESOLVED
         if all(problem.secret for problem in problems)
@@ -131,13 +132,13 @@ def parse_config(
 
 
 def one_target(config: Config, name: str | None) -> Config:
-    """Return the configuration with one target only.
+    """Return the configuration of one target.
 
     Args:
-        name: of the target; None for the only one.
+        name: the name of the target; None for the only target.
 
     Raises:
-        OlrPgError: 1105 there are several, 1106 none has that name.
+        OlrPgError: 1105 `name` is None and there are several targets, 1106 no target has that name.
     """
     known = {part.name: part for part in config.targets}
     names = ", ".join(filter(None, known))
@@ -151,8 +152,8 @@ def one_target(config: Config, name: str | None) -> Config:
 
 
 def _check_version(data: Any, file: str | None) -> None:
-    """Reject a file of a newer version first; otherwise its new keys would be reported as
-    unknown.
+    """Reject a file of a newer version. This comes before the validation, which would report the
+    new keys as unknown.
     """
     version = data.get("version") if isinstance(data, dict) else None
     major = major_version(version)
@@ -165,8 +166,8 @@ def _check_version(data: Any, file: str | None) -> None:
 
 
 def _check_state(config: Config, folder: Path, file: str) -> None:
-    """Refuse to start without the existing state, if only the default of `context.data` has
-    changed.
+    """Raise an error if the state of earlier runs is in the former default of `context.data`, and
+    the file does not set `context.data`: otherwise the appliance would start without that state.
     """
     if "data" in config.context.model_fields_set or (folder / DATA).exists():
         return
@@ -179,7 +180,7 @@ def _check_state(config: Config, folder: Path, file: str) -> None:
 
 
 def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
-    """Replace values of the file by those of environment variables."""
+    """Replace values of the file by values of environment variables."""
     if not overriding(environ):
         return data
     try:
@@ -208,8 +209,8 @@ def _parse_toml(text: str, file: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object; JSON5's parser rejects an object with a duplicate key, and reports its
-    position.
+    """Build an object from its members. Raise an error for a duplicate key: then the JSON5 parser
+    reads the text again, and reports the key's position.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -230,7 +231,7 @@ def _parse_json5(text: str, file: str) -> Any:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the file."""
+    """Return the JSON Schema of the configuration file."""
     schema = Config.model_json_schema(by_alias=True)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,8 +1,9 @@
-"""Resolves secret references: ``${ENV_NAME}`` inside a text, ``file:PATH`` or ``{"file": PATH}``
-for a whole value.
+"""Resolves references to secrets: ``${ENV_NAME}`` inside a text, and ``file:PATH`` or ``{"file":
+PATH}`` as a whole value.
 
-A resolved text is not resolved again, so a secret can contain any character. ``$${`` stands for a
-literal ``${``. One line break at the end of a secret file does not belong to the secret.
+The value of a reference is not searched for further references, so a secret can contain any
+character. To write a literal ``${``, write ``$${``. A single line break at the end of a secret file
+is not part of the secret.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class UnresolvedSecretError(ValueError):
 
 
 def expand_environment(text: str, environ: Mapping[str, str]) -> str:
-    """Return `text` with every ``${ENV_NAME}`` replaced.
+    """Return `text` with every ``${ENV_NAME}`` replaced by the variable's value.
 
     Raises:
-        UnresolvedSecretError: a variable is not set, is empty, or its name is malformed.
+        UnresolvedSecretError: a variable is not set or empty, or its name is malformed.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -47,7 +48,7 @@ def expand_environment(text: str, environ: Mapping[str, str]) -> str:
 
 
 def read_secret_file(path: Path) -> str:
-    """Read the secret from the file.
+    """Read a secret from a file.
 
     Raises:
         UnresolvedSecretError: the file cannot be read, is empty, too long or not UTF-8.
@@ -64,7 +65,7 @@ def read_secret_file(path: Path) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        # Raise without the cause, which quotes the bytes.
+        # Do not chain the cause, because its text contains bytes of the secret.
         raise UnresolvedSecretError(f"the secret file {path} is not UTF-8 text") from None
     text = text.removesuffix("\n").removesuffix("\r")
     if not text:
@@ -73,10 +74,11 @@ def read_secret_file(path: Path) -> str:
 
 
 def resolve_secret(value: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Resolve the secret of a configuration text; a relative file path starts at `folder`.
+    """Resolve the references in a text of the configuration; a relative file path starts at
+    `folder`.
 
     Raises:
-        UnresolvedSecretError: the reference leads nowhere.
+        UnresolvedSecretError: a variable is not set, or the file cannot be read.
     """
     if value.startswith("file:"):
         path = expand_environment(value.removeprefix("file:"), environ)

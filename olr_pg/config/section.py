@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """A JSON object of the file."""
+    """A JSON object of the configuration file."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"),

@@ -1,4 +1,4 @@
-"""`source`: the origin of the redo and the dictionary."""
+"""`source`: the database or the files from which redo and dictionary are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from olr_pg.config.section import Section
 from olr_pg.scalars import MAX_SCN
 
 SOURCE_KIND: Final = "source_kind"
-"""Error type of an unknown `source.kind`."""
+"""The type of the validation error for an unknown `source.kind`."""
 
 
 RedoLogs = Literal["archived", "online"]
@@ -36,7 +36,9 @@ _TRANSPORTS: Final = '"command", "sftp" or "bfile"'
 
 
 class Vault(Section):
-    """`source.vault`: each archived log is copied here once, before RMAN can delete it."""
+    """`source.vault`: the directory to which each archived log is copied once, before RMAN can
+    delete it.
+    """
 
     directory: ConfigPath = Field(
         description="the directory of the copies; it must contain nothing else"
@@ -49,7 +51,7 @@ class Vault(Section):
 
 
 class CommandTransport(Section):
-    """`source.transport` of kind ``command``: a command puts each log here."""
+    """`source.transport` of kind ``command``: a command copies each log to this host."""
 
     kind: Literal["command"] = Field(description=_TRANSPORTS)
     command: list[str] = Field(

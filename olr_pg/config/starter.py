@@ -1,6 +1,7 @@
-"""Makes a first configuration file, as text with comments, from a few answers.
+"""Writes the text of a first configuration file, with comments, from the answers to a few
+questions.
 
-Keys that it does not contain have the defaults that `configs/oracle-to-postgres.json5` shows.
+All other keys have their defaults, which `configs/oracle-to-postgres.json5` shows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECRETS: Final = ("ORACLE_PASSWORD", "PG_PASSWORD")
-"""The environment variables that such a file can refer to."""
+"""The environment variables to which such a file can refer for passwords."""
 
 _HEAD: Final = """\
 // Written by olr-pg init. Comments and trailing commas are allowed; relative paths start at this
@@ -69,9 +70,11 @@ class LiveSource(NamedTuple):
     """A live source database.
 
     Attributes:
-        mapping: pairs of a path in Oracle and its path on this host, as a flat list.
-        containers: the PDBs with the tables; empty for the service's container.
-        transport: the transport of logs that are not mounted; empty if all are mounted.
+        mapping: a flat list: a path in Oracle, then its path on this host, then the next pair.
+        containers: the PDBs that contain the tables; empty for the container of the service in
+            `server`.
+        transport: the section `source.transport` for logs that are not mounted; empty if all are
+            mounted.
     """
 
     server: str
@@ -82,18 +85,19 @@ class LiveSource(NamedTuple):
 
 
 class CopiedSource(NamedTuple):
-    """Copies of archived logs, and a snapshot of the dictionary."""
+    """A source that consists of copied archived logs and a dictionary snapshot."""
 
     dictionary: str
     logs: Sequence[str]
 
 
 def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequence[str]) -> str:
-    """Return the text of the file.
+    """Return the text of the configuration file.
 
     Args:
-        target: as `apply.connect-string`; a password in it is best ``${PG_PASSWORD}``.
-        tables: ``OWNER.NAME`` each.
+        target: the value of `apply.connect-string`; for the password, ``${PG_PASSWORD}`` is
+            recommended.
+        tables: the tables, each as ``OWNER.NAME``, or patterns of tables.
     """
     if isinstance(source, LiveSource):
         part = _LIVE.format(

@@ -1,4 +1,6 @@
-"""`status` and `metrics`: the status page, its commands, and the exporters."""
+"""Defines the sections `status` and `metrics`: the status page, its commands, and the exporters of
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from olr_pg.config.section import Section
 
 
 class PostgresMetrics(Section):
-    """`metrics.postgres`: the table that metrics are written to."""
+    """`metrics.postgres`: the table to which metrics are written."""
 
     connect_string: PostgresServer = Field(description="connect string of the metrics database")
     table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
@@ -23,7 +25,9 @@ class PostgresMetrics(Section):
 
 
 class Otlp(Section):
-    """`metrics.otlp`: an OpenTelemetry collector; needs `pip install 'olr-pg[otel]'`."""
+    """`metrics.otlp`: the OpenTelemetry collector to which metrics or spans are sent; needs `pip
+    install 'olr-pg[otel]'`.
+    """
 
     endpoint: str = Field(
         pattern=r"^https?://[^\s/?#]+[^\s?#]*$",
@@ -42,7 +46,7 @@ class Otlp(Section):
 
 
 class Metrics(Section):
-    """`metrics`: exporters."""
+    """`metrics`: the exporters of metrics."""
 
     postgres: PostgresMetrics | None = Field(
         default=None, description="an object: the metrics table"
@@ -53,7 +57,7 @@ class Metrics(Section):
 
 
 class Control(Section):
-    """`status.control`: commands over HTTP, for clients with a token."""
+    """`status.control`: commands that clients with a token can send over HTTP."""
 
     tokens: dict[str, Secret] = Field(
         min_length=1,

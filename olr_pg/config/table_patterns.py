@@ -1,14 +1,16 @@
-"""Patterns of Oracle tables in `apply.tables`, and the TableList query that finds the tables.
+"""Parses patterns of Oracle tables in `apply.tables`, and builds the TableList query that finds the
+tables.
 
-The query reads DBA_TABLES: ALL_TABLES contains only tables that the account can read, which
-replication does not require. Temporary and external tables are left out, because their rows are not
-in the redo. Other tables that cannot be replicated are found, so that the operator decides about
-them.
+The query reads DBA_TABLES. ALL_TABLES would not be enough: it contains only tables that the account
+can read, and replication does not require that right. Temporary and external tables are left out,
+because their rows are not in the redo. Other tables that cannot be replicated are not left out, so
+that the operator notices them and decides.
 
-``*``, ``?`` and ``[abc]`` mean the same as in `filter`; a pattern that begins with ``!`` excludes
-tables that other patterns match. The query runs on Oracle and on the offline source's SQLite
-database, so it uses LIKE. LIKE has no sets, so sets are expanded. The matching tables are
-determined when a run begins; a table that is created later is found as well.
+``*``, ``?`` and ``[abc]`` mean the same as in `filter`. A pattern that begins with ``!`` excludes
+tables that other patterns match. The query must run on Oracle and on the offline source's SQLite
+database, so it uses LIKE. LIKE has no sets such as ``[abc]``, so a pattern with a set becomes
+several LIKE patterns. The query runs when a run begins. Tables that are created later and match a
+pattern are found as well.
 """
 
 from __future__ import annotations
@@ -23,15 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SPELLINGS_MAX: Final = 64
-"""Maximum number of expansions of the sets in one part of a pattern."""
+"""Maximum number of LIKE patterns into which one part of a pattern (owner or name) may be
+expanded.
+"""
 
 _WILD: Final = re.compile(r"[*?\[]")
 _PART: Final = r'(?:"[^"\0]+"|(?:\[[^\]\s".,;\0]+\]|[^\s".,;\0\[\]])+)'
 _PATTERN: Final = re.compile(rf"\s*(!?)\s*(?:({_PART})\s*\.\s*)?({_PART})\s*\.\s*({_PART})\s*")
 _TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
 _OWN: Final = ("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%")
-"""Tables that Oracle creates itself: recycle bin, logs of materialised views, overflow of
-index-organised tables, text indexes.
+"""LIKE patterns of tables that Oracle creates itself: recycle bin, logs of materialised views,
+overflow segments of index-organised tables, text indexes.
 """
 
 
@@ -39,19 +43,20 @@ WITH_REDO: Final = (
     "TEMPORARY = 'N'"
     " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
 )
-"""Condition for tables whose rows are in the database: a table that is neither partitioned nor
-index-organised has a tablespace, an external table has none (Oracle Database Reference,
-DBA_TABLES).
+"""The condition for tables whose rows are in the redo. It leaves out temporary tables, and external
+tables, which have no TABLESPACE_NAME. A partitioned or index-organised table may have none either,
+so the condition includes them explicitly (Oracle Database Reference, DBA_TABLES).
 """
 
 
 class TablePattern(NamedTuple):
-    """A pattern of ``OWNER.NAME``, or of ``PDB.OWNER.NAME``, whose owner is ``PDB.OWNER``.
+    """A pattern of ``OWNER.NAME``. For ``PDB.OWNER.NAME``, the owner is ``PDB.OWNER``.
 
     Attributes:
-        owner, name: as patterns for LIKE, one for each expansion; escaped with a backslash.
-        excluded: whether its tables are excluded.
-        text: as in the file.
+        owner, name: the LIKE patterns of owner and name, escaped with a backslash; one for each
+            expansion of the sets.
+        excluded: whether the pattern excludes the tables that it matches.
+        text: the pattern as the file contains it.
     """
 
     owner: tuple[str, ...]
@@ -64,10 +69,11 @@ class TablePattern(NamedTuple):
 
 
 def parse_pattern(text: str) -> TablePattern | None:
-    """Parse a pattern; None for a plain name. Unquoted parts are folded to upper case.
+    """Parse a pattern; return None if the text is a name without wildcards. Parts without quotes
+    are converted to upper case.
 
     Raises:
-        ValueError: it is malformed, or its sets have too many expansions.
+        ValueError: the pattern is malformed, or its sets have too many expansions.
     """
     match = _PATTERN.fullmatch(text)
     if match is None:
@@ -87,8 +93,8 @@ def parse_pattern(text: str) -> TablePattern | None:
 
 
 def _spellings(part: str) -> tuple[str, ...]:
-    """Return the LIKE patterns for one part of a table pattern. A part with sets (`[…]`) gives a
-    pattern for each choice.
+    """Return the LIKE patterns for one part of a table pattern (PDB, owner or name): one for each
+    combination of characters from its sets (`[…]`).
     """
     if part.startswith('"'):
         return (_escaped(part[1:-1]),)
@@ -107,7 +113,7 @@ def _spellings(part: str) -> tuple[str, ...]:
 
 
 def _members(chosen: str) -> list[str]:
-    """Return the characters of a set, with ranges expanded."""
+    """Return the characters of a set; a range such as a-f becomes its characters."""
     if chosen[0] in "!^":
         raise ValueError(f"[{chosen}]: a set names what fits, not what does not")
     found = []
@@ -123,11 +129,11 @@ def _escaped(text: str) -> str:
 
 
 def pattern_query(pattern: TablePattern, excluded: Sequence[TablePattern]) -> str:
-    """Return the query of a pattern; if nothing matches, it returns the pattern's text, which is
-    not a table.
+    """Return the query that finds the tables of a pattern. If no table matches, the query returns
+    the pattern's own text; the server then rejects that as an unknown table.
 
     Args:
-        excluded: patterns whose tables are excluded.
+        excluded: patterns of tables that the query must not return.
     """
     where = _condition(pattern)
     own = " AND ".join(f"NOT {_like('TABLE_NAME', (one,))}" for one in _OWN)
@@ -157,7 +163,7 @@ def _like(column: str, spellings: Sequence[str]) -> str:
 
 
 def _is_wild(spelling: str) -> bool:
-    """Return whether a part needs LIKE, because it contains an unescaped % or _."""
+    """Return whether a LIKE pattern contains a wildcard: an unescaped % or _."""
     return bool(re.search(r"[%_]", re.sub(r"\\.", "", spelling)))
 
 

@@ -1,4 +1,4 @@
-"""Makes the TLS context of a port, from the files in its `tls` section."""
+"""Creates the TLS context of a port from the files that its `tls` section names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS context of a listening port; TLS 1.2 or later, the default of `ssl`.
+    """Return the TLS context of a listening port. It allows TLS 1.2 and later, the default of
+    Python's `ssl`.
 
     Raises:
         OlrPgError: 4030, a file cannot be used.
@@ -22,7 +23,8 @@ def server_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     password = tls.key_password.get_secret_value() if tls.key_password else ""
     try:
-        # Without a password argument, the library would prompt for one at the terminal.
+        # Always pass a password, because otherwise the library would prompt for one at the
+        # terminal.
         context.load_cert_chain(tls.certificate, tls.key, password)
     except (OSError, ssl.SSLError) as error:
         raise _unusable(error, tls.certificate) from error

@@ -1,4 +1,6 @@
-"""Describes validation errors: the key as in the file, what was found, and what was expected."""
+"""Describes validation errors: the key as the file contains it, the value that was found, and the
+value that was expected.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +61,13 @@ _EXPECTED: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem in the file.
+    """A problem in the configuration file.
 
     Attributes:
-        key: the path of the key as in the file (``source.logs[1]``); empty for the whole file.
-        found: the value; None if it is not helpful or must not be shown.
-        expected: what should be there.
-        secret: whether a secret reference could not be resolved.
+        key: the path of the key, such as ``source.logs[1]``; empty for the whole file.
+        found: the value that was found; None if it does not help or must not be printed.
+        expected: a description of the expected value.
+        secret: whether the problem is a secret reference that could not be resolved.
     """
 
     key: str
@@ -79,13 +81,17 @@ class Problem:
 
 
 def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Problem, ...]:
-    """Describe the errors of a validation of `data`, in the order of the file's sections."""
+    """Return descriptions of the errors that the validation of `data` has found, in the same
+    order.
+    """
     found = list(errors)
     return tuple(_describe(error, data) for error in found if not _follows(error, found))
 
 
 def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Return whether a list counts as too short only because one of its items is invalid."""
+    """Return whether an error says only that a list is too short because one of its items is
+    invalid, which another error reports.
+    """
     depth = len(error["loc"])
     return error["type"] == "too_short" and any(
         len(other["loc"]) > depth and other["loc"][:depth] == error["loc"] for other in others
@@ -122,14 +128,14 @@ def _describe(error: ErrorDetails, data: object) -> Problem:
 
 
 def format_key(location: Sequence[int | str]) -> str:
-    """Return a location as a key: ``source.logs[1]`` for ("source", "logs", 1)."""
+    """Return the key for a location of pydantic: ``source.logs[1]`` for ("source", "logs", 1)."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
     return "".join(parts).removeprefix(".")
 
 
 def _file_location(location: tuple[int | str, ...], data: object) -> tuple[int | str, ...]:
-    """Return `location` without parts that are not in the file: tags of unions, marks of mapping
-    keys.
+    """Return `location` without the parts that pydantic adds and the file does not contain: tags of
+    union types, and marks of mapping keys.
     """
     kept = list[int | str]()
     for number, part in enumerate(location):
@@ -163,7 +169,9 @@ def _show(value: object, location: Sequence[int | str]) -> str:
 
 
 def may_hide_secret(text: str) -> bool:
-    """Return whether a text must not be printed; a long one may contain a secret."""
+    """Return whether a text may contain a secret, so that it must not be printed. Every long text
+    may.
+    """
     return bool(_SECRET_TEXTS.search(text)) or len(text) > _SHOWN_LENGTH_MAX
 
 

@@ -1,4 +1,4 @@
-"""`verify`: continuous verification."""
+"""Defines the section `verify`: continuous verification."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from olr_pg.config.section import Section
 
 
 class Verify(Section):
-    """`verify`: whether and how `run` also compares the target with the source."""
+    """`verify`: whether and how `run` also compares the target's rows with the source's rows."""
 
     continuous: Literal["off", "report", "repair"] = Field(
         default="off",
