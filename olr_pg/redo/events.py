@@ -140,8 +140,9 @@ def link_undo(walk: Walk, undo_at: int, ktub: int, event: int) -> None:
     The container of the undo block or undo header, together with the slot, identifies the
     transaction.
 
-    Args: undo_at: position of the vector that changes the undo block or undo header. ktub: position
-    of the ktub of this vector.
+    Args:
+        undo_at: position of the vector that changes the undo block or undo header.
+        ktub: position of the ktub of this vector.
     """
     payload, big, events = walk.payload, walk.big, walk.events
     events.undo_con_id[event] = container_of(payload, undo_at, walk.header, big)

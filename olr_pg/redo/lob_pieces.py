@@ -163,7 +163,8 @@ def _push_piece(
 ) -> int:
     """Push a piece and return its row; if there is no space, only set ``state[FULL]``.
 
-    Args: lob: position of the LOB id, −1 if the vector has none.
+    Args:
+        lob: position of the LOB id, −1 if the vector has none.
     """
     pieces, state = sink.pieces, sink.state
     at = state[PIECES]

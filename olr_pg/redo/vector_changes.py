@@ -240,8 +240,9 @@ def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, tabl
 def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple[int, int]:
     """Return the subscribed table that a row or leaf vector changes, which follows its undo record.
 
-    Returns: (table or −1, status). The status is a `ChangeStatus`: OK, or the reason why the change
-    cannot be decoded.
+    Returns:
+        (table or −1, status). The status is a `ChangeStatus`: OK, or the reason why the change
+        cannot be decoded.
     """
     payload, big = walk.payload, walk.big
     if is_encrypted(payload, undo_at):

@@ -1,1 +1,1 @@
-"""Assembles row changes into complete DML of committed transactions, in commit order. No I/O."""
+"""Assembles complete row changes of committed transactions, in commit order. No I/O."""

@@ -1,10 +1,17 @@
-"""Fills in the defaults of added columns that rows do not store, using the guard column's bits.
+"""Fills in the defaults of columns that were added to a table later, for rows that do not store
+them.
 
-Facts: values-and-lobs §14. A NULL in an image means the default, unless the guard column shows that
-the row really stores NULL. An UPDATE logs the columns that it lists, and the guard column only if
-one of its bits changes. So if a listed column's guard is not logged, its bit was already set, and
-its NULL is a real NULL. If a column is logged supplementally without its guard, its value is
-unknown, and it is left out of the image.
+After ALTER TABLE … ADD with a default, Oracle does not write the default to the existing rows. If
+such a column is NULL in an image, its value is the default. The exception are rows in which the
+column was really set to NULL: Oracle marks them in a hidden column of the table, the guard column,
+which has one bit per added column.
+
+An UPDATE logs the columns that it sets, and the guard column only if one of its bits changes. So if
+an UPDATE sets a column to NULL and the guard column is not logged, the bit was already set, and the
+NULL is real. If a column is only in the supplemental data, without the guard column, its value is
+unknown, and the column is left out of the image.
+
+Facts: values-and-lobs §14.
 """
 
 from __future__ import annotations
@@ -29,11 +36,11 @@ Flags = npt.NDArray[np.bool_]
 def fill_defaults(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, allocate: Allocate
 ) -> tuple[DmlColumns, I64, int]:
-    """Return (changes without guard columns and with defaults, `dml_first`, number of updates left
-    out).
+    """Return (changes, `dml_first`, number of updates left out). The changes contain the defaults
+    and no guard columns.
 
     Args:
-        dml, dml_first: as assembled.
+        dml, dml_first: the row changes, as `rows.assemble` returns them.
         allocate: returns a buffer for a large number of bytes.
     """
     defaults = plan.defaults
@@ -70,7 +77,9 @@ def _filled(
 def _meaning(
     dml: DmlColumns, rows: I64, change: I64, column: I64, guards: I64, plan: RowPlan
 ) -> tuple[Flags, Flags]:
-    """Return for each of `rows` whether its NULL means the default, and whether that is unknown."""
+    """Return for each of the entries `rows`, which are NULL, whether the value is the default, and
+    whether the value is unknown.
+    """
     guard_id = plan.defaults.guard_id[column[rows]]
     is_guarded = guard_id >= 0
     guard = _entry_of(2 * change + dml.entries.image, guards, rows)
@@ -79,7 +88,8 @@ def _meaning(
     known = is_guarded & is_logged
     stored[known] = _bits(dml, guard[known], guard_id[known])
     means = ~is_guarded | (is_logged & ~stored)
-    # Images of whole rows have the guard column always; of an UPDATE only where it changed.
+    # The image of a whole row always contains the guard column; the image of an UPDATE only if it
+    # changed.
     whole = dml.kind[change[rows]] != DmlKind.UPDATE
     absent = is_guarded & ~is_logged & ~whole
     after = np.flatnonzero(dml.entries.image == Image.AFTER)
@@ -89,7 +99,9 @@ def _meaning(
 
 
 def _entry_of(keys: I64, among: I64, rows: I64) -> I64:
-    """Return the entry of `among` with the same key as each of `rows`, −1 if there is none."""
+    """For each of the entries `rows`, return the entry of `among` with the same key, −1 if there is
+    none.
+    """
     if among.size == 0:
         return np.full(rows.size, -1, np.int64)
     order = among[np.argsort(keys[among], kind="stable")]
@@ -98,7 +110,9 @@ def _entry_of(keys: I64, among: I64, rows: I64) -> I64:
 
 
 def _bits(dml: DmlColumns, guard: I64, guard_id: npt.NDArray[np.int32]) -> Flags:
-    """Return whether the guard values have the bits set; a value can continue in further parts."""
+    """Return whether the bits are set in the values of guard columns. A value can continue in
+    further parts.
+    """
     part, byte = guard.copy(), (guard_id >> 3).astype(np.int64)
     while True:
         length = np.maximum(dml.values.length[part], 0)

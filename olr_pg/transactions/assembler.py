@@ -1,10 +1,11 @@
-"""Assembles transactions from batches of events: finished transactions are returned, the others
-wait.
+"""Assembles transactions from batches of events: returns finished transactions, and keeps the
+events of the others until their end is read.
 
-The same assembler runs in two places. For the windows of one split it finishes the transactions
-that begin and end there, and returns the rest as `remainder`, a batch of the same form as its
-input. The driver's assembler is fed these remainders, split after split, and finishes the rest. So
-any division of the redo into splits gives the same transactions.
+Assemblers run in two places. The assembler of a split processes the windows of this split. It
+finishes the transactions that begin and end in the split, and returns all other events as
+`remainder`, a batch of the same form as its input. The assembler of the driver processes these
+remainders, one split after the other, and finishes the other transactions. So any division of the
+redo into splits gives the same transactions.
 """
 
 from __future__ import annotations
@@ -74,24 +75,28 @@ if TYPE_CHECKING:
 
 
 class Assembler:
-    """Collects events by transaction and finishes transactions; see the module.
+    """Collects events by transaction and finishes transactions; see the module's docstring.
 
     Args:
-        tables: the tables of the plan, for errors.
-        is_split: whether earlier redo can contain the begins of the transactions: ended
-            transactions without a begin are then put into the remainder instead of being dropped.
+        tables: the tables of the plan, for error messages.
+        is_split: True for the assembler of a split. A transaction whose end is read can then have
+            its begin in an earlier split, so it is put into the remainder. In the driver, such a
+            transaction is dropped.
         storage: stores bytes of waiting transactions.
-        lob_source: reads LOB values that the redo contains only partly.
+        lob_source: reads LOB values from the source if the redo contains only a part of them; None
+            if they cannot be read.
 
     Attributes:
-        account: counts of what happened to the input.
-        table_rows: shape (tables, 3); row changes delivered: inserts, deletes, updates.
-        large: committed transactions that the last `feed` finished and that must be read in parts,
-            and then counted by `settle`.
-        unseen_ends: transactions whose slot another one uses; `tell_unseen_ends` ends them.
-        unbegun_rollbacks: slot and XID of transactions whose ROLLBACK came before their BEGIN, with
-            its SCN. When an instance dies, a surviving one rolls back its open transactions in its
-            own redo thread; after `forget_rollbacks` no BEGIN is expected any more.
+        account: counts of the input by outcome.
+        table_rows: shape (tables, 3); numbers of delivered inserts, deletes and updates.
+        large: committed transactions that ended in the last `feed` but are too large for memory.
+            The caller must read them in parts, and then call `settle`.
+        unseen_ends: transactions whose slot is already used by another transaction, although their
+            end was not read; `tell_unseen_ends` ends them.
+        unbegun_rollbacks: transactions whose ROLLBACK was read before their BEGIN: slot and XID,
+            with the SCN of the ROLLBACK. The reason: if an Oracle instance dies, a surviving
+            instance rolls back the open transactions in its own redo thread. `forget_rollbacks`
+            removes those whose BEGIN can no longer follow.
     """
 
     def __init__(
@@ -126,19 +131,22 @@ class Assembler:
         return [*self.unseen_ends.transactions, *self._open.values()]
 
     def feed(self, batch: ChangeBatch) -> Finished | None:
-        """Process the next section of redo; return what it finished, or None."""
+        """Process the next section of redo; return the transactions that are finished now, or
+        None.
+        """
         return joined_faults(self._feed(batch, apart=False))
 
     def feed_window(self, batch: ChangeBatch) -> list[Finished]:
-        """Process the next section of redo; return what it finished, each part in commit order.
+        """Process the next section of redo; return the transactions that are finished now, in
+        parts. Each part is in commit order.
 
-        Transactions that began before it are a separate part, so that no other data is copied
-        together with theirs.
+        Transactions that began before this section are a separate part, so that only their data is
+        copied.
         """
         return self._feed(batch, apart=True)
 
     def settle(self, large: LargeTransaction) -> None:
-        """Count a large transaction that was read to its end."""
+        """Add the counts of a large transaction, after it was read completely."""
         self.account.add(large.account)
         self.table_rows += large.table_rows
         self.losses = self.losses.plus(large.losses)
@@ -152,7 +160,8 @@ class Assembler:
         self.account.rolled_back += rolled_back
         if self._is_split:
             self.account.events += count_changes(batch.events)
-        # Whose pages without an owner are, those of this batch too, depends on all that commits.
+        # If LOB pages without an owner are waiting, all transactions of this batch must be finished
+        # together: their commits decide who owns the pages.
         apart = apart and not self._unowned.waiting.batches
         finished = self._finished(batch, apart=apart) if batch.events.kind.size else []
         if not self._is_split:
@@ -164,8 +173,8 @@ class Assembler:
         return finished
 
     def _apply_rollbacks(self) -> None:
-        """End the open transactions whose ROLLBACK was read before their BEGIN; their further
-        events are dropped.
+        """Remove the open transactions whose ROLLBACK was read before their BEGIN. Events of theirs
+        that follow are dropped.
         """
         for key, xid in list(self.unbegun_rollbacks):
             transaction = self.unseen_ends.pop(key, xid)
@@ -180,25 +189,25 @@ class Assembler:
             self.account.events_rolled_back += transaction.changes
 
     def forget_rollbacks(self, scn: int) -> None:
-        """Forget rollbacks up to `scn`. All redo up to there was read, so the begin of their
-        transactions cannot come any more.
+        """Forget rollbacks up to `scn`. All redo up to this SCN was read, so the begin of their
+        transactions can no longer follow.
         """
         pending = self.unbegun_rollbacks.items()
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
 
     def note_whole(self, whole: TransactionColumns) -> None:
-        """Remove open transactions from the slots that other transactions, finished elsewhere, have
-        used.
+        """Remove open transactions from slots that other transactions have used since. `whole` are
+        such transactions, which a split finished.
         """
         for key, successor in successors(self._open, whole):
             self._supersede(key, successor, 0)
 
     def tell_unseen_ends(self, scn: int) -> Finished | None:
-        """End the transactions that another one superseded before `scn`, if all redo up to it was
-        fed.
+        """End the transactions whose slot another transaction took before `scn`. All redo up to
+        `scn` must have been fed.
 
         Returns:
-            Faults for their changes; None if there are none.
+            Faults for the changes of these transactions, None if they have none.
         """
         for one in self.unseen_ends.passed(scn):
             told = left_without_end(one, self._storage)
@@ -208,8 +217,8 @@ class Assembler:
         return self._tell() if self._told else None
 
     def _supersede(self, key: int, events: EventColumns, first: int) -> None:
-        """Remove a transaction, if there is one, from a slot that the transaction of event `first`
-        uses.
+        """Remove the open transaction from a slot, if there is one, because the transaction of
+        event `first` uses the slot now.
         """
         transaction = self._open.pop(key, None)
         if transaction is None:
@@ -222,7 +231,9 @@ class Assembler:
             self.unseen_ends.add(key, transaction, take(events, slice(first, first + 1)))
 
     def _tell(self) -> Finished | None:
-        """Finish transactions that did not commit but left changes, as faults."""
+        """Return faults for the transactions in `_told`: it is unknown whether their changes were
+        committed.
+        """
         batch, self._told = concatenate(self._told), []
         instances = delimit(batch.events)
         self.account.empty -= instances.begin.size
@@ -231,8 +242,11 @@ class Assembler:
     def _roll_back(
         self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
     ) -> None:
-        """Count transactions that were rolled back, and record those that left changes."""
-        # Of what another instance rolled back, not all that it took back is known here.
+        """Count transactions that were rolled back. If changes of such a transaction were not
+        undone, record it for `_tell`.
+        """
+        # If another Oracle instance rolled a transaction back, not all its undo markers are in this
+        # redo thread, so the transaction is not checked.
         own = events.thread[instances.begin[rows]] == events.thread[instances.end[rows]]
         told = left_changes(events, instances, rows[own])
         self._told += told
@@ -240,7 +254,7 @@ class Assembler:
         self.account.events_rolled_back += _changes(events, instances, rows) - _told_changes(told)
 
     def _roll_back_large(self, transaction: OpenTransaction) -> None:
-        """Do the same for one that waits outside of memory."""
+        """Do the same as `_roll_back` for a transaction that waits outside of memory."""
         chunks = transaction.chunks.batches
         end = take(chunks[-1].events, slice(-1, None))
         told: list[ChangeBatch] = []
@@ -253,11 +267,11 @@ class Assembler:
     def _note_strays(
         self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
     ) -> None:
-        """Record the committed transactions with changes that name another container."""
+        """Record committed transactions whose changes name several containers."""
         self._note_alone(strays(events, instances, rows, self._is_delivered()))
 
     def _note_alone(self, told: Sequence[ChangeBatch]) -> None:
-        """Record transactions of changes without a known transaction."""
+        """Record artificial transactions: each contains changes whose outcome is unknown."""
         self._told += told
         self.account.events += _told_changes(told)
 
@@ -275,7 +289,8 @@ class Assembler:
         instances = delimit(batch.events)
         closed = (instances.begin >= 0) & (instances.end >= 0)
         on_open_slot = np.isin(instances.key, np.array(list(self._open), np.uint64))
-        # A whole transaction right behind one without its end tells that that end was missed.
+        # If a complete transaction on the same slot follows one without an end, this end was
+        # missed.
         after_lost = np.zeros(closed.size, np.bool_)
         after_lost[1:] = ~closed[:-1] & (instances.key[1:] == instances.key[:-1])
         late: list[ChangeBatch] = []
@@ -302,7 +317,9 @@ class Assembler:
         return [part for part in parts if part is not None]
 
     def _set_apart(self, transaction: OpenTransaction) -> bool:
-        """Return whether an ended transaction can stay on disk; it is then added to `large`."""
+        """Return True if an ended transaction can stay on disk: it was rolled back, or it was added
+        to `large`.
+        """
         if not transaction.chunks.is_spilled:
             return False
         chunks = transaction.chunks.batches
@@ -320,7 +337,7 @@ class Assembler:
     def _note_stranger(
         self, chunks: Sequence[ChangeBatch], large: LargeTransaction | None = None
     ) -> None:
-        """Record that waiting LOB pages may belong to a transaction that is not finished here."""
+        """Record a transaction that is not finished here and may own waiting LOB pages."""
         if self._unowned.waiting.batches:
             self._strangers.note(chunks, self._plan.lob_tables, large)
 
@@ -334,7 +351,7 @@ class Assembler:
         self._strangers.drop_from(self._unowned)
 
     def saved(self) -> Assembler:
-        """Return an independent copy that continues from here."""
+        """Return an independent copy of the assembler with its current state."""
         other = Assembler(
             self._plan,
             self._tables,
@@ -354,7 +371,7 @@ class Assembler:
 
     @property
     def unowned(self) -> Waiting:
-        """LOB pages without a transaction that were not claimed yet."""
+        """The LOB pages whose redo names no transaction and whose transaction was not found yet."""
         return self._unowned.waiting
 
     def restore(self, transactions: Iterable[OpenTransaction], unowned: Waiting) -> None:
@@ -366,16 +383,16 @@ class Assembler:
         self._unowned.waiting = unowned.copy()
 
     def use(self, plan: RowPlan, tables: Sequence[Table]) -> None:
-        """Continue with another row plan, which has the tables of this one and more after them."""
+        """Continue with another row plan. It must begin with the tables of the current plan."""
         self._plan, self._tables = plan, tables
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)
 
     def remainder(self) -> ChangeBatch:
-        """Return everything that waits as one batch, and empty the assembler."""
+        """Return all waiting events as one batch, and empty the assembler."""
         opened = [batch for one in self._open.values() for batch in one.chunks.batches]
-        # What names its transaction without undo came before all of it that was seen here, or it
-        # would have been put to it.
+        # These events belong to a transaction by its XID only, not by undo. They precede all other
+        # events of the transaction in this split; otherwise they would have been added to it.
         alone = [batch for batch in opened if names_its_transaction(batch.events)]
         others = [batch for batch in opened if not names_its_transaction(batch.events)]
         chunks = [*alone, *self._unowned.waiting.batches, *self._ended_unbegun, *others]
@@ -386,20 +403,21 @@ class Assembler:
     def _chunks(
         self, selection: EventCutter, instances: Instances, rows: Sequence[int]
     ) -> Iterator[ChangeBatch]:
-        """Yield the events of some instances, each separately."""
+        """Yield the events of some sections (`delimit.Instances`), one batch for each."""
         order, first = instances.order, instances.first
         if self._is_split:
             return iter(selection.groups(order, first, rows))
-        # What goes to disk is to free its memory, whatever stays.
+        # Copy each section separately, so that moving one to disk frees its memory although others
+        # stay.
         return (selection.events(order[first[row] : first[row + 1]]) for row in rows)
 
     def _keep(
         self, batch: ChangeBatch, chunk: ChangeBatch | None, instances: Instances, row: int
     ) -> OpenTransaction | None:
-        """Store an instance; return its transaction if this was its end.
+        """Add a section to its transaction; return the transaction if this is its end.
 
         Args:
-            chunk: its events; None if it is complete.
+            chunk: events of the section; None if the section is a complete transaction.
         """
         key = int(instances.key[row])
         begin, end = int(instances.begin[row]), int(instances.end[row])
@@ -490,7 +508,7 @@ class Assembler:
                 pieces_of, dml, dml_first, self._plan, allocate, wanted, self._tables
             )
             if self._is_split and lobs.incomplete.any():
-                # A page that names no transaction may stand before the split.
+                # A LOB page that names no transaction may be in an earlier split.
                 self._defer(batch, instances, closed[lobs.incomplete])
                 return self._deliver(batch, instances, closed[~lobs.incomplete])
             if claimed.owner.size:
@@ -533,12 +551,12 @@ class Assembler:
     def _defer(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> None:
-        """Leave complete transactions to the driver's assembler."""
+        """Put complete transactions into the remainder, for the driver's assembler."""
         for chunk in self._chunks(EventCutter(batch), instances, np.sort(closed).tolist()):
             self._leave_to_driver([chunk])
 
     def _leave_to_driver(self, chunks: Sequence[ChangeBatch]) -> None:
-        """Add an ended transaction to the remainder."""
+        """Put an ended transaction into the remainder."""
         self._ended_unbegun.extend(chunks)
         if chunks[-1].events.kind[-1] == EventKind.COMMIT:
             self._note_stranger(chunks)
@@ -549,5 +567,5 @@ def _told_changes(told: Sequence[ChangeBatch]) -> int:
 
 
 def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
-    """Return how many changes the instances have, see `count_changes_of`."""
+    """Return the number of changes in some sections, see `count_changes_of`."""
     return int(count_changes_of(events, instances.order, instances.first, rows))

@@ -1,21 +1,23 @@
 """Assembles changes of rows with several pieces that were logged without supplemental data.
 
-Then the redo does not contain which pieces belong to one change, nor the first column of a piece.
-This follows from the links between pieces (redo-format §5.3, §5.4, §7.5, §7.9), if the transaction
-itself writes or deletes the pieces from the row's first one on:
+Without supplemental data, the redo does not show which pieces belong to one change, or which column
+of the row is the first one of a piece. Both follow from the links between the pieces (redo-format
+§5.3, §5.4, §7.5, §7.9), if the transaction itself writes or deletes all pieces from the row's first
+one on:
 
-- INSERT: the last piece first, each further one leads (nrid) to the one before, up to the head.
-- DELETE: the head first, then the piece that it leads to, down to the last.
-- UPDATE that moves a whole row: new pieces, then the head's overwriting by a stub that leads to
-  them; back again: the stub's overwriting by the row, then the deletion of the pieces; once more:
-  new pieces, the deletion of the old one, the head's forwarding address.
-- UPDATE that makes a row too long for its head: new pieces after a shorter head.
-- UPDATE of a first piece, whose columns count from 1, or of a piece that the same transaction wrote
-  as a part of a row that it wrote whole.
+- INSERT: the last piece is written first. Each further piece has a link (nrid) to the piece that
+was written before it. The head is written last. - DELETE: the head is deleted first, then the piece
+to which it links, and so on to the last piece. - UPDATE that moves a whole row to another block:
+new pieces are written, then the head is overwritten by a stub that links to them. If the row moves
+back: the stub is overwritten by the row, then the pieces are deleted. If it moves on to a third
+block: new pieces are written, the old piece is deleted, and the head gets a new forwarding address.
+- UPDATE that makes a row too long for its head: new pieces are written, then a shorter head.
+- UPDATE of a row's first piece, which begins with column 1, or of a piece that the same transaction
+wrote before, together with all other pieces of the row.
 
-Everything else is refused, because a later piece alone does not identify its first column or its
-row. Facts: redo-format; only from the document, because all available real records of such rows
-have supplemental data.
+All other changes are refused, because a piece that is not the first does not show its row or its
+first column. Facts: redo-format; only from the document, because all available real records of such
+rows have supplemental data.
 """
 
 from __future__ import annotations
@@ -31,13 +33,19 @@ if TYPE_CHECKING:
     from olr_pg.transactions.row_job import RowJob
 
 LOGGED: Final = 0
-"""Kinds of an open group (`rows.GROUP`): pieces with supplemental data …"""
+"""Kind of an open group (`row_job.GROUP`): its pieces have supplemental data."""
 GROWING: Final = 1
-"""… written pieces; the group's address is that of the first so far …"""
+"""Kind of an open group: pieces that were written. The group's address is that of the piece that is
+the first one of the row so far.
+"""
 SHRINKING: Final = 2
-"""… deleted pieces; the group's address is that of the piece to be deleted next …"""
+"""Kind of an open group: pieces that were deleted. The group's address is that of the piece that
+must be deleted next.
+"""
 MOVED: Final = 3
-"""… written pieces whose old piece is deleted, so that only the head's new nrid is missing."""
+"""Kind of an open group: pieces that were written, after which the old piece was deleted. Only the
+new nrid of the head is missing.
+"""
 
 KEPT: Final = 0
 ALONE: Final = 1
@@ -52,7 +60,7 @@ _WHOLE = _FIRST_HEAD | FB_LAST
 
 @inlined
 def _group_at(job: RowJob, groups: int, kind: int, table: int, bdba: int, slot: int) -> int:
-    """Return the open group of that kind at that address, −1 if there is none."""
+    """Return the open group of this kind at this address, −1 if there is none."""
     for group in range(groups - 1, -1, -1):
         same = (
             job.groups.kind[group] == kind
@@ -67,7 +75,7 @@ def _group_at(job: RowJob, groups: int, kind: int, table: int, bdba: int, slot: 
 
 @inlined
 def _open_group(job: RowJob, kind: int, table: int, piece: int, groups: int) -> int:
-    """Open a group with one piece, at the piece's own address; `groups` is the number of existing
+    """Open a group with one piece, at the address of the piece. `groups` is the number of open
     groups.
     """
     job.groups.kind[groups] = kind
@@ -103,7 +111,7 @@ def _is_cut(job: RowJob, piece: int) -> bool:
 
 @inlined
 def _reaches_the_end(job: RowJob, group: int) -> bool:
-    """Return whether the written pieces of a group reach the row's last piece."""
+    """Return whether the written pieces of a group include the row's last piece."""
     return bool(job.batch.pieces.row_flags[job.groups.head[group]] & FB_LAST)
 
 
@@ -169,7 +177,9 @@ def _deleted(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int
 
 @inlined
 def _shrinks_from(job: RowJob, table: int, head: int, groups: int) -> tuple[int, int, int]:
-    """Expect that the old pieces after a row's head are deleted one after the other."""
+    """Open a group for the deletion of a row's pieces, which begins with its head. The pieces after
+    the head are expected to be deleted next.
+    """
     pieces = job.batch.pieces
     if pieces.old_flags[head] & FB_LAST:
         return REFUSED, 0, groups
@@ -256,7 +266,8 @@ def _updated(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int
     flags = pieces.row_flags[piece]
     if flags & _WHOLE == _WHOLE:
         return ALONE, 0, groups
-    # Only a last piece may change its number of columns without moving any.
+    # If a piece is not the last one and changes its number of columns, columns move to or from
+    # other pieces.
     grows = pieces.width[piece] != pieces.old_width[piece] and not flags & FB_LAST
     if grows or _is_cut(job, piece):
         return REFUSED, 0, groups
@@ -282,7 +293,7 @@ def _forwarded(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, i
     bdba, slot = pieces.next_bdba[piece], pieces.next_slot[piece]
     group = _group_at(job, groups, MOVED, table, bdba, slot)
     if group < 0:
-        # If no new pieces follow, an address is only structure.
+        # If no new pieces were written at this address, the new forwarding address changes no row.
         waiting = _group_at(job, groups, GROWING, table, bdba, slot)
         return (REFUSED if waiting >= 0 else KEPT), 0, groups
     own_row = (
@@ -300,7 +311,8 @@ def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
     """Decide what to do with a piece without supplemental data.
 
     Returns:
-        (KEPT, ALONE – a change by itself –, CLOSES, REFUSED or TOO_MANY; its group; open groups).
+        (decision, group of the piece, number of open groups). The decision is KEPT; ALONE (the
+        piece is a complete change); CLOSES (it completes its group); REFUSED; or TOO_MANY.
     """
     op = job.batch.pieces.op[piece]
     if op == IRP:
@@ -318,13 +330,14 @@ def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
 
 @inlined
 def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
-    """Set for the pieces of a complete group how many columns of the row precede them.
+    """Set for each piece of a complete group the number of the row's columns that precede it.
 
-    Written pieces came last to first, deleted ones first to last; an overwritten one is the head.
+    Pieces are written from the last one to the first, and deleted from the first one to the last.
+    An overwritten piece is the head.
 
     Args:
         head: the group's first piece.
-        row: the piece at the row's address.
+        row: the piece whose address is that of the row.
     """
     pieces = job.batch.pieces
     job.links.bdba[head] = pieces.bdba[row]

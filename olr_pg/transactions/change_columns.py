@@ -1,8 +1,7 @@
-"""Row changes as columns, from any producer: the form that rendering and applying read.
+"""Row changes as columns of arrays: the form that rendering and applying read.
 
-A value's column is a number: that of the described column in the directory of its stream
-(`wire.column_directory`). Consumers keep an array per described column, so Python code runs once
-for each column, and never for a set of columns.
+The column of a value is given as a number. It is the number of the described column in the column
+directory of the stream (`wire.column_directory`).
 """
 
 from __future__ import annotations
@@ -16,25 +15,27 @@ NULL: Final = -1
 """Length of a NULL value."""
 
 TOO_LARGE: Final = -4
-"""Length of a value in chunks that was dropped because it is too large."""
+"""Length of a value that was received in chunks and dropped because it is too large."""
 
 
 class ChangeColumns(NamedTuple):
-    """Elements in delivery order (begin, row changes, commit), with the values of the row changes.
+    """Elements of the protocol in delivery order (begin, row changes, commit), with the values of
+    the row changes.
 
     Attributes:
         data: the bytes that values and ROWIDs point into.
-        kind: shape (n); the element's code in the protocol. Chunks are not elements here; they are
-            part of their change's values.
-        scn, commit_scn, xid, time: shape (n); of the element's head.
+        kind: shape (n); the element's code in the protocol. Chunks are not counted as elements
+            here: they are part of the values.
+        scn, commit_scn, xid, time: shape (n); from the head of the element.
         table: shape (n); number of the table in the directory, −1 for begin and commit.
-        row_id_offset, row_id_length: shape (n); the ROWID in `data`, of length 0 if there is none.
+        row_id_offset, row_id_length: shape (n); position of the ROWID in `data`; the length is 0 if
+            there is none.
         entry_first: shape (n + 1); the index of each change's first value.
         entry_after: shape (n); the index of the first value of its after image, which follows the
             before image.
         value_column: shape (m); number of the described column in the directory.
-        value_offset, value_length: shape (m); the value in `data`; a length of `NULL` or
-            `TOO_LARGE` has none.
+        value_offset, value_length: shape (m); position of the value in `data`. If the length is
+            `NULL` or `TOO_LARGE`, there are no bytes.
     """
 
     data: npt.NDArray[np.uint8]
@@ -80,7 +81,9 @@ def room_for_changes(data: npt.NDArray[np.uint8], elements: int, values: int) ->
 
 
 def filled_changes(room: ChangeColumns, elements: int, values: int) -> ChangeColumns:
-    """Return copies of the filled part, because the space can be many times as large."""
+    """Return copies of the filled part of each array, because the reserved space can be much
+    larger.
+    """
     sizes = [values if name.startswith("value_") else elements for name in room._fields]
     sizes[room._fields.index("entry_first")] += 1
     arrays: list[npt.NDArray[Any]] = list(room)

@@ -1,8 +1,9 @@
-"""Finds the sections of a batch between BEGIN and end of a transaction, and the changes that are
-undone in them.
+"""Divides a batch into the sections of its transactions, and finds the changes in them that were
+undone.
 
 A transaction occupies one slot (container, undo segment, slot number) from its BEGIN to its COMMIT
-or ROLLBACK; 5.6/5.11 contain only the slot. Facts: redo-format §4.0, §4.5.
+or ROLLBACK. An *undo marker* (5.6 or 5.11, event UNDONE) shows that an undo record was applied; it
+names only the slot of its transaction. Facts: redo-format §4.0, §4.5.
 """
 
 from __future__ import annotations
@@ -28,24 +29,29 @@ _SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
 _UNDECODED = int(EventKind.UNDECODED)
 
 _FIRST, _BEGIN_AT, _END_AT = 0, 1, 2
-"""Rows of `_delimit`'s work space: where an instance begins, its BEGIN, its end."""
+"""Rows in the work space of `_delimit`: the index at which a section begins, its BEGIN event, its
+end event.
+"""
 
 UNDO_SEARCH_DEPTH: Final = 4096
-"""How far below the newest change an undone one is searched; undo runs newest first."""
+"""Maximum number of changes, from the newest one back, among which the change of an undo marker is
+searched. Oracle undoes the newest change first.
+"""
 
 _TAKEN_BACK = -1
-"""Replaces an undone event in the work space of `live_changes`."""
+"""The value that replaces an undone event in the work space of `live_changes`."""
 
 
 class Instances(NamedTuple):
-    """The sections of events of one transaction in a batch, one per row.
+    """The sections of a batch, one per row. A section, also called an instance, contains the events
+    of one transaction in the batch.
 
     Attributes:
-        order: the batch's events, grouped by instance, each group in redo order.
-        first: shape (n + 1), where each instance's events begin in `order`.
+        order: the events of the batch, grouped by section; each group is in redo order.
+        first: shape (n + 1), the index in `order` at which the events of each section begin.
         begin: the BEGIN event, −1 if it is not in the batch.
         end: the COMMIT or ROLLBACK event, −1 if it is not in the batch.
-        key: the slot, see `slot_keys`.
+        key: the slot of the transaction, see `slot_keys`.
     """
 
     order: npt.NDArray[np.int64]
@@ -55,7 +61,7 @@ class Instances(NamedTuple):
     key: npt.NDArray[np.uint64]
 
     def events_of(self, row: int) -> npt.NDArray[np.int64]:
-        """Return the events of one instance."""
+        """Return the events of one section."""
         return self.order[self.first[row] : self.first[row + 1]]
 
 
@@ -71,7 +77,7 @@ def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
 
 @kernel
 def _put_keys(events: EventColumns, keys: Any) -> None:
-    # Use a loop: NumPy would scan the table of events once for every operation.
+    # A loop, because NumPy would read the whole table of events once for every operation.
     for i in range(keys.size):
         event = events[np.uint64(i)]
         slot = event.xid >> np.uint64(32) & np.uint64(0xFF)
@@ -80,7 +86,7 @@ def _put_keys(events: EventColumns, keys: Any) -> None:
 
 
 def delimit(events: EventColumns) -> Instances:
-    """Divide a batch into its instances."""
+    """Divide a batch into its sections."""
     keys = slot_keys(events)
     order = np.argsort(keys, kind="stable")
     room = np.empty((3, events.kind.size + 1), np.int64)
@@ -94,7 +100,8 @@ def delimit(events: EventColumns) -> Instances:
 
 @kernel
 def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
-    # Take whole events: NumPy calls a field of a single event contiguous, which is another type.
+    # Read whole events and then their fields. If the table has a single event, NumPy says that a
+    # field of it is contiguous. This is another type, for which Numba would compile again.
     count = 0
     sequence = np.uint64(0)
     for i in range(order.size):
@@ -125,8 +132,8 @@ def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
 
 @inlined
 def _is_row_of(events: EventColumns, marker: int, change: int) -> int:
-    """Return 1 or 0 for whether a change belongs to the row that a marker names, −1 if one of them
-    names no row.
+    """Return 1 if a change is of the row that an undo marker names, 0 if it is of another row, −1
+    if one of the two names no row.
     """
     block, segment = events.session[marker], events.dataobj[marker]
     if block == 0 or events.kind[change] != _CHANGE or events.session[change] == 0:
@@ -144,8 +151,8 @@ def _undoes(events: EventColumns, marker: int, change: int) -> bool:
     §4.5).
     """
     named = events.dataobj[marker]
-    # Some internal operations leave objd 0 in the undo record, so its marker has none either; the
-    # change then has that of its row vector (redo-format §4.8).
+    # In some internal operations, objd is 0 in the undo record and so in its undo marker. The
+    # change then has the data object number of its row vector (redo-format §4.8).
     if named != 0 and events.dataobj[change] != named:
         return False
     if events.rci[change] != events.rci[marker]:
@@ -160,21 +167,21 @@ def _undoes(events: EventColumns, marker: int, change: int) -> bool:
 
 @inlined
 def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, height: int) -> bool:
-    """Set the newest change in `live` that a marker undoes to _TAKEN_BACK; return False if there is
-    none.
+    """Find the newest change in `live` that an undo marker undoes, and replace it by _TAKEN_BACK.
+    Return False if there is none.
 
-    The row vector before a marker names the change's row. Newer changes of that row must be undone
-    first.
+    The row vector before an undo marker names the row of the change. If a newer change of this row
+    is not undone yet, the marker matches no change.
 
-    Its position is removed from `undoable`. Later positions move, but undo runs newest first, so
-    these are few.
+    The position of the change is removed from `undoable`, and later positions move. There are few
+    of them, because Oracle undoes the newest change first.
     """
     for at in range(height - 1, max(-1, height - 1 - UNDO_SEARCH_DEPTH), -1):
         change = live[undoable[at]]
         row = _is_row_of(events, marker, change)
         if not _undoes(events, marker, change):
             if row == 1:
-                return False  # a newer change of its row is still in force
+                return False  # a newer change of this row is not undone yet
             continue
         if row != 0:
             live[undoable[at]] = _TAKEN_BACK
@@ -186,7 +193,7 @@ def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, heig
 
 @inlined
 def _without_taken_back(live: Any, count: int) -> int:
-    """Remove the undone events from `live`; return how many remain."""
+    """Remove the undone events from `live`; return the number of the others."""
     kept = 0
     for k in range(count):
         if live[k] != _TAKEN_BACK:
@@ -199,17 +206,18 @@ def _without_taken_back(live: Any, count: int) -> int:
 def live_changes(
     events: EventColumns, order: Any, first: int, end: int, live: Any, undoable: Any
 ) -> tuple[int, int, int]:
-    """Write the row changes and LOB events of one instance that were not undone to `live`.
+    """Write the changes of one section that were not undone to `live`, in redo order.
 
-    They are CHANGE, SPLIT_CHANGE, UNDECODED and LOB events, in order.
+    Changes are events of the kinds CHANGE, SPLIT_CHANGE, UNDECODED and LOB.
 
     Args:
         events, order: see `Instances`.
-        first, end: the instance has ``order[first:end]``.
-        live, undoable: shape (events); output, and work space.
+        first, end: the events of the section are ``order[first:end]``.
+        live, undoable: shape (events); the output, and work space.
 
     Returns:
-        The number of these events, of undone ones, and of undo markers without a matching change.
+        The number of changes in `live`, of undone changes, and of undo markers without a matching
+        change.
     """
     count = 0
     height = 0

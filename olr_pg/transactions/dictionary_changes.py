@@ -1,7 +1,8 @@
 """Extracts the dictionary changes of finished transactions from their row changes.
 
-The SYS tables that define tables are decoded like other tables of the row plan. Their rows are not
-delivered to clients (unless these subscribed to them), but to the follower of the dictionary.
+The SYS tables that contain the definitions of tables are decoded like other tables of the row plan.
+Their row changes go to the dictionary follower (`decoding.dictionary_follower`). Clients receive
+them only if they subscribed to these tables.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ def dictionary_transactions(
     plan: RowPlan,
     tables: Sequence[Table],
 ) -> dict[int, DictionaryTransaction]:
-    """Return the dictionary changes of the committed transactions `closed`, by their index.
+    """Return the dictionary changes of the committed transactions `closed`, by index in `closed`.
 
     Args:
-        batch, instances: their batch, and its instances.
+        batch, instances: the batch of the transactions, and its sections.
         closed: rows of `instances`, in commit order.
-        dml, dml_first: their row changes.
+        dml, dml_first: the row changes of the transactions.
     """
     statements = _statements(batch, instances, closed)
     changes = _row_changes(dml, dml_first, plan, tables)
@@ -80,17 +81,18 @@ def dictionary_transactions(
 def delivered_changes(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table], ddl: Collection[int]
 ) -> tuple[DmlColumns, I64, int]:
-    """Return the changes for clients, where each transaction's begin, and the number of other
-    changes.
+    """Return (changes for clients, index of each transaction's first change, number of other
+    changes).
 
-    A DDL first commits open changes, so a transaction that changes the dictionary contains no user
-    changes. If it changes rows of a user's table, it moves them to another segment (MOVE, SPLIT,
-    MERGE), which changes nothing for a client. Such changes are decoded if they have the commit SCN
-    of the DDL, from which on the new segment is known.
+    A DDL commits open changes first, so a transaction that changes the dictionary contains no
+    changes by a user. If it contains rows of a user's table, the DDL moved them to another segment
+    (MOVE, SPLIT, MERGE), and nothing changes for clients. Such changes are not for clients; they
+    are decoded if they have the commit SCN of the DDL, because the new segment is known from this
+    SCN on.
 
     Args:
         dml, dml_first, plan, tables: as for `dictionary_transactions`.
-        ddl: the transactions that change the dictionary.
+        ddl: the indexes of transactions that change the dictionary.
     """
     stays = plan.delivered[dml.table] != 0
     if ddl:
@@ -158,7 +160,7 @@ def _value(dml: DmlColumns, entry: int) -> bytes | None:
 def _statements(
     batch: ChangeBatch, instances: Instances, closed: I64
 ) -> dict[int, list[Statement]]:
-    """Return the statements of each transaction, by its place in `closed`."""
+    """Return the DDL statements of each transaction, by index in `closed`."""
     found: dict[int, list[Statement]] = defaultdict(list)
     events = batch.events
     is_ddl = events.kind[instances.order] == EventKind.DDL
@@ -176,7 +178,7 @@ def _statements(
         if events.wrp[event] <= 1:
             found[owner].append(texts.statement(event))
         elif found[owner]:
-            # Long statements go on in further records of the same transaction.
+            # A long statement continues in further records of the same transaction.
             last = found[owner].pop()
             found[owner].append(last._replace(text=last.text + texts.text(event, 1)))
     return found

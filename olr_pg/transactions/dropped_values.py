@@ -24,13 +24,13 @@ ONE_PER_CHANGE: Final = (
 
 
 def keep_entries(dml: DmlColumns, dml_first: I64, keep: Flags) -> tuple[DmlColumns, I64, int]:
-    """Return (the changes with only the values of `keep`, `dml_first`, number of updates left out).
+    """Return (changes with only the values to keep, `dml_first`, number of updates left out).
 
-    An update that then sets nothing, but did before, is left out.
+    An update is left out if all values that it sets are removed.
 
     Args:
-        dml, dml_first: row changes; further parts of values follow the entries.
-        keep: shape (entries).
+        dml, dml_first: the row changes.
+        keep: shape (entries); True for values to keep.
     """
     if keep.all():
         return dml, dml_first, 0
@@ -49,11 +49,11 @@ def keep_entries(dml: DmlColumns, dml_first: I64, keep: Flags) -> tuple[DmlColum
 
 
 def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
-    """Return the entries of `keep`, followed by all further parts.
+    """Return the entries to keep, followed by the further parts of all values.
 
     Args:
-        dml: row changes.
-        keep: shape (entries).
+        dml: the row changes.
+        keep: shape (entries); True for entries to keep.
     """
     chosen = np.concatenate([np.flatnonzero(keep), np.arange(keep.size, dml.values.size)])
     kept: Any = take(dml.values, chosen)
@@ -63,8 +63,8 @@ def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
 
 
 def emptied_updates(dml: DmlColumns, keep: Flags, change_of: I64) -> Flags:
-    """Return which updates would set nothing any more with only the values of `keep`; shape
-    (changes).
+    """Return True for each update that sets no column if only the values of `keep` remain, but set
+    one before; shape (changes).
     """
     after = dml.entries.image == Image.AFTER
     had = np.bincount(change_of[after], minlength=dml.kind.size)

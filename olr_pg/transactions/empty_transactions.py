@@ -1,7 +1,7 @@
-"""Removes transactions from a batch that begin and end in it and change nothing in between.
+"""Removes transactions that begin and end in a batch and change no subscribed table.
 
-Most transactions of a database do not change a subscribed table. One kernel finds those that are
-complete, so that the assembly, which groups and copies events, does not process them.
+Most transactions of a database are like this. One kernel finds them, so that the assembly, which
+groups and copies events, does not process them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.batch import EventColumns
 
 _SLOTS: Final = 1 << 14
-"""Size of the hash table; a database has at most some thousand transaction slots."""
+"""Size of the hash table of slots. A database has at most a few thousand transaction slots."""
 
 _BEGIN = int(EventKind.BEGIN)
 _COMMIT = int(EventKind.COMMIT)
@@ -30,7 +30,7 @@ _SESSION = int(EventKind.SESSION)
 
 
 class Concerned(NamedTuple):
-    """The rest of a batch.
+    """A batch from which the transactions without changes were removed.
 
     Attributes:
         committed, rolled_back: numbers of removed transactions.
@@ -42,12 +42,12 @@ class Concerned(NamedTuple):
 
 
 def without_unconcerned(batch: ChangeBatch, open_slots: Iterable[int]) -> Concerned:
-    """Remove complete transactions that change nothing from a batch.
+    """Remove from a batch the complete transactions that change nothing.
 
     Args:
         batch: events in redo order.
-        open_slots: `slot_keys` with a transaction that waits for its end: its successor shows that
-            the end was missed, so the successor is kept.
+        open_slots: `slot_keys` of the open transactions. The next transaction on such a slot is
+            kept, because it shows that the end of the open one was missed.
     """
     events = batch.events
     if events.size == 0:
@@ -67,10 +67,11 @@ def without_unconcerned(batch: ChangeBatch, open_slots: Iterable[int]) -> Concer
 def _find_unconcerned(
     events: EventColumns, keys: Any, waiting: Any, table: Any, keep: Any, counts: Any
 ) -> None:
-    """Clear `keep` for the events to leave out.
+    """Set `keep` to False for the events to remove.
 
-    Of a slot `table` holds the key + 1, the event of the BEGIN + 1 (0 if there is none, −1 if the
-    transaction stays), its first SESSION event + 1, and how many of these it has.
+    For each slot, `table` contains four numbers: the key + 1; the BEGIN event + 1 (0 if there is
+    none, −1 if the transaction must be kept); the first SESSION event + 1; and the number of
+    SESSION events.
     """
     mask = np.uint64(_SLOTS - 1)
     used = 0
@@ -83,7 +84,7 @@ def _find_unconcerned(
             slot = (slot + np.uint64(1)) & mask
         if table[0, slot] == 0:
             if used == _SLOTS // 2:
-                return  # transactions that were not examined stay
+                return  # the hash table is full: keep all other transactions
             used += 1
             table[0, slot] = wanted
         if event < 0:
@@ -91,7 +92,8 @@ def _find_unconcerned(
             continue
         kind = events.kind[event]
         if kind == _BEGIN:
-            # If it follows another BEGIN, that transaction's end was missed: both stay.
+            # If another BEGIN on this slot precedes it, the end of that transaction was missed:
+            # keep both.
             table[1, slot] = event + 1 if table[1, slot] == 0 else -1
             table[2, slot] = 0
             table[3, slot] = 0

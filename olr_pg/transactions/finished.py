@@ -1,4 +1,6 @@
-"""Finished transactions: their columns, their order, and the account of all transactions."""
+"""Finished transactions: their columns, their order, and the counts of all transactions (the
+account).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Finished(NamedTuple):
 
 
 def joined_faults(parts: Sequence[Finished]) -> Finished | None:
-    """Return the first part with the faults of all parts; the others contain nothing else."""
+    """Return the first part together with the faults of all parts. The other parts must contain
+    only faults.
+    """
     if not parts:
         return None
     return parts[0]._replace(faults=tuple(fault for part in parts for fault in part.faults))
@@ -57,29 +61,32 @@ class Account:
 
     Attributes:
         committed: committed transactions that were delivered.
-        empty: committed transactions without a change to deliver.
+        empty: committed transactions without a change for clients.
         rolled_back: transactions that were rolled back.
-        unbegun: ended transactions whose begin was not read.
-        lost: transactions whose slot another one took before their end was read.
+        unbegun: transactions whose end was read but not their begin.
+        lost: transactions whose end was not read before another transaction used their slot.
         rows: row changes delivered.
-        rows_filtered, transactions_filtered: row changes, and whole transactions, that the
-            configuration leaves out.
-        undone: changes undone by savepoint or statement rollback, in committed transactions.
-        undecoded: parts of committed transactions, of one table each, that were left out because
-            one of their row changes cannot be assembled.
-        unmatched: undo markers for which no change was found.
+        rows_filtered, transactions_filtered: row changes and whole transactions that are left out
+            because of filters in the configuration.
+        undone: changes in committed transactions that were undone by a rollback to a savepoint or
+            of a statement.
+        undecoded: number of left-out parts of committed transactions. A part consists of all
+            changes of one table in a transaction; it is left out if one of these changes cannot be
+            assembled.
+        unmatched: undo markers without a matching change.
         without_set: updates that set no delivered column.
         lob_values: LOB values delivered.
-        lob_fetched: of these, those read from the source database.
+        lob_fetched: how many of the delivered LOB values were read from the source database.
         lob_unavailable: LOB values left out because the redo contains them only partly.
-        lob_unclaimed: LOBs changed without a change of their row.
-        dictionary_rows: row changes that no client receives: of followed SYS tables, and rows that
-            a DDL moved to another segment.
-        events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`) that came out of
-            redo, counted once, and what became of them:
-        events_committed, events_undone: in committed transactions, kept or undone.
-        events_rolled_back: in transactions that were rolled back.
-        events_dropped: in transactions whose begin or end was not read.
+        lob_unclaimed: LOBs that were changed although no change of their row was found.
+        dictionary_rows: row changes that no client receives: changes of SYS tables that the
+            dictionary follower reads, and rows that a DDL moved to another segment.
+        events: changes in the redo (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`). Each
+            is counted once here and once in one of the next counts.
+        events_committed, events_undone: changes in committed transactions that were kept, or
+            undone.
+        events_rolled_back: changes in transactions that were rolled back.
+        events_dropped: changes in transactions whose begin or end was not read.
     """
 
     committed: int = 0
@@ -130,19 +137,19 @@ def commit_order(
     block: npt.NDArray[np.uint32],
     offset: npt.NDArray[np.uint16],
 ) -> npt.NDArray[np.int64]:
-    """Return the delivery order: by commit SCN, then as `CommitPosition`."""
+    """Return the delivery order: by commit SCN, then by `CommitPosition`."""
     return np.lexsort((offset, block, sequence, thread, delay, scn))
 
 
 @kernel
 def count_rows(table: Any, kind: Any, rows: Any) -> None:
-    """Add row changes to `rows`, shape (tables, 3): inserts, deletes, updates."""
+    """Add the numbers of row changes to `rows`, shape (tables, 3): inserts, deletes, updates."""
     for i in range(table.size):
         rows[table[i], kind[i] - _INSERT] += 1
 
 
 def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:
-    """Return the transactions `closed` as owners of LOBs."""
+    """Return the transactions `closed` in the form in which LOBs refer to their transactions."""
     begin, end = instances.begin[closed], instances.end[closed]
     return Owners(
         instances.order,
@@ -160,7 +167,9 @@ def transactions_of(
     chosen: npt.NDArray[np.int64],
     dml_first: npt.NDArray[np.int64],
 ) -> TransactionColumns:
-    """Describe the transactions `chosen`, whose row changes begin at `dml_first`."""
+    """Return the columns of the transactions `chosen`. `dml_first` are the indexes of their row
+    changes.
+    """
     begin, end = instances.begin[chosen], instances.end[chosen]
     serial, session = _sessions(events, instances, chosen)
     return TransactionColumns(
@@ -184,7 +193,9 @@ def transactions_of(
 def _sessions(
     events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
-    """Return serial and session number of each transaction: of its first SESSION event, or 0."""
+    """Return serial and session number of each transaction, from its first SESSION event. They are
+    0 if it has none.
+    """
     serial = np.zeros(chosen.size, np.uint16)
     session = np.zeros(chosen.size, np.uint32)
     instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))
@@ -193,8 +204,8 @@ def _sessions(
     places = np.flatnonzero(events.kind[instances.order] == EventKind.SESSION)[::-1]
     rows = row_of[instance[places]]
     places, rows = places[rows >= 0], rows[rows >= 0]
-    # Later assignments win and the places run backwards, so the first attributes of each key
-    # remain.
+    # The places are in descending order. The last assignment to a row counts, and this is its first
+    # SESSION event.
     serial[rows] = events.serial[instances.order[places]]
     session[rows] = events.session[instances.order[places]]
     return serial, session

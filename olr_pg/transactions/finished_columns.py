@@ -13,7 +13,7 @@ from olr_pg.redo.commit_position import CommitPosition
 
 
 class DmlKind(IntEnum):
-    """The kind of a row change; the numbers are the protocol's element codes."""
+    """The kind of a row change. The numbers are the codes of elements in the protocol."""
 
     INSERT = 4
     DELETE = 5
@@ -21,7 +21,7 @@ class DmlKind(IntEnum):
 
 
 class Image(IntEnum):
-    """The state of the row that a value belongs to."""
+    """Whether a value is of the row before or after the change."""
 
     BEFORE = 0
     AFTER = 1
@@ -31,12 +31,13 @@ class TransactionColumns(NamedTuple):
     """Finished transactions with at least one change, one row each, in commit order.
 
     Attributes:
-        con_id: container of its changes.
+        con_id: container of the transaction's changes.
         xid: packed as `scalars.pack_xid`.
-        begin_scn: SCN of the record that began it.
-        begin_time, commit_time: redo time of those records (32 bits).
-        commit_scn: that of the record with its 5.4 vector, unless parallel DML has another one.
-        serial, session: from 5.19/5.20, 0 if there was none.
+        begin_scn: SCN of the record with the transaction's begin.
+        begin_time, commit_time: redo time of the records with the begin and the commit (32 bits).
+        commit_scn: SCN of the record with the 5.4 vector; for a child of parallel DML, the commit
+            SCN of the parent.
+        serial, session: serial and session number from 5.19 or 5.20; 0 if there was none.
         commit_delay, commit_thread, commit_sequence, commit_block, commit_offset: as in
             `redo.commit_position`.
         dml_first: shape (n + 1); the index in `DmlColumns` of each transaction's first row change.
@@ -58,7 +59,7 @@ class TransactionColumns(NamedTuple):
     dml_first: npt.NDArray[np.int64]
 
     def position(self, row: int) -> CommitPosition:
-        """Return the commit position of one of them."""
+        """Return the commit position of one transaction."""
         columns = (getattr(self, f"commit_{name}") for name in CommitPosition._fields)
         return CommitPosition(*(int(column[row]) for column in columns))
 
@@ -68,33 +69,37 @@ VALUE: Final = row_type(
 )
 """A value of a row change, or a further part of one.
 
-It is ``data[offset : offset + length]``; −1 as length is NULL. A value that is divided among row
-pieces continues at row `next` (−1 if it ends here). `column` is the ordinal among the table's
-delivered columns, `image` an `Image`; both have no meaning in further parts.
+The value is ``data[offset : offset + length]``, or NULL if the length is −1. If a value is divided
+among row pieces, it continues in row `next`, which is a further part; `next` is −1 if the value
+ends here. `column` is the ordinal among the table's delivered columns, `image` is an `Image`. Both
+have no meaning in further parts.
 """
 
 
 class DmlColumns(NamedTuple):
     """Row changes, one per row, and their column values.
 
-    The values of a change are in the order before then after image, delivered-column ordinal
-    ascending; further parts of values follow those of the last change.
+    The values of a change are those of the image before the change, then those of the image after
+    it. Each image is in ascending order of the delivered columns. Further parts of values follow
+    the values of the last change.
 
-    BEFORE holds every column whose old value is known (an UPDATE's WHERE); AFTER of an UPDATE holds
-    the columns that the statement set, and only those.
+    BEFORE contains each column whose old value is known (for the WHERE of an UPDATE). In an UPDATE,
+    AFTER contains only the columns that the statement sets.
 
     Attributes:
         kind: `DmlKind`.
-        table: index into the row plan.
+        table: index of the table in the row plan.
         scn, time: SCN and redo time of the change's first record.
         sequence, block, offset: RBA of the change's first record.
         dataobj, bdba, slot: the parts of the ROWID; dataobj is 0 if the row has none.
-        stored_first: the index in `stored` of an inserted row's values, if they are there as its
-            row piece stores them; −1 if they are in `values`, as for most changes.
-        stored_count: their number: those of the first delivered columns. All others are NULL.
+        stored_first: the index, in `stored`, of the first value of an inserted row. Its values are
+            there exactly as its row piece stores them. −1 if the values are in `values`, as for all
+            other changes.
+        stored_count: the number of these values. They belong to the first delivered columns of the
+            table; all other columns are NULL.
         entry_first: shape (n + 1); the index of each change's first value.
         values: `VALUE` rows.
-        stored: `redo.batch.ENTRY` rows.
+        stored: `redo.batch.ENTRY` rows, to which `stored_first` refers.
         data: the bytes of the values.
     """
 

@@ -1,12 +1,12 @@
-"""Finishes a committed transaction that is on disk, in parts.
+"""Finishes, part by part, a committed transaction whose events are on disk.
 
-Its events are divided where no row change is incomplete, so that each part is assembled separately,
-and memory does not grow with the transaction. Undone changes are found first, over the whole
-transaction. If a row change cannot be assembled, its table's changes are left out from the first
-one on; then the parts are read again without that table.
+The events are divided at places where no row change is incomplete. Each part is assembled
+separately, so the memory does not depend on the size of the transaction. Undone changes are found
+first, in the whole transaction. If a row change cannot be assembled, all changes of its table are
+left out of the transaction: the parts are read again without this table.
 
-LOB pages can be anywhere in the transaction: `lobs.piece_index` finds those that a part needs. Only
-a transaction that changes the dictionary must be processed as a whole (`can_be_parted`).
+The LOB pages that a part needs can be anywhere in the transaction; `lobs.piece_index` finds them. A
+transaction that changes the dictionary cannot be processed in parts (`can_be_parted`).
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _FIRST: Final = np.zeros(1, np.int64)
 
 
 def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
-    """Return whether a transaction can be finished in parts, because it does not change the
+    """Return whether a transaction can be finished in parts. This is impossible if it changes the
     dictionary.
 
     Args:
-        chunks: its events.
+        chunks: the events of the transaction.
     """
-    followed = np.zeros(plan.table_obj.size + 1, np.bool_)  # the last is of events without a table
+    followed = np.zeros(plan.table_obj.size + 1, np.bool_)  # the last flag: events without a table
     if plan.followed.size:
         followed[:-1] = plan.followed != 0
     return not any(
@@ -84,10 +84,10 @@ class _Window(NamedTuple):
     """A section of the transaction.
 
     Attributes:
-        events: the events of the section.
-        batch: the same events with split changes joined.
-        order: the live changes of the batch, in redo order.
-        place: the numbers in the transaction of the changes in `order`.
+        events: the events of the section that are needed.
+        batch: the same events, after changes with divided undo records were joined.
+        order: the changes of the batch that were not undone, in redo order.
+        place: for each change in `order`, its number in the transaction.
     """
 
     events: EventColumns
@@ -97,8 +97,8 @@ class _Window(NamedTuple):
     place: I64
 
     def parts_before(self, end: int) -> I64:
-        """Return the numbers of the UNDO_PARTs that a change whose first part is at `end` or later
-        may need.
+        """Return the numbers of the UNDO_PART events before `end` that may belong to a change at
+        `end` or later.
         """
         kind = self.events.kind[self.number < end]
         heads = np.flatnonzero(kind == EventKind.SPLIT_CHANGE)
@@ -110,22 +110,22 @@ class _Window(NamedTuple):
 
 
 class LargeTransaction:
-    """A committed transaction that is finished in parts; see the module.
+    """A committed transaction that is finished in parts; see the module's docstring.
 
     Args:
-        chunks: its events, from BEGIN to COMMIT.
+        chunks: the events of the transaction, from BEGIN to COMMIT.
         storage: determines the size of a part.
         lob_source: see `assembler.Assembler`.
 
     Attributes:
-        columns: its row of `TransactionColumns`, with no row changes.
-        is_whole: whether the last reading of its parts was complete.
-        account, table_rows, losses: of these parts, as in an `Assembler`.
-        faults: the tables that are left out of it.
-        lob_faults: LOB values that were left out in the last reading.
+        columns: the transaction as one row of `TransactionColumns`, without row changes.
+        is_whole: whether the last call of `parts` read the transaction to its end.
+        account, table_rows, losses: counts of the parts, as in an `Assembler`.
+        faults: the tables whose changes are left out of the transaction.
+        lob_faults: LOB values that were left out in the last call of `parts`.
         unowned: LOB events that name no transaction. Some may belong to this transaction.
-        others: the owners of the LOB events that belong to other transactions.
-        claims: the LOB events in `unowned` that are known to belong to this transaction.
+        others: claims of other transactions to the LOB events in `unowned`.
+        claims: claims of this transaction to LOB events in `unowned`.
     """
 
     def __init__(
@@ -162,9 +162,10 @@ class LargeTransaction:
         self._lost: tuple[LostOf, ...] = ()
 
     def parts(self) -> Iterator[DmlColumns]:
-        """Yield its row changes in order; if `is_whole` is not set afterwards, they are invalid.
+        """Yield the row changes of the transaction in order.
 
-        This happens if a table must be left out: read them again without it.
+        If `is_whole` is False afterwards, a table must be left out. Then discard the row changes
+        and call this function again.
         """
         self._forget()
         lobs = self._lob_index() if self._plan.lob_tables.size else None
@@ -184,7 +185,8 @@ class LargeTransaction:
                 return
             settled = int(job.counts[SETTLED])
             if settled < window.order.size:
-                # Rows are half seen at the end: they begin the next part.
+                # Some row changes are incomplete at the end of the part. The next part begins
+                # before them.
                 if settled == 0:
                     size = 2 * (end - at)
                     continue
@@ -202,13 +204,13 @@ class LargeTransaction:
         self._finish(is_empty=delivered == 0)
 
     def leave_out(self, faults: Sequence[RowFault]) -> None:
-        """Leave out tables whose delivered changes are unknown; the parts must be read again."""
+        """Leave out tables because of the given faults. The caller must call `parts` again."""
         self._left_out.update(fault.table for fault in faults)
         self.faults += tuple(faults)
 
     def _part_end(self, start: int, size: int) -> int:
-        """Return the end of the part that begins at `start`: within its chunk, unless `size`
-        requires more.
+        """Return the end of the part that begins at `start`. The part ends in the same chunk,
+        unless it must have `size` events.
         """
         first = self._chunks.first
         number = self._chunks.place(start)
@@ -218,8 +220,8 @@ class LargeTransaction:
         return min(max(end, start + size), int(first[-1]))
 
     def _is_live(self, events: EventColumns, first: int) -> npt.NDArray[np.bool_]:
-        """Return for each event whether it is neither undone nor left out. `first` is the number of
-        the first event.
+        """Return for each event True if it is neither undone nor left out. `first` is the number of
+        the first event in the transaction.
         """
         is_live: npt.NDArray[np.bool_] = ~np.isin(events.table, list(self._left_out))
         if self._is_undone is not None:
@@ -230,7 +232,9 @@ class LargeTransaction:
         return is_live
 
     def _window(self, parts: I64, start: int, end: int) -> _Window:
-        """Return the events [start, end) of the transaction, after the UNDO_PARTs `parts`."""
+        """Return the UNDO_PART events `parts`, followed by the events [start, end) of the
+        transaction.
+        """
         numbers, live = [parts], [np.zeros(parts.size, np.bool_)]
         first = self._chunks.first
         for chunk in range(self._chunks.place(start), self._chunks.place(end - 1) + 1):
@@ -238,7 +242,8 @@ class LargeTransaction:
             low, high = max(start - base, 0), min(end, int(first[chunk + 1])) - base
             events = take(self._chunks.batches[chunk].events, slice(low, high))
             is_live = np.isin(events.kind, _LIVE) & self._is_live(events, base + low)
-            # What is joined depends on the heads that were undone, too.
+            # All parts of divided undo records are needed, also of undone changes, to find out
+            # which parts belong together.
             wanted = is_live | np.isin(events.kind, _SPLIT)
             numbers.append(base + low + np.flatnonzero(wanted))
             live.append(is_live[wanted])
@@ -252,7 +257,7 @@ class LargeTransaction:
         return _Window(cut.events, number, batch, instances.order[is_live], number[is_live])
 
     def _leave_out(self, batch: ChangeBatch, job: RowJob) -> None:
-        """Record the tables that have a change in a part that cannot be assembled."""
+        """Record the tables that have a change in this part that cannot be assembled."""
         found = head(job.faults, int(job.counts[FAULTS])).copy()
         of_faults = take(batch.events, found.event)
         self._left_out.update(of_faults.table.tolist())
@@ -267,7 +272,9 @@ class LargeTransaction:
         self.faults += row_faults(found, events, self._edge_instances, _FIRST, self._tables, ranges)
 
     def _completed(self, dml: DmlColumns, dml_first: I64, lobs: LobIndex | None) -> DmlColumns:
-        """Return the row changes of a part in delivered form."""
+        """Return the row changes of a part in the form for delivery: with defaults and LOB
+        contents, and only those for clients.
+        """
         plan, account = self._plan, self.account
         dml, dml_first, emptied = fill_defaults(dml, dml_first, plan, _allocate)
         account.without_set += emptied
@@ -293,7 +300,7 @@ class LargeTransaction:
 
     @property
     def _owners(self) -> Owners:
-        """The transaction as the owner of LOBs."""
+        """The transaction in the form in which LOBs refer to their transactions."""
         return owners_of(self._edges, self._edge_instances, _FIRST)
 
     def _lob_index(self) -> LobIndex:
@@ -303,9 +310,7 @@ class LargeTransaction:
         )  # fmt: skip
 
     def _finish_lobs(self, lobs: LobIndex) -> None:
-        """Count LOBs that no row change referred to, and record those that no other transaction can
-        own.
-        """
+        """Set `claims`, and count the LOBs to which no row change referred."""
         self.claims = lobs.claims
         if self._is_undone is None:
             losses = no_losses(self._plan)
@@ -330,7 +335,7 @@ class LargeTransaction:
 
 
 def _of_tables(lost: Sequence[LostOf]) -> list[LostOf]:
-    """Join what was left out of the parts, table by table."""
+    """Combine the left-out LOB values of all parts, table by table."""
     found: dict[int, LostOf] = {}
     for one in lost:
         known = found.get(one.table)
@@ -339,7 +344,7 @@ def _of_tables(lost: Sequence[LostOf]) -> list[LostOf]:
 
 
 def _allocate(size: int) -> U8:
-    """Return a buffer in memory, because a part fits there."""
+    """Return a buffer in memory, because a part always fits in memory."""
     return np.empty(size, np.uint8)
 
 
@@ -360,11 +365,11 @@ def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
 
 
 def _undo(chunks: Chunks, storage: Storage) -> tuple[U8 | None, int, int]:
-    """Find the changes that undo markers have taken back.
+    """Find the changes that were undone, by the undo markers.
 
     Returns:
-        One bit for each event, 1 where it is a change that was taken back (None if there is no undo
-        marker); the number of such changes; the number of undo markers without their change.
+        (bits, number of undone changes, number of undo markers without a matching change). The bits
+        are one per event, 1 for an undone change; None if there are no undo markers.
     """
     if not any((chunk.events.kind == EventKind.UNDONE).any() for chunk in chunks.batches):
         return None, 0, 0

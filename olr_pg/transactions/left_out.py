@@ -1,4 +1,4 @@
-"""Leaves row changes, and columns of them, out of finished transactions."""
+"""Removes row changes, or some of their columns, from finished transactions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ I64 = npt.NDArray[np.int64]
 
 
 class Remaining(NamedTuple):
-    """The rest of finished transactions.
+    """Finished transactions from which row changes were removed.
 
     Attributes:
-        transactions, dml: without these rows, and without transactions that have none left.
-        rows: shape (tables, 3); row changes that were left out: inserts, deletes, updates.
+        transactions, dml: the remaining row changes, and the transactions that contain any of them.
+        rows: shape (tables, 3); numbers of removed inserts, deletes and updates.
     """
 
     transactions: TransactionColumns
@@ -31,10 +31,10 @@ class Remaining(NamedTuple):
 def leave_out(
     transactions: TransactionColumns, dml: DmlColumns, dropped: npt.NDArray[np.bool_]
 ) -> Remaining:
-    """Leave the row changes of some tables and kinds out of the transactions.
+    """Remove the row changes of some tables and kinds from the transactions.
 
     Args:
-        dropped: shape (tables, 3); for inserts, deletes, updates.
+        dropped: shape (tables, 3); True if inserts, deletes or updates of the table are removed.
     """
     kind = dml.kind.astype(np.int64) - DmlKind.INSERT
     gone = dropped[dml.table, kind]
@@ -46,10 +46,10 @@ def leave_out(
 def kept_changes(
     transactions: TransactionColumns, dml: DmlColumns, kept: npt.NDArray[np.bool_]
 ) -> tuple[TransactionColumns, DmlColumns]:
-    """Keep some of the row changes, and the transactions that have any of them.
+    """Keep some of the row changes, and the transactions that contain any of them.
 
     Args:
-        kept: shape (changes).
+        kept: shape (changes); True for changes to keep.
     """
     running = np.concatenate([[0], np.cumsum(kept)])
     first = running[transactions.dml_first]
@@ -62,11 +62,12 @@ def leave_columns_out(
     table_column: I64,
     left: npt.NDArray[np.bool_],
 ) -> tuple[TransactionColumns, DmlColumns]:
-    """Leave out the values of some columns, and updates that set nothing else.
+    """Remove the values of some columns, and the updates that set only such columns.
 
     Args:
-        table_column: shape (tables + 1); running number of each table's delivered columns.
-        left: shape (columns); whether each is left out.
+        table_column: shape (tables + 1); the number of each table's first delivered column, if the
+            delivered columns of all tables are numbered one after the other.
+        left: shape (columns); True for columns to remove.
     """
     dml = spelled_out(dml, table_column)
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
@@ -76,14 +77,16 @@ def leave_columns_out(
 
 
 def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
-    """Return the transactions that have rows, which begin at `first` now."""
+    """Return the transactions that still contain row changes. `first` are the new indexes of each
+    transaction's first change.
+    """
     filled = np.flatnonzero(np.diff(first))
     columns = {
         name: column[filled]
         for name, column in transactions._asdict().items()
         if name != "dml_first"
     }
-    # An emptied transaction begins where the next one does.
+    # The index of a transaction without changes is equal to that of the next one.
     columns["dml_first"] = np.concatenate([first[filled], first[-1:]])
     return TransactionColumns(**columns)
 
