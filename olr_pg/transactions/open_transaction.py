@@ -1,4 +1,4 @@
-"""Open transactions, each on its slot of an undo segment."""
+"""Open transactions. Each occupies one slot of an undo segment."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class OpenTransaction:
     """A transaction whose end was not read yet.
 
     Attributes:
-        begin_scn: None if its begin was not read.
-        chunks: its events so far.
+        begin_scn: SCN of its begin, None if the begin was not read.
+        chunks: its events that were read so far.
     """
 
     con_id: int
@@ -27,24 +27,26 @@ class OpenTransaction:
 
     @property
     def changes(self) -> int:
-        """The number of its changes so far, including undone ones."""
+        """The number of its changes that were read so far, including undone ones."""
         return self.chunks.changes
 
 
 def is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: int) -> bool:
-    """Return whether events without a BEGIN belong to another transaction than the slot's open one.
+    """Return whether events without a BEGIN do not belong to the open transaction on their slot,
+    but to one that another Oracle instance rolled back.
 
-    If another redo thread contains them, they belong to a transaction of an instance that died: a
-    surviving instance rolled it back. Threads are read in any order, so the open transaction can be
-    from before or after it. Only its end contains its XID; its earlier undo does not matter.
+    If an instance dies, a surviving one rolls back its transactions, in its own redo thread. Redo
+    threads are read in any order, so the open transaction can be older or newer than the one that
+    is rolled back. Only the end of the rollback contains an XID. The undo markers before it name
+    only the slot, which does not matter.
     """
     own = waiting.chunks.batches[0].events.thread[0]
     return bool(chunk.events.thread[0] != own and waiting.xid != xid)
 
 
 def may_be_one_on_slot(one: int, other: int) -> bool:
-    """Return whether two XIDs on a slot can belong to one transaction; undo markers have no
-    sequence.
+    """Return whether two XIDs on the same slot can belong to one transaction. The sequence in the
+    XID of an undo marker is 0, because it is unknown.
     """
     a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF
     return a == 0 or b == 0 or a == b

@@ -1,8 +1,11 @@
 """Groups row pieces: a group contains the pieces of one row that form one change.
 
-Pieces of one row between supplemental flags F (first) and L (last) are one change; without
-supplemental data `chains` determines which belong together. The open groups, in the order in which
-they began, are in `RowJob.groups`; the pieces of each are a list linked by `links.next_piece`:
+In the supplemental headers, the first piece of a change has the flag F and the last one the flag L.
+All pieces of a row from F to L are one change. If pieces have no supplemental data, `chains`
+decides which of them belong together.
+
+An open group is one that is not complete yet. The open groups are in `RowJob.groups`, in the order
+in which they began. The pieces of each group are a list that is linked by `links.next_piece`:
 
     groups   0                     1
              head ──┐     tail ──┐ head = tail ──┐
@@ -30,7 +33,9 @@ from olr_pg.transactions.chains import (
 from olr_pg.transactions.row_job import CONTRADICTS, INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
 
 _FIRST_AND_LAST = FB_FIRST | FB_LAST
-"""The bits have the same meaning in a supplemental header and in a row piece."""
+"""The bits of the first and last piece. They have the same meaning in a supplemental header and in
+a row piece.
+"""
 
 
 @inlined
@@ -50,7 +55,7 @@ def _find_group(job: RowJob, groups: int, table: int, piece: int) -> int:
 
 @inlined
 def _close_group(job: RowJob, groups: int, group: int) -> int:
-    """Remove a group from the open ones; return its first piece."""
+    """Remove a group from the open groups; return its first piece."""
     head = job.groups.head[group]
     for k in range(group, groups - 1):
         job.groups.kind[k] = job.groups.kind[k + 1]
@@ -66,13 +71,14 @@ def _close_group(job: RowJob, groups: int, group: int) -> int:
 
 @inlined
 def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Like `add_piece`, for a piece without supplemental data."""
+    """Do what `add_piece` does, for a piece without supplemental data."""
     what, group, groups = place_piece(job, table, piece, groups)
     if what == ALONE:
         return OK, groups, piece
     if what == CLOSES:
         head = job.groups.head[group]
-        # An insert, overwrite or forward handles the head of a row last; a delete handles it first.
+        # If a row is inserted, overwritten or forwarded, its head is the last piece of the group;
+        # if it is deleted, its head is the first one.
         row = head if job.groups.kind[group] == SHRINKING else job.groups.tail[group]
         number_columns(job, head, row, table)
         return OK, groups - 1, _close_group(job, groups, group)
@@ -83,9 +89,11 @@ def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int
 
 @inlined
 def _is_of_no_row(job: RowJob, table: int, piece: int, groups: int) -> bool:
-    """Return whether a piece that would begin a group is ignored: a CMP without a row.
+    """Return whether to ignore a piece that would begin a group, because it is a CMP that belongs
+    to no row.
 
-    If a row of the table is incomplete, the piece may belong to that row. Facts: redo-format §5.12.
+    If a change of the table is incomplete, the piece may belong to its row, and the function
+    returns False. Facts: redo-format §5.12.
     """
     pieces = job.batch.pieces
     if pieces.op[piece] != CMP or pieces.sup_flags[piece] & FB_LAST or pieces.head_bdba[piece] != 0:
@@ -103,7 +111,9 @@ def _is_whole(flags: int) -> bool:
 
 @inlined
 def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Like `add_piece`, for a piece with supplemental data that is not a complete change."""
+    """Do what `add_piece` does, for a piece that has supplemental data and is not a complete
+    change.
+    """
     pieces = job.batch.pieces
     flags = pieces.sup_flags[piece]
     group = -1
@@ -113,7 +123,8 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
         if _is_of_no_row(job, table, piece, groups):
             return OK, groups, -1
         if flags & _FIRST_AND_LAST == 0 and _is_whole(pieces.row_flags[piece]):
-            # A header without flags does not describe a group: the whole row is in this piece.
+            # The supplemental header has neither F nor L, and the piece contains the whole row: it
+            # is a complete change.
             if not is_by(pieces.op[piece], pieces.sup_type[piece]):
                 return CONTRADICTS, groups, -1
             return OK, groups, piece
@@ -138,10 +149,10 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
 
 @inlined
 def add_piece(job: RowJob, event: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Add one live piece to its group.
+    """Add one piece to its group.
 
     Returns:
-        (status, open groups, the first piece of a change that is complete now or −1).
+        (status, number of open groups, first piece of the change that is complete now, or −1).
     """
     pieces = job.batch.pieces
     job.links.owner[piece] = event

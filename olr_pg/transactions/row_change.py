@@ -1,4 +1,5 @@
-"""Makes one row change from the group of its pieces: its kind, its position, its images.
+"""Makes one row change from a complete group of pieces: determines its kind, its position and its
+images.
 
 Facts: redo-format §4.3, §5.4, §7.2–§7.7; checked on real logs and records of 19c, 23ai and 11.2.
 """
@@ -49,7 +50,6 @@ _INSERT = int(DmlKind.INSERT)
 _DELETE = int(DmlKind.DELETE)
 _UPDATE = int(DmlKind.UPDATE)
 
-# The information of a supplemental header about the change (redo-format §4.3).
 
 _NEW_PACKED = int(Packed.NEW)
 
@@ -92,7 +92,9 @@ def _kind_of(job: RowJob, head: int) -> int:
 
 @inlined
 def _place(job: RowJob, head: int, kind: int, table: int) -> None:
-    """Record the position of the change: its row and its first record."""
+    """Set the position of the change: the address of its row, and the redo position of its first
+    record.
+    """
     pieces = job.batch.pieces
     events = job.batch.events
     changes = job.changes
@@ -129,10 +131,10 @@ def _place(job: RowJob, head: int, kind: int, table: int) -> None:
 
 @inlined
 def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
-    """Return whether an inserted piece has exactly the values of the table's first delivered
+    """Return whether an inserted piece contains exactly the values of the table's first delivered
     columns.
 
-    Then they do not need to be copied; most loaded rows are like this.
+    The values of such a piece do not need to be copied. Most rows of bulk loads are like this.
     """
     if job.plan.as_stored[table] == 0 or job.links.shift[piece] != 0:
         return False
@@ -140,7 +142,7 @@ def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
     if end - first > job.plan.column_first[table + 1] - job.plan.column_first[table]:
         return False
     if job.batch.pieces.op[piece] == QMI:
-        return True  # it has nothing else: `redo.pieces.multi_row_pieces`
+        return True  # a QMI contains nothing else, see `redo.pieces.multi_row_pieces`
     for entry in range(np.uint64(first), np.uint64(end)):
         source = job.batch.entries[entry]
         is_next = source.segcol == np.int64(entry) - first + 1
@@ -151,7 +153,7 @@ def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
 
 @inlined
 def _put_stored(job: RowJob, piece: int, table: int) -> None:
-    """Append the insert of a row with a single piece whose values are not copied."""
+    """Append the insert of a row that has one piece, without copying its values."""
     _place(job, piece, _INSERT, table)
     change = job.changes[np.uint64(job.counts[CHANGES])]
     change.stored_first = job.entry_first[piece]
@@ -162,10 +164,11 @@ def _put_stored(job: RowJob, piece: int, table: int) -> None:
 
 @inlined
 def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
-    """Return whether a compressed row image was logged without all of its values.
+    """Return whether values of a compressed row image are missing in the redo.
 
-    For a whole row the supplemental data must contain at least the stored columns. For an UPDATE it
-    contains the old values: if the new row is compressed, the new values are unknown.
+    The image itself is not decoded; its values must be in the supplemental data. For an INSERT or
+    DELETE, the supplemental data must contain at least as many columns as the row stores. For an
+    UPDATE, it contains the old values, so if the new row is compressed, the new values are unknown.
     """
     pieces = job.batch.pieces
     packed = 0
@@ -186,7 +189,7 @@ def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
 
 @inlined
 def _push_images(job: RowJob, head: int, kind: int, table: int) -> int:
-    """Append the values of a change whose pieces must be combined.
+    """Combine the pieces of a change, and append its values.
 
     Returns:
         A `RowStatus`, or _SETS_NOTHING if nothing was appended.

@@ -1,10 +1,11 @@
-"""Applies row conditions (`filter.rows`) to changes: a row that enters or leaves the condition is
-inserted or deleted.
+"""Applies row conditions (`filter.rows`) to row changes. The target contains only rows that meet
+the condition of their table.
 
-An update that makes a row meet the condition becomes an insert; one after which the row no longer
-meets it becomes a delete. For that the redo must contain the condition's columns before and after
-the change, and the whole row if it newly meets the condition. Otherwise the table's part of the
-transaction is left out, as one that cannot be decoded.
+If an update makes a row meet the condition, it becomes an insert. If the row no longer meets the
+condition after an update, the update becomes a delete. For this, the redo must contain the columns
+of the condition, before and after the change. If the update becomes an insert, the redo must
+contain the whole row. If the redo does not contain these columns, all changes of the table in this
+transaction are left out and reported as a fault.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 UNDECIDED: Final = Code.ROW_CONDITION_UNDECIDABLE
-"""Error: the redo does not show whether a row meets its condition."""
+"""The error if the redo does not show whether a row meets the condition."""
 
 NOT_WHOLE: Final = Code.ROW_MOVES_IN_INCOMPLETE
-"""Error: a row newly meets its condition, and the redo does not contain the whole row."""
+"""The error if a row meets the condition only after the change, and the redo does not contain the
+whole row.
+"""
 
 _KEEP, _DROP, _TO_INSERT, _TO_DELETE, _FAULT = range(5)
 _INSERT, _DELETE, _UPDATE = int(DmlKind.INSERT), int(DmlKind.DELETE), int(DmlKind.UPDATE)
@@ -57,13 +60,14 @@ class Conditions(NamedTuple):
 
 
 class Fulfilling(NamedTuple):
-    """The rest of finished transactions, after applying the conditions.
+    """Finished transactions after applying the conditions.
 
     Attributes:
-        transactions, dml, rows: as in `left_out.Remaining`; `rows` are the counts before minus
-            those after.
-        left_out: number of row changes whose rows do not meet their condition.
-        faults: parts of transactions that are left out because the result is unknown.
+        transactions, dml, rows: as in `left_out.Remaining`, but `rows` contains the counts before
+            applying the conditions minus the counts after it.
+        left_out: number of removed row changes, whose rows do not meet the condition.
+        faults: the tables whose changes are left out of a transaction because the result of the
+            condition is unknown.
     """
 
     transactions: TransactionColumns
@@ -74,7 +78,7 @@ class Fulfilling(NamedTuple):
 
     @property
     def remaining(self) -> Remaining:
-        """Return the result without the counts."""
+        """Return the remaining transactions and row changes."""
         return Remaining(self.transactions, self.dml, self.rows)
 
 
@@ -88,8 +92,8 @@ def fulfil(
     """Return the transactions after applying the conditions.
 
     Args:
-        tables: of the row plan.
-        widths: shape (tables); the number of each one's delivered columns.
+        tables: the tables of the row plan.
+        widths: shape (tables); the number of delivered columns of each table.
     """
     actions = np.zeros(dml.kind.size, np.uint8)
     why = dict[int, str]()
@@ -119,7 +123,7 @@ def _decide(
     actions: U8,
     why: dict[int, str],
 ) -> None:
-    """Set the actions of one table's changes, and the reasons for faults."""
+    """Set the actions for the changes of one table, and the reason if there is a fault."""
     if isinstance(condition, Unusable):
         actions[changes] = _FAULT
         why[int(changes[0])] = condition.why
@@ -148,7 +152,7 @@ def _decide(
 
 
 def _column(dml: DmlColumns, rows: I64, ordinal: int, *, is_after: bool) -> ValueColumn:
-    """Return the values of one column in row changes, before or after them."""
+    """Return the values of one column, before or after each of the row changes."""
     offset, length, following = (np.empty(rows.size, np.int64) for _ in range(3))
     _find(dml, rows, ordinal, is_after, offset, length, following)
     if not (following >= 0).any():
@@ -165,7 +169,9 @@ def _column(dml: DmlColumns, rows: I64, ordinal: int, *, is_after: bool) -> Valu
 def _find(
     dml: Any, rows: Any, ordinal: int, is_after: bool, offset: Any, length: Any, following: Any
 ) -> None:
-    """Find a column's values; after an update, columns that it did not set have their old value."""
+    """Find the values of a column. The value after an update is the old value if the update does
+    not set the column.
+    """
     for i in range(rows.size):
         row = rows[i]
         offset[i], length[i], following[i] = 0, -2, -1
@@ -209,7 +215,7 @@ def _join_parts(dml: Any, offset: Any, length: Any, following: Any, start: Any, 
 
 
 def _complete(dml: DmlColumns, actions: U8, widths: I64) -> None:
-    """Turn inserts that lack a column into row faults."""
+    """Set the action to fault for updates that become inserts but lack a column."""
     moved = np.flatnonzero(actions == _TO_INSERT)
     if moved.size:
         known = np.empty(moved.size, np.int64)
@@ -219,7 +225,7 @@ def _complete(dml: DmlColumns, actions: U8, widths: I64) -> None:
 
 @kernel
 def _count_columns(dml: Any, rows: Any, known: Any) -> None:
-    """Count the columns that updates contain in at least one image."""
+    """Count for each update the columns that at least one of its images contains."""
     for i in range(rows.size):
         first, end = dml.entry_first[rows[i]], dml.entry_first[rows[i] + 1]
         middle = _first_after(dml, first, end)
@@ -235,12 +241,13 @@ def _first_after(dml: Any, first: int, end: int) -> int:
 
 @kernel
 def _merge(dml: Any, first: int, middle: int, end: int, values: Any, at: int) -> int:
-    """Build the row after an update from the set and the unchanged columns; return the number of
-    columns.
+    """Build the row after an update, from the columns that it sets and the old values of the
+    others. Return the number of columns.
 
     Args:
-        first, middle, end: bounds of its before and after images.
-        values: written from `at` on; nothing is written if that is −1.
+        first, middle, end: the image before the update is [first, middle), the image after it
+            [middle, end).
+        values: the table to fill, from row `at` on. If `at` is −1, the columns are only counted.
     """
     count, old, new = 0, first, middle
     while old < middle or new < end:
@@ -262,7 +269,9 @@ def _merge(dml: Any, first: int, middle: int, end: int, values: Any, at: int) ->
 
 
 def _turned(dml: DmlColumns, actions: U8) -> DmlColumns:
-    """Return the changes, with updates that enter or leave the condition as inserts and deletes."""
+    """Return the row changes, in which updates become inserts or deletes according to their
+    action.
+    """
     moves = (actions == _TO_INSERT) | (actions == _TO_DELETE)
     if not moves.any():
         return dml
@@ -289,7 +298,7 @@ def _measure_moved(dml: Any, actions: Any, sizes: Any) -> None:
 
 @kernel
 def _move_values(dml: Any, actions: Any, first: Any, values: Any) -> None:
-    """Fill `values`; further parts follow them."""
+    """Fill `values` with the values of all changes, followed by the further parts of values."""
     rows = actions.size
     moved = first[rows] - dml.entry_first[rows]
     for row in range(rows):
@@ -307,14 +316,14 @@ def _move_values(dml: Any, actions: Any, first: Any, values: Any) -> None:
 
 
 def _owner(transactions: TransactionColumns, dml: DmlColumns) -> I64:
-    """Return the number of each change's transaction; shape (changes)."""
+    """Return the number of the transaction of each change; shape (changes)."""
     return np.repeat(np.arange(transactions.xid.size), np.diff(transactions.dml_first))
 
 
 def _faulty(
     transactions: TransactionColumns, dml: DmlColumns, actions: U8
 ) -> npt.NDArray[np.bool_]:
-    """Return which changes belong to a table's part of a transaction with a fault."""
+    """Return True for each change of a table and transaction in which a change has a fault."""
     at_fault: npt.NDArray[np.bool_] = actions == _FAULT
     if not at_fault.any():
         return at_fault
@@ -332,7 +341,9 @@ def _faults(
     conditions: Conditions,
     why: Mapping[int, str],
 ) -> tuple[RowFault, ...]:
-    """Return each table's part of a transaction with a fault, with the first such change."""
+    """Return one fault for each table and transaction with faults, from its first change with a
+    fault.
+    """
     changes = np.flatnonzero(actions == _FAULT)
     if not changes.size:
         return ()
@@ -381,7 +392,7 @@ def _fault(
 
 
 def _is_decided(dml: DmlColumns, change: int, condition: RowCondition) -> bool:
-    """Return whether the condition's result is known before and after an update."""
+    """Return whether the result of the condition is known both before and after an update."""
     rows = np.array([change])
     return all(
         evaluate(condition, [_column(dml, rows, one, is_after=after) for one in condition.ordinals])

@@ -1,4 +1,6 @@
-"""A fault: if a row change cannot be assembled, its table's part of its transaction is left out."""
+"""Faults: if a row change cannot be assembled, all changes of its table are left out of the
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,19 @@ if TYPE_CHECKING:
 
 
 class RowFault(NamedTuple):
-    """A table's part of a committed transaction that is left out.
+    """All changes of one table in a committed transaction, which are left out because of an error.
 
     Attributes:
-        con_id, xid, begin_scn, commit_scn: of the transaction; the XID is packed.
-        position: of its commit record.
-        serial, session: of its session, 0 if unknown.
+        con_id, xid, begin_scn, commit_scn: from the transaction; the XID is packed.
+        position: position of the transaction's commit record.
+        serial, session: serial and session number of the transaction, 0 if unknown.
         table: index into the row plan.
-        error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: the reason, and the position
-            of the first such change.
-        lobs: if not empty, the changes are delivered without these LOB values, and the error is
-            that of the first one.
-        view: the subscription's view that it concerns; None for all.
+        error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: the reason, with the position
+            of the first change that cannot be assembled.
+        lobs: if not empty, only these LOB values are left out and the changes are delivered. The
+            error is that of the first value.
+        view: the only view from which the changes are left out; None if they are left out of all
+            views.
     """
 
     con_id: int

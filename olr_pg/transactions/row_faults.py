@@ -1,8 +1,8 @@
 """Makes faults for row changes of committed transactions that cannot be assembled.
 
-If there is such a change, its table's part of its transaction is left out; everything else
-continues. From then on the table's copy is wrong, so the delivering side must report it
-(`ordering.merger`).
+If there is such a change, all changes of its table are left out of the transaction. The other
+tables are not affected. From then on the target table differs from the source, so the fault must be
+reported to clients (`ordering.merger`).
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def row_faults(
     tables: Sequence[Table],
     ranges: Mapping[int, str],
 ) -> tuple[RowFault, ...]:
-    """Return what an assembly left out, in commit order.
+    """Return the faults of an assembly, in commit order.
 
     Args:
-        events, instances: its input.
-        closed: its transactions, as rows of `instances`.
-        tables: of the row plan.
+        events, instances: the input of the assembly.
+        closed: the assembled transactions, as rows of `instances`.
+        tables: the tables of the row plan.
         ranges: descriptions of unlogged ranges among the events, by event.
     """
     if faults.size == 0:
@@ -101,10 +101,10 @@ def lob_faults(
     closed: npt.NDArray[np.int64],
     tables: Sequence[Table],
 ) -> tuple[RowFault, ...]:
-    """Return the LOB values that were left out of the row changes of transactions.
+    """Return a fault for each table and transaction with left-out LOB values.
 
     Args:
-        lost: the values; their `owner` is a row of `closed`.
+        lost: the left-out values; `owner` is the index of the transaction in `closed`.
     """
     if not lost:
         return ()
@@ -165,7 +165,7 @@ def _error(
 
 
 def _lob_column(table: Table, dataobj: int) -> str:
-    """Return the column whose LOB segment or index has a data object number."""
+    """Return the name of the column whose LOB segment or LOB index has this data object number."""
     for column in table.columns:
         segments = () if column.lob is None else column.lob.segments
         if any(dataobj in (part.dataobj, part.index_dataobj) for part in segments):
@@ -174,7 +174,9 @@ def _lob_column(table: Table, dataobj: int) -> str:
 
 
 def without_faulty(owners: Owners, faults: ColumnTable, events: EventColumns) -> Owners:
-    """Remove events of left-out tables from the owners of LOBs, because no row claims them."""
+    """Remove the events of left-out tables from `owners`. No row change refers to their LOBs, and
+    they must not be reported as unclaimed.
+    """
     if faults.size == 0:
         return owners
     keep = np.ones(owners.order.size, np.bool_)

@@ -1,4 +1,4 @@
-"""The tables of one call of the kernels of `rows`: input, work space and output."""
+"""The tables for one call of the kernels in `rows`: input, work space and output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.decoding_plan import RowPlan
 
 MOST_OPEN: Final = 4096
-"""Maximum number of row changes of one transaction that can be incomplete at a time."""
+"""Maximum number of row changes of one transaction that can be incomplete at the same time."""
 
 
 class RowStatus(IntEnum):
-    """The result of an assembly; all except OK and CAPACITY are faults of one table."""
+    """The result of an assembly. Each value except OK and CAPACITY is the reason for a fault of one
+    table.
+    """
 
     OK = 0
     CAPACITY = 1
@@ -48,7 +50,7 @@ AFTER: Final = 1
 BEFORE_SUPPLEMENTAL: Final = 2
 AFTER_SUPPLEMENTAL: Final = 3
 ROLES: Final = 4
-"""The roles of `redo.batch.Role` by bit number, and their number."""
+"""The bit numbers of `redo.batch.Role`, and the number of roles."""
 
 CHANGES: Final = 0
 VALUES: Final = 1
@@ -63,12 +65,13 @@ KNOWN_BEFORE: Final = 9
 MORE: Final = 10
 SETTLED: Final = 11
 COUNTS: Final = 12
-"""Indexes in `RowJob.counts`, and its size."""
+"""Indexes of `RowJob.counts`, and the size of this array."""
 
 
 CELL: Final = row_type([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
-"""A column's value in a role: the change that last set it, and the first and last entry of its
-parts.
+"""The value of a column in a role, while a change is assembled. `stamp` is the number of the change
+that set the cell last; the cell has no value in another change. `first` and `last` are the first
+and last entry of the value, which can have several parts.
 """
 
 
@@ -76,8 +79,9 @@ class Merge(NamedTuple):
     """The values of one row change while its pieces are combined.
 
     Attributes:
-        cells: shape (ROLES · columns); `CELL` ROLES · c + r is that of column c in role r.
-        following: shape (ROLES, entries); by role, the entry that continues a value, −1 for none.
+        cells: shape (ROLES · columns); the `CELL` at ROLES · c + r is for column c in role r.
+        following: shape (ROLES, entries); by role, the entry with the next part of the value, −1 if
+            there is none.
     """
 
     cells: ColumnTable
@@ -105,15 +109,15 @@ GROUP: Final = row_type(
         ("tail", "i8"),
     ]
 )
-"""An open group of pieces: the row that it belongs to, its first and last piece; `chains` explains
-the kinds.
+"""An open group of pieces: its kind, its table, its address, the address of its row (−1 if
+unknown), and its first and last piece. `chains` explains kinds and addresses.
 """
 
 LINK: Final = row_type(
     [("next_piece", "i8"), ("owner", "i8"), ("shift", "i4"), ("bdba", "u4"), ("slot", "u2")],
 )
-"""For each piece: the next piece of its group (−1 for none), its event, the number of the row's
-columns before it, and its row's address.
+"""For each piece: the next piece of its group (−1 if it is the last), its event, the number of the
+row's columns before the piece, and the address of its row.
 """
 
 CHANGE: Final = row_type(
@@ -132,17 +136,19 @@ CHANGE: Final = row_type(
         ("stored_count", "i4"),
     ],
 )
-"""A row change; the fields are the columns of `DmlColumns` with the same names."""
+"""A row change. Its fields are the columns of `DmlColumns` with the same names."""
 
 
 FAULT: Final = row_type([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
-"""A table's part of a transaction that is left out, with the change that caused it and its
-`RowStatus`.
+"""A fault: the transaction, the event that cannot be assembled, and the reason, a `RowStatus`. All
+changes of the event's table are left out of the transaction.
 """
 
 
 KNOWN_MAX: Final = 4096
-"""Maximum number of row pieces of one transaction whose position in their row is remembered."""
+"""Maximum number of row pieces for which an assembly remembers, until the end of the transaction,
+how many columns precede them.
+"""
 
 KNOWN: Final = row_type(
     [
@@ -154,29 +160,32 @@ KNOWN: Final = row_type(
         ("row_slot", "i8"),
     ]
 )
-"""A piece that the transaction wrote: its address, the number of columns before it, its row's
-address.
+"""A piece that the transaction wrote: its table and address, the number of the row's columns before
+it, and the address of its row.
 """
 
 
 class RowJob(NamedTuple):
-    """The tables of one call: input, output, and work space.
+    """The tables for one call: input, output and work space.
 
     Attributes:
         batch, plan: the input.
-        piece_first, entry_first: where each event's pieces and each piece's entries begin.
+        piece_first, entry_first: the index of each event's first piece, and of each piece's first
+            entry.
         groups: open `GROUP`s.
         links: the `LINK` of each piece.
-        changes: `CHANGE` rows to be filled.
-        entry_start: where each change's values begin.
-        values: `VALUE` rows to be filled; `next` of −2 − k means part k of `parts`.
+        changes: the `CHANGE` rows to fill.
+        entry_start: the index of each change's first value.
+        values: the `VALUE` rows to fill. If `next` is −2 − k, the next part of the value is part k
+            of `parts`.
         parts: shape (3, …); offset, length and next of further parts of values.
         known: `KNOWN` pieces of the current transaction.
-        faults: `FAULT` rows to be filled, at most one per transaction and table.
-        counts: by CHANGES (number written) …, UNDONE and UNMATCHED (undo with and without a
-            matching change), WITHOUT_SET (updates that set nothing), KNOWN_BEFORE (pieces known at
-            the start), MORE (whether more of the transaction follows), SETTLED (number of live
-            events after which no row is incomplete).
+        faults: the `FAULT` rows to fill, at most one per transaction and table.
+        counts: numbers, by the indexes CHANGES and following. CHANGES, VALUES and PARTS: used rows
+            of the tables. UNDONE: undone changes. UNMATCHED: undo markers without a matching
+            change. WITHOUT_SET: updates that set nothing. KNOWN_BEFORE: known pieces at the start.
+            MORE: 1 if more events of the transaction follow. SETTLED: number of events, from the
+            first on, after which no row change is incomplete.
     """
 
     batch: ChangeBatch
@@ -196,10 +205,10 @@ class RowJob(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The state from which the assembly of a transaction's part continues.
+    """The state after one part of a transaction, with which the assembly of the next part begins.
 
     Attributes:
-        known: the known pieces, and space for more.
+        known: a table with the known pieces (`KNOWN`), and space for more.
         known_count: the number of known pieces.
     """
 
@@ -220,12 +229,12 @@ def row_job(
     *,
     more: bool = False,
 ) -> RowJob:
-    """Return a job that assembles a batch's rows, with space for `room` values.
+    """Return a job for assembling the row changes of a batch, with space for `room` values.
 
     Args:
-        batch, plan, room: see `RowJob`.
-        before: if the batch is a part of one transaction, the state before it.
-        more: whether more of that transaction follows.
+        batch, plan: see `RowJob`.
+        before: if the batch is a part of one transaction, the state after the previous part.
+        more: whether more events of this transaction follow.
     """
     pieces = batch.pieces.op.size
     widest = int(np.diff(plan.column_first).max(initial=1))
@@ -260,12 +269,14 @@ def row_job(
 
 
 def assembled(job: RowJob) -> DmlColumns:
-    """Return the rows of a job's output, with further parts of values appended."""
+    """Return the row changes that a job produced. The further parts of values are appended to the
+    values.
+    """
     changes, entries, parts = (int(job.counts[at]) for at in (CHANGES, VALUES, PARTS))
     rows, values = head(job.changes, changes), head(job.values, entries)
     if parts:
         values = _with_parts(values, job.parts[:, :parts])
-    # The encoder is compiled for columns whose values are stored one after the other.
+    # The encoder is compiled for arrays that are contiguous in memory.
     own = ChangeColumns(*(np.empty(changes, rows.dtype[name]) for name in ChangeColumns._fields))
     _take_apart(rows, own)
     return DmlColumns(
@@ -278,7 +289,7 @@ def assembled(job: RowJob) -> DmlColumns:
 
 
 class ChangeColumns(NamedTuple):
-    """The fields of `CHANGE`, each a column."""
+    """The fields of `CHANGE`, one array for each."""
 
     kind: Any
     table: Any
@@ -296,7 +307,7 @@ class ChangeColumns(NamedTuple):
 
 @kernel
 def _take_apart(rows: Any, columns: ChangeColumns) -> None:
-    """Split `CHANGE` rows into columns, in one pass."""
+    """Copy `CHANGE` rows into one array per field, in one pass."""
     for i in range(rows.size):
         row = rows[np.uint64(i)]
         columns.kind[i] = row.kind

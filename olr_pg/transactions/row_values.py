@@ -1,4 +1,5 @@
-"""The values of a row change: collects them from its pieces, and writes them as its images.
+"""Collects the values of a row change from its pieces, and appends them as the images of the
+change.
 
 Facts: redo-format §7.4–§7.6; checked on real logs and records of 19c, 23ai and 11.2.
 """
@@ -59,15 +60,18 @@ def _gather_entry(job: RowJob, role: int, column: int, entry: int, stamp: int) -
         job.merge.following[role, entry] = first
         cell.first = entry
     elif role == AFTER or (role >= BEFORE_SUPPLEMENTAL and job.batch.entries.length[first] < 0):
-        # The newest after value counts, else the first value that is not NULL: if a piece lists a
-        # column that it lacks as NULL, the 11.16 of the piece that has the column follows.
+        # If the value after the change occurs several times, the last one counts. For supplemental
+        # values, the first one that is not NULL counts: a piece can list a column as NULL because
+        # the column is in another piece, whose 11.16 follows with the value.
         cell.first = entry
         cell.last = entry
 
 
 @inlined
 def gather_piece(job: RowJob, piece: int, table: int, stamp: int) -> int:
-    """Add the values of a piece to the cells of the change `stamp`; return a `RowStatus`."""
+    """Add the values of a piece to the cells of the change with number `stamp`; return a
+    `RowStatus`.
+    """
     entries = job.batch.entries
     plan = job.plan
     first = plan.segment_first[table]
@@ -92,10 +96,10 @@ def gather_piece(job: RowJob, piece: int, table: int, stamp: int) -> int:
 
 @inlined
 def _chosen(job: RowJob, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
-    """Return (first entry of a column's value, its role), from the logged or the supplemental
-    values.
+    """Return (first entry of a column's value, its role). The value is from the row vectors, or
+    from the supplemental data if the row vectors contain no value or NULL.
 
-    The entry is −1 if there is none.
+    The entry is −1 if there is no value.
     """
     cell = _cell(job, plain, column)
     entry = -1
@@ -114,8 +118,8 @@ def _chosen(job: RowJob, plain: int, supplemental: int, column: int, stamp: int)
 def _put_value(
     values: Any, at: int, image: int, column: int, offset: int, length: int, following: int
 ) -> None:
-    # Read a row's fields through its pointer: for a column, Numba multiplies the strides at every
-    # access.
+    # Take the row first and then its fields, because Numba computes the address once. With a column
+    # first, it would compute it at every access.
     value = values[np.uint64(at)]
     value.offset = offset
     value.length = length
@@ -126,8 +130,8 @@ def _put_value(
 
 @inlined
 def _push_value(job: RowJob, image: int, column: int, entry: int, role: int) -> bool:
-    """Append a value, which begins at `entry` of `role` (−1 for NULL); return whether there was
-    space.
+    """Append the value whose first part is `entry` in `role`, or NULL if `entry` is −1; return
+    whether there was space.
     """
     values = job.values
     at = job.counts[VALUES]
@@ -165,7 +169,9 @@ def _bit(job: RowJob, piece: int, segcol: int) -> bool:
 
 @inlined
 def _really_changed(job: RowJob, head: int, segcol: int) -> bool:
-    """Return whether a group's bitmaps of changed columns, if any, contain the column."""
+    """Return whether a column really changed, according to the bitmaps of the group's pieces. If
+    there are no bitmaps, return True.
+    """
     piece = head
     logged = False
     while piece >= 0:
@@ -181,7 +187,9 @@ def _really_changed(job: RowJob, head: int, segcol: int) -> bool:
 def push_full_image(
     job: RowJob, image: int, plain: int, supplemental: int, table: int, stamp: int
 ) -> bool:
-    """Append a value for every column of the table; return whether there was space."""
+    """Append one image with a value for every column of the table; return whether there was
+    space.
+    """
     columns = job.plan.column_first[table + 1] - job.plan.column_first[table]
     for column in range(columns):
         entry, role = _chosen(job, plain, supplemental, column, stamp)
@@ -192,8 +200,8 @@ def push_full_image(
 
 @inlined
 def push_update(job: RowJob, head: int, table: int, stamp: int) -> tuple[bool, int]:
-    """Append both images of an update; return (whether there was space, number of columns it
-    sets).
+    """Append both images of an update; return (whether there was space, number of columns that the
+    update sets).
     """
     plan = job.plan
     columns = plan.column_first[table + 1] - plan.column_first[table]
@@ -227,10 +235,10 @@ def push_update(job: RowJob, head: int, table: int, stamp: int) -> tuple[bool, i
 
 @inlined
 def push_plain_insert(job: RowJob, piece: int, table: int) -> int:
-    """Append the image of a row inserted by one piece; return a `RowStatus`, or NOT_PLAIN.
+    """Append the image of a row that is inserted as one piece; return a `RowStatus`, or NOT_PLAIN.
 
-    This fast path handles after images whose values are not divided among pieces, which are most
-    inserts. If a value is, nothing is appended.
+    This is a fast path for most inserts. If the piece contains supplemental values or parts of
+    values, the result is NOT_PLAIN, and nothing is appended.
     """
     entries = job.batch.entries
     values = job.values

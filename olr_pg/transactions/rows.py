@@ -1,8 +1,9 @@
 """Assembles the row changes of committed transactions from their row pieces.
 
-The live events of a transaction are processed once. Each piece is added to the group of its row
-(`piece_groups`); a complete group becomes a row change (`row_change`). A change that cannot be
-assembled is a fault, and the transaction is processed again without that table.
+The events of a transaction that were not undone are processed in redo order. Each piece is added to
+the group of its row (`piece_groups`). A complete group becomes a row change (`row_change`). If a
+change cannot be assembled, this is a fault, and the transaction is processed again without the
+table of this change.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def _is_left_out(job: RowJob, first_fault: int, table: int) -> bool:
 
 @inlined
 def _assemble(job: RowJob, live: Any, count: int, first_fault: int) -> tuple[int, int]:
-    """Write the changes of a transaction's `count` live events, without tables that have a fault.
+    """Write the row changes from `count` events of a transaction, without tables that have a fault.
 
-    If more of the transaction follows, only up to the last event after which no row is incomplete.
+    If more events of the transaction follow, write only the changes up to the last event after
+    which no row change is incomplete.
 
     Returns:
-        (status, event) – the latter if the status is not OK.
+        (status, event). If the status is not OK, the event is the one that cannot be processed.
     """
     groups = 0
     more = job.counts[MORE] != 0
@@ -109,15 +111,17 @@ def _assemble(job: RowJob, live: Any, count: int, first_fault: int) -> tuple[int
 def assemble_rows(
     job: RowJob, order: Any, first: Any, end: Any, dml_first: Any, live: Any, undoable: Any
 ) -> int:
-    """Write the row changes of transactions i, whose events are ``order[first[i] : end[i]]``.
+    """Write the row changes of several transactions. The events of transaction i are
+    ``order[first[i] : end[i]]``.
 
-    If a change of a table cannot be assembled, none of that table's changes in the transaction are
-    written, but a fault is.
+    If a change of a table cannot be assembled, a fault is written, and no change of this table in
+    the transaction.
 
     Args:
         job: input, output and work space.
-        order, first, end: the transactions, in the order to write them.
-        dml_first: shape (n + 1); filled with where each transaction's changes begin.
+        order, first, end: the events of the transactions. Their changes are written in the order of
+            the transactions.
+        dml_first: shape (n + 1); filled with the index of each transaction's first change.
         live, undoable: shape (events); work space.
 
     Returns:
@@ -143,7 +147,8 @@ def assemble_rows(
             job.faults.event[fault] = event
             job.faults.status[fault] = status
             job.counts[FAULTS] = fault + 1
-            # Start again without the table, because changes of other tables may have come before.
+            # Start again without the table. Changes that were already written are discarded,
+            # because changes of the table can be among them.
             job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS] = changes, entries, parts
             job.counts[WITHOUT_SET] = emptied
     dml_first[first.size] = job.counts[CHANGES]
@@ -161,8 +166,8 @@ def assemble(
     *,
     more: bool = False,
 ) -> tuple[RowJob, I64]:
-    """Return (a job with the row changes of some transactions, the index of each one's first
-    change).
+    """Return (a job with the row changes of some transactions, the index of each transaction's
+    first change).
 
     Args:
         batch, plan, before, more: see `row_job`.

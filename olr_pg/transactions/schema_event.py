@@ -1,4 +1,6 @@
-"""An event of a table between its transactions: DDL, or changes that cannot be decoded."""
+"""Events of a table between its transactions: DDL, changes that cannot be decoded, or missing LOB
+values.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class LaterFaults(NamedTuple):
-    """Further consecutive transactions whose changes of a table cannot be decoded.
+    """Further transactions, without one in between that was decoded, whose changes of a table
+    cannot be decoded.
 
     Attributes:
-        transactions: their number.
-        commit_scn, xid: of the last one.
+        transactions: number of these transactions.
+        commit_scn, xid: commit SCN and XID of the last one.
     """
 
     transactions: int
@@ -24,21 +27,25 @@ class LaterFaults(NamedTuple):
 
 
 class SchemaEvent(NamedTuple):
-    """A change of a table's definition, or row changes of it that cannot be decoded.
+    """A change of a table's definition, or row changes or LOB values of the table that cannot be
+    decoded.
 
     Attributes:
-        table: ``OWNER.NAME`` as for clients.
-        commit_scn, xid, begin_scn: of the DDL's transaction; the XID is packed.
-        evolution: its meaning for the target.
-        definition: the table after it, None if there is none.
-        past: whether it is before the SCN at which decoding started.
-        statement: the DDL's text, if it was logged.
-        is_fault: whether it is not DDL but changes of the table in the transaction that cannot be
+        table: ``OWNER.NAME``, with the name that clients receive.
+        commit_scn, xid, begin_scn: from the transaction of the DDL, or of the row changes; the XID
+            is packed.
+        evolution: what the change means for the target.
+        definition: the definition of the table after the change, None if the table does not exist
+            then.
+        past: whether the event is before the SCN at which decoding started.
+        statement: the text of the DDL, empty if it was not logged.
+        is_fault: True if the event is not DDL: changes of the table in the transaction cannot be
             decoded.
-        later: for a held fault, later faults that are combined with it.
-        lobs: if not empty, it is not DDL but missing LOB values of the table's changes in the
-            transaction.
-        view: for a fault, the view that it concerns; None for all.
+        later: if is_fault is True, later faults of the table that were combined with this one while
+            it was waiting.
+        lobs: if not empty, the event is not DDL: these LOB values are missing in the changes of the
+            table in the transaction.
+        view: for a fault, the only view that receives it; None for all views.
     """
 
     table: str
@@ -61,15 +68,17 @@ class SchemaEvent(NamedTuple):
 
     @property
     def barrier(self) -> int:
-        """The event precedes the transactions that commit at this SCN or later."""
+        """The lowest commit SCN of transactions that follow the event."""
         return self.commit_scn if self.is_of_rows else self.commit_scn + 1
 
     @property
     def due(self) -> int:
-        """The SCN of the commits before which the applier applies it, if it is applied alone."""
+        """The SCN before whose commits the applier applies the event, if it applies the event
+        separately.
+        """
         return self.commit_scn if self.is_fault else self.commit_scn + 1
 
     @property
     def is_of_rows(self) -> bool:
-        """True if it concerns row changes, not a definition."""
+        """True if the event concerns row changes, and not the definition of the table."""
         return self.is_fault or bool(self.lobs)

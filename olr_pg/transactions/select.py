@@ -1,4 +1,6 @@
-"""Joins change batches, and extracts events with exactly the bytes that they need."""
+"""Joins change batches, and extracts events from them, with exactly the bytes that these events
+need.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,18 @@ _CHANGES: Final = (
     int(EventKind.LOB),
     int(EventKind.SPLIT_CHANGE),
 )
-"""The events that count as changes in `finished.Account`."""
+"""The kinds of events that are counted as changes in `finished.Account`."""
 
 I64 = npt.NDArray[np.int64]
 
 _SELECTIONS_KEPT: Final = 3
-"""Each has 8 bytes for every event and piece of its batch."""
+"""Maximum number of cutters that are kept. Each needs 8 bytes of memory for every event and every
+piece of its batch.
+"""
 
 
 def count_changes(events: EventColumns) -> int:
-    """Return how many of the events are changes."""
+    """Return the number of changes among the events."""
     return int(_count_changes(events)) if events.size else 0
 
 
@@ -53,10 +57,11 @@ def _count_changes(events: EventColumns) -> int:
 
 @kernel
 def count_changes_of(events: EventColumns, order: Any, first: Any, rows: Any) -> int:
-    """Return how many changes the instances have, including undone ones.
+    """Return the number of changes in some sections (`delimit.Instances`), including undone
+    changes.
 
     Args:
-        order, first: of the `delimit.Instances`.
+        order, first: from the `delimit.Instances`.
     """
     count = 0
     for row in rows:
@@ -66,8 +71,8 @@ def count_changes_of(events: EventColumns, order: Any, first: Any, rows: Any) ->
 
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the index of each owner's first row, shape (n + 1), from the number of each one's
-    rows.
+    """Return the index of each owner's first row, shape (n + 1). `counts` is the number of rows of
+    each owner.
     """
     first = np.empty(counts.size + 1, np.int64)
     _add_up(counts, first)
@@ -75,8 +80,8 @@ def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def runs(first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ``first[0], first[0] + 1, …`` (`counts[0]` numbers), then from ``first[1]`` on, and so
-    on.
+    """Return runs of consecutive numbers, one after the other: ``counts[0]`` numbers that begin
+    with ``first[0]``, then ``counts[1]`` numbers that begin with ``first[1]``, and so on.
     """
     before = np.cumsum(counts) - counts
     numbers: npt.NDArray[np.int64] = np.repeat(first - before, counts) + np.arange(counts.sum())
@@ -85,7 +90,7 @@ def runs(first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDA
 
 @kernel
 def _add_up(counts: Any, first: Any) -> None:
-    # Use a loop: NumPy takes five times as long for a field of a table.
+    # A loop, because NumPy takes five times as long to add up a field of a table.
     total = 0
     for i in range(counts.size):
         first[i] = total
@@ -100,7 +105,7 @@ def concatenate(
     """Concatenate batches.
 
     Args:
-        batches: the batches; a single one is not copied.
+        batches: the batches. If there is only one, it is not copied.
         allocate: returns buffers, see `copied`.
     """
     if len(batches) == 1:
@@ -112,11 +117,12 @@ def copied(
     batches: Sequence[ChangeBatch],
     allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
 ) -> ChangeBatch:
-    """Concatenate batches like `concatenate`, always into new buffers; at least one is required.
+    """Concatenate batches like `concatenate`, but always into new buffers. At least one batch is
+    required.
 
     Args:
-        allocate: returns buffers, for events, pieces, entries and bytes in this order; None for
-            memory.
+        allocate: returns buffers; it is called for events, pieces, entries and bytes, in this
+            order. None to use ordinary memory.
     """
     joined = ChangeBatch(
         joined_rows([batch.events for batch in batches], allocate),
@@ -140,15 +146,15 @@ def _memory(size: int) -> npt.NDArray[np.uint8]:
 
 
 class EventCutter:
-    """Extracts events from one batch, repeatedly."""
+    """Extracts events from one batch. It can be used several times."""
 
     def __init__(self, batch: ChangeBatch) -> None:
         self._batch = batch
 
     @cached_property
     def _first(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the first piece of each event and the first value of each piece; this takes a pass
-        over both.
+        """Return the first piece of each event and the first value of each piece. This reads all
+        events and pieces once.
         """
         return first_rows(self._batch.events.piece_count), first_rows(
             self._batch.pieces.entry_count
@@ -162,7 +168,7 @@ class EventCutter:
         """Return the events `rows`, in that order, with their pieces, values and bytes.
 
         Args:
-            allocate: returns a buffer for the bytes; None for memory.
+            allocate: returns a buffer for the bytes; None to use ordinary memory.
         """
         return self._copied(rows, np.array([0, rows.size], np.int64), allocate)[0]
 
@@ -171,7 +177,7 @@ class EventCutter:
         return self._sizes(rows)[2]
 
     def cut(self, rows: npt.NDArray[np.int64], room: npt.NDArray[np.uint8], at: int) -> ChangeBatch:
-        """Like `events`, with the bytes in `room`, from `at` on."""
+        """Return the same as `events`, but with the bytes in `room`, from `at` on."""
         own = self.events(rows, lambda size: room[at : at + size])
         own.pieces.changed_offset[:] += at
         own.entries.offset[:] += at
@@ -182,7 +188,7 @@ class EventCutter:
     ) -> list[ChangeBatch]:
         """Return the `events` of ``order[first[i] : first[i + 1]]`` for each chosen i.
 
-        They are copied together and share their memory, which is kept as long as one of them.
+        The batches share one piece of memory, which is released when none of them is used any more.
         """
         if not chosen:
             return []
@@ -198,14 +204,15 @@ class EventCutter:
         starts: npt.NDArray[np.int64],
         allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
     ) -> tuple[ChangeBatch, npt.NDArray[np.int64]]:
-        """Events in groups, each with offsets as if its bytes were all there are.
+        """Copy events in groups. The offsets of a group count from the beginning of the group's own
+        bytes.
 
         Args:
-            starts: where each group begins in `rows`, and the last one's end.
-            allocate: as of `events`.
+            starts: the index in `rows` at which each group begins, and the end of the last group.
+            allocate: as in `events`.
 
         Returns:
-            The groups one after the other, and their bounds as of `_copy`.
+            The groups, one after the other, and their bounds as in `_copy`.
         """
         piece_first, entry_first = self._first
         pieces, entries, size = self._sizes(rows)
@@ -221,23 +228,25 @@ class EventCutter:
         return chosen, bounds
 
     def _sizes(self, rows: npt.NDArray[np.int64]) -> tuple[int, int, int]:
-        """Count the pieces, values and bytes of these events."""
+        """Return the numbers of pieces, values and bytes of these events."""
         return _measure(self._batch, rows, *self._first)
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
-    """Extract events from a batch once, as `EventCutter.events`."""
+    """Return events of a batch, as `EventCutter.events` does. Use `EventCutter` to extract several
+    times.
+    """
     return EventCutter(batch).events(rows)
 
 
 class Chunks:
-    """Batches one after the other, with events numbered across them.
+    """A sequence of batches whose events are numbered from the first to the last batch.
 
-    Several requested numbers must ascend.
+    If a method takes several numbers, they must be in ascending order.
 
     Attributes:
-        batches: in their order.
-        first: shape (n + 1); the number of each one's first event, and of events in all.
+        batches: the batches, in order.
+        first: shape (n + 1); the number of each batch's first event, and the number of all events.
     """
 
     def __init__(self, batches: Sequence[ChangeBatch]) -> None:
@@ -250,7 +259,7 @@ class Chunks:
         return int(np.searchsorted(self.first, event, "right")) - 1
 
     def _parts(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """Yield (number of a batch, its rows) for the events of these numbers."""
+        """Yield (index of a batch, rows in this batch) for the events with these numbers."""
         bounds = np.searchsorted(numbers, self.first)
         for batch in np.flatnonzero(np.diff(bounds)).tolist():
             yield batch, numbers[bounds[batch] : bounds[batch + 1]] - self.first[batch]
@@ -260,14 +269,16 @@ class Chunks:
         return sum(self._selection(batch).size(rows) for batch, rows in self._parts(numbers))
 
     def cuts(self, numbers: I64, room: npt.NDArray[np.uint8], at: int) -> Iterator[ChangeBatch]:
-        """Yield these events, batch by batch, with the bytes in `room`, from `at` on."""
+        """Yield the events with these numbers, batch by batch. Their bytes are copied to `room`,
+        from `at` on.
+        """
         for batch, rows in self._parts(numbers):
             selection = self._selection(batch)
             yield selection.cut(rows, room, at)
             at += selection.size(rows)
 
     def events(self, numbers: I64) -> ChangeBatch:
-        """Return the events of these numbers as one batch."""
+        """Return the events with these numbers as one batch."""
         room = np.empty(self.size(numbers), np.uint8)
         chosen = [empty_batch(), *self.cuts(numbers, room, 0)]
         return ChangeBatch(
@@ -278,9 +289,7 @@ class Chunks:
         )
 
     def _selection(self, batch: int) -> EventCutter:
-        """Return the cutter of a batch. The cutters used last are kept; the oldest one is dropped
-        and made again when it is needed.
-        """
+        """Return the cutter of a batch. Only the cutters that were used last are kept."""
         found = self._selections.pop(batch, None) or EventCutter(self.batches[batch])
         if len(self._selections) == _SELECTIONS_KEPT:
             del self._selections[next(iter(self._selections))]
@@ -292,7 +301,7 @@ class Chunks:
 def _measure(
     batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any
 ) -> tuple[int, int, int]:
-    """Count the pieces, values and bytes of the events `rows`."""
+    """Return the numbers of pieces, values and bytes of the events `rows`."""
     pieces = 0
     entries = 0
     size = 0
@@ -318,8 +327,8 @@ def _copy(
 ) -> None:
     """Copy the pieces, values and bytes of the events `rows`, in groups.
 
-    `bounds` has the shape (groups + 1, 4): where each group's events (given), pieces, values and
-    bytes (filled) begin.
+    `bounds` has the shape (groups + 1, 4): the indexes at which the events, pieces, values and
+    bytes of each group begin. The caller sets the first column; the others are filled.
     """
     p = 0
     e = 0

@@ -1,22 +1,26 @@
-"""Transactions of a container whose undo is in the root's segments (shared undo).
+"""Transactions of a container whose undo is in undo segments of the root (shared undo).
 
-A CDB of 12.1 has one set of undo segments for all containers; later CDBs do if LOCAL UNDO is off.
-Vectors on undo blocks and headers then have the root's container; vectors on other blocks have that
-of the change. Events contain both (`redo.batch.EVENT`), and the undo's container identifies the
-transaction together with its XID. An event that belongs to a transaction only by an XID (a directly
-written LOB page, a direct load, DDL) contains only its own container. It belongs to the root's undo
-if a transaction in the root's undo has that XID and none in its own container has.
+A CDB of 12.1 has one set of undo segments for all containers. A later CDB does too, if LOCAL UNDO
+is off. Vectors that change undo blocks or undo headers then name the root as their container; other
+vectors name the container of the change. Events contain both containers (`redo.batch.EVENT`). The
+container of the undo and the XID together identify the transaction.
 
-The container of a row vector is then in no other vector of its pair. But a transaction changes only
-one container (ORA-65023). So a change of another container with the same numbers as a subscribed
-table (STRAY) is dropped if its transaction belongs to that container, too. If events of one
-transaction name several containers, the tables of all its changes stop. One case cannot be
+Some events have no undo and name their transaction only by an XID: directly written LOB pages,
+direct loads and DDL. They contain only their own container. Such an event belongs to the root's
+undo if a transaction in the root's undo has its XID, and none in its own container has it.
+
+With shared undo, only the row vector of a pair contains the container of the change, so a misread
+container is not noticed there. But a transaction changes only one container (ORA-65023). If a
+change has the numbers of a subscribed table but another container (STRAY), the other events of its
+transaction decide. If they name the same other container, the change is dropped. If the events of
+one transaction name several containers, all tables that it changes stop. One case cannot be
 detected: a transaction with a single change, whose end has no marker (24.4) with the container.
 
-If undo is shared, every change of a PDB has the root's undo. If undo is not shared, or the database
-has no containers, the root's container in a single vector is damage: the event is moved to its own
-container if a transaction there has its XID and none in the root's undo has. Likewise an event with
-a PDB's own undo is moved to the root's undo if a transaction of this PDB has its XID there.
+If undo is shared, the undo of every change of a PDB is in the root. If undo is not shared, or the
+database has no containers, a vector that names the root for the undo was misread. The event is then
+moved to its own container, if a transaction there has its XID, and none in the root's undo has it.
+In the same way, an event whose undo is in a PDB is moved to the root's undo, if a transaction of
+this PDB in the root's undo has its XID.
 
 Facts: redo-format §3.1.
 """
@@ -43,10 +47,10 @@ if TYPE_CHECKING:
     from olr_pg.transactions.open_transaction import OpenTransaction
 
 _CONTAINER: Final = 32
-"""Where the container begins in `delimit.slot_keys`."""
+"""Bit offset of the container in `delimit.slot_keys`."""
 
 _SLOT: Final = 0xFFFF_00FF_0000_0000
-"""Undo segment and slot in an XID, as undo markers have them."""
+"""The bits of an XID that undo markers contain: undo segment and low byte of the slot."""
 
 _CHANGES: Final = (
     int(EventKind.CHANGE),
@@ -68,7 +72,7 @@ _BY_XID: Final = (
 
 @inlined
 def _is_by_xid(events: EventColumns, at: int) -> bool:
-    """Return whether an event belongs to its transaction by an XID, not by undo."""
+    """Return whether an event names its transaction only by an XID, because it has no undo."""
     event = events[np.uint64(at)]
     return bool(
         event.con_id > ROOT
@@ -83,16 +87,16 @@ def _is_by_xid(events: EventColumns, at: int) -> bool:
 def _find_by_xid(
     events: EventColumns, found: Any, shared: Any, own: Any
 ) -> tuple[int, int, int, bool, bool, bool]:
-    """Fill `found` with the events that an XID alone puts to a transaction.
+    """Fill `found` with the events that name their transaction only by an XID.
 
     Args:
-        shared: filled with changes outside of the root and the markers that undo them, in its undo.
-        own: filled with those in the undo of their own container.
+        shared: filled with changes of PDBs, and their undo markers, whose undo is in the root.
+        own: filled with changes and undo markers whose undo is in the container of the change.
 
     Returns:
-        (how many were found, how many are shared, how many are in their own undo, whether any event
-        is of the root's undo, whether any such event is of a PDB, whether any event that undo puts
-        to its transaction is of another container's undo).
+        (number of events in `found`, in `shared`, in `own`, whether the undo of any event is in the
+        root, whether any of these events is of a PDB, whether the undo of any event is in another
+        container than the root).
     """
     count = 0
     shared_count = 0
@@ -120,13 +124,14 @@ def _find_by_xid(
 
 
 def names_its_transaction(events: EventColumns) -> bool:
-    """Return whether the transaction of each of these events is found by its XID alone."""
+    """Return whether all of these events name their transaction only by an XID."""
     count, *_ = _find_by_xid(events, *np.empty((3, events.size), np.int64))
     return bool(count == events.size)
 
 
 def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -> ChangeBatch:
-    """Assign events to the undo that contains their transaction; see the module.
+    """Return the batch with events assigned to the undo that contains their transaction; see the
+    module's docstring.
 
     Args:
         batch: events in redo order.
@@ -164,12 +169,14 @@ def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -
 
 
 def _with_slots(known: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Add the information of undo markers to some transactions: the slot alone."""
+    """Return the transactions, and for each one also the same container with only those bits of its
+    XID that undo markers contain.
+    """
     return known | {(con_id, xid & _SLOT) for con_id, xid in known}
 
 
 def _in_root(events: EventColumns, opened: Mapping[int, OpenTransaction]) -> set[tuple[int, int]]:
-    """Return container and XID of the transactions of PDBs that are in the root's undo."""
+    """Return (container, XID) of the transactions of PDBs whose undo is in the root."""
     rows = np.flatnonzero((events.undo_con_id == ROOT) & (events.con_id > ROOT))
     found = set(_transactions(events.con_id, events.xid, rows))
     found.update(
@@ -179,7 +186,9 @@ def _in_root(events: EventColumns, opened: Mapping[int, OpenTransaction]) -> set
 
 
 def _changed_by(transaction: OpenTransaction) -> int:
-    """Return the container that an open transaction changes, as far as known."""
+    """Return the container that an open transaction changes; the root if its events do not show it
+    yet.
+    """
     if transaction.con_id != ROOT:
         return transaction.con_id
     return changed_container(transaction.chunks.batches)
@@ -188,8 +197,8 @@ def _changed_by(transaction: OpenTransaction) -> int:
 def _moved(
     events: EventColumns, rows: npt.NDArray[np.int64], moved: list[bool], *, root: bool
 ) -> EventColumns:
-    """Return the events, with the events of `rows` moved to the root's undo or to their own
-    container's.
+    """Return the events. Those of `rows` for which `moved` is True are assigned to the root's undo,
+    or to the undo of their own container.
     """
     if not any(moved):
         return events
@@ -209,10 +218,10 @@ def _known(
     asked: Sequence[npt.NDArray[np.int64]],
     opened: Mapping[int, OpenTransaction],
 ) -> set[tuple[int, int]]:
-    """Return container of the undo and XID of the transactions that are known.
+    """Return (container of the undo, XID) of the known transactions.
 
     Args:
-        asked: events that say nothing of it.
+        asked: rows of events that are not used as evidence, because their own undo is in question.
     """
     others = np.ones(events.size, np.bool_)
     for rows in asked:
@@ -225,9 +234,10 @@ def _known(
 def changed_containers(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint32]:
-    """Return the container that each of some complete instances changes.
+    """Return the container that each of some complete transactions changes.
 
-    It is in the begin, unless the begin contains no change and is in the root's undo.
+    The BEGIN event contains it, unless the undo is in the root and no change was in the same record
+    as the begin. Then another event shows it.
     """
     containers: npt.NDArray[np.uint32] = events.con_id[instances.begin[rows]].astype(np.uint32)
     _find_changed(events, instances.order, instances.first, rows, containers)
@@ -235,11 +245,11 @@ def changed_containers(
 
 
 def changed_container(chunks: Sequence[ChangeBatch]) -> int:
-    """Return the container that one transaction changes, from all of its events."""
+    """Return the container that one transaction changes. `chunks` are all its events."""
     own = int(chunks[0].events.con_id[0])
     if own != ROOT:
         return own
-    # Changes in the root itself belong to no other container.
+    # Every container id of a PDB is higher than that of the root.
     return max(int(batch.events.con_id.max()) for batch in chunks)
 
 
@@ -258,12 +268,14 @@ def _find_changed(events: EventColumns, order: Any, first: Any, rows: Any, conta
 def strays(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64], user: Any
 ) -> list[ChangeBatch]:
-    """Return a transaction with a fault for each one that changes several containers.
+    """Return an artificial transaction with faults for each transaction whose events name several
+    containers.
 
     Args:
-        rows: the committed instances, which must be complete.
-        user: for each table, whether it is delivered. Transactions of PDBs can change tables of the
-            root that Oracle has in each container, which is no reason to stop.
+        rows: the committed transactions, as rows of `instances`. They must be complete.
+        user: shape (tables); whether the table is delivered. Changes in the root are only a fault
+            for delivered tables, because transactions of a PDB can change Oracle's own tables in
+            the root.
     """
     mixed = np.zeros(rows.size, np.bool_)
     if not _find_mixed(events, instances.order, instances.first, rows, mixed):
@@ -281,10 +293,10 @@ def strays(
 
 
 def strays_of_large(chunks: Sequence[ChangeBatch], user: Any) -> list[ChangeBatch]:
-    """Return what `strays` does, of one committed transaction that may wait outside of memory.
+    """Return the same as `strays`, for one committed transaction that may be on disk.
 
     Args:
-        chunks: its events.
+        chunks: the events of the transaction.
         user: see `strays`.
     """
     begin, end = head(chunks[0].events, 1), take(chunks[-1].events, slice(-1, None))
@@ -308,7 +320,9 @@ def strays_of_large(chunks: Sequence[ChangeBatch], user: Any) -> list[ChangeBatc
 
 @kernel
 def _find_mixed(events: EventColumns, order: Any, first: Any, rows: Any, mixed: Any) -> int:
-    """Mark the transactions in the root's undo whose events name several containers; how many."""
+    """Mark the transactions in the root's undo whose events name several containers; return their
+    number.
+    """
     count = 0
     for k in range(rows.size):
         container = -1

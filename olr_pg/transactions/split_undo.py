@@ -1,19 +1,21 @@
 """Joins the undo of a change that is divided among several undo records.
 
-If the undo of a change does not fit one undo block, it is written as several 5.1 vectors: first
-TAIL, then MID parts, last HEAD, together with the row vector. They can be in different splits, so
-they are kept as raw events and joined when their transaction is complete:
+If the undo of a change does not fit in one undo block, Oracle writes it as several 5.1 vectors:
+first TAIL, then MID parts, and last HEAD, which is followed by the row vector. The vectors can be
+in different splits. So they are kept as events with raw fields, and are joined when their
+transaction is complete:
 
-- UNDO_PART is a TAIL or MID: one piece, whose entries are the vector's fields from F3 on.
-- SPLIT_CHANGE is a HEAD with its row vector: two pieces, the fields of the undo from F3 on and
-  those of the row vector from F2 on.
+- UNDO_PART is a TAIL or MID. It has one piece, whose entries are the fields of the vector from
+field 3 on. - SPLIT_CHANGE is a HEAD with its row vector. It has two pieces: one has the fields of
+the HEAD from field 3 on, the other those of the row vector from field 2 on.
 
-If they cannot be joined, they become an UNDECODED event.
+The joined events become a CHANGE event. If they cannot be joined, they become an UNDECODED event.
 
-Of these events `serial` holds ktub.flg; `session` holds the row vector's opcode in bits 0–15, the
-bytes of a row SCN in bits 16–23 and the byte order in bit 24. Joining gives a CHANGE event.
+In these events, `serial` contains the flags of ktub. In a SPLIT_CHANGE, `session` contains the
+opcode of the row vector in bits 0–15, the number of bytes of a row SCN in bits 16–23, and the byte
+order in bit 24.
 
-Facts: redo-format §4.2; only from the document, because no real record was available.
+Facts: redo-format §4.2. They are only from the document, because no real record was available.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Allocate
 
 PARTS_MAX: Final = 4096
-"""Maximum number of undo vectors of one change; a row of 64 kB needs eight."""
+"""Maximum number of undo vectors of one change. For comparison, a row of 64 kB needs eight."""
 
 _PART = int(EventKind.UNDO_PART)
 _CHANGE = int(EventKind.SPLIT_CHANGE)
@@ -51,13 +53,14 @@ class Joining(NamedTuple):
     """The input and the output of `join_changes`.
 
     Attributes:
-        piece_first, entry_first: where each event's pieces and each piece's entries begin.
+        piece_first, entry_first: the index of each event's first piece, and of each piece's first
+            entry.
         cluster_columns: CLUCOLS of each table.
-        parts: the parts collected so far of the change at hand.
-        scratch: shape (4, …); field offsets and lengths of undo and redo.
-        pieces, entries, data: to be filled.
-        heads: the events joined, with
-        piece_count: how many pieces each got.
+        parts: the UNDO_PART events of the current change that were collected so far.
+        scratch: shape (4, …); offsets and lengths of the fields of undo record and row vector.
+        pieces, entries, data: the output.
+        heads: the SPLIT_CHANGE events that were joined.
+        piece_count: the number of pieces of each joined event.
         failed, reasons: the events that cannot be joined, and the `ChangeStatus` of each.
         state: as in `redo.row_vectors`.
     """
@@ -80,10 +83,10 @@ class Joining(NamedTuple):
 
 @inlined
 def _append(job: Joining, piece: int, side: int, field: int, at: int, goes_on: int) -> int:
-    """Copy the fields of a raw piece after `at`; return the last field's number, −1 if there are
+    """Copy the fields of a raw piece to `at`; return the number of the last field, −1 if there are
     too many.
 
-    Where `goes_on` is not 0, the first of them continues field `field`.
+    If `goes_on` is not 0, the first of these fields is the continuation of field `field`.
     """
     batch = job.batch
     offset, length = job.scratch[side], job.scratch[side + 1]
@@ -111,7 +114,9 @@ def _end_of(job: Joining, side: int, field: int, at: int) -> int:
 
 @inlined
 def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
-    """Join one change from its HEAD and parts; return (`ChangeStatus`, where the next bytes go)."""
+    """Join one change from its HEAD and its other parts; return (`ChangeStatus`, end of the copied
+    bytes).
+    """
     events = job.batch.events
     for side in range(4):
         for k in range(3):
@@ -146,7 +151,7 @@ def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
 
 @inlined
 def _fail(job: Joining, failed: int, event: int, status: int) -> int:
-    """Record an event that cannot be joined; return their number."""
+    """Add an event to those that cannot be joined; return the number of these events."""
     job.failed[failed] = event
     job.reasons[failed] = status
     return failed + 1
@@ -154,7 +159,8 @@ def _fail(job: Joining, failed: int, event: int, status: int) -> int:
 
 @kernel
 def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[bool, int, int]:
-    """Join the split changes of transactions i, whose events are ``order[first[i] : end[i]]``.
+    """Join the divided changes of several transactions. The events of transaction i are
+    ``order[first[i] : end[i]]``.
 
     Returns:
         (whether there was space, number of joined changes, number of events that cannot be joined).
@@ -204,16 +210,16 @@ def join_split_undo(
     cluster_columns: npt.NDArray[np.int32],
     allocate: Allocate | None = None,
 ) -> tuple[ChangeBatch, Instances]:
-    """Join the split changes of the instances `closed`; return the new batch and its instances.
+    """Join the divided changes of the transactions `closed`; return the new batch and its sections.
 
-    The joined changes are appended to the batch; in the order they replace their HEADs. Changes
-    that cannot be joined are UNDECODED.
+    The joined changes are appended to the batch. In `Instances.order`, each replaces its
+    SPLIT_CHANGE event. Changes that cannot be joined become UNDECODED.
 
     Args:
-        batch, instances: as delimited.
-        closed: rows of `instances` that are whole.
+        batch, instances: the batch and its sections, from `delimit`.
+        closed: rows of `instances` that are complete transactions.
         cluster_columns: CLUCOLS of each table.
-        allocate: returns a buffer for the bytes of the batch; None for memory.
+        allocate: returns a buffer for the bytes of the batch; None to use ordinary memory.
     """
     kind = batch.events.kind
     wanted = (kind == EventKind.SPLIT_CHANGE) | (kind == EventKind.UNDO_PART)
@@ -249,7 +255,9 @@ def join_split_undo(
 def _with_undecoded(
     batch: ChangeBatch, failed: npt.NDArray[np.int64], reasons: npt.NDArray[np.int64]
 ) -> ChangeBatch:
-    """Return the batch with some events as UNDECODED ones, whose pieces are not read."""
+    """Return the batch with some events changed into UNDECODED events, whose pieces nothing
+    reads.
+    """
     if failed.size == 0:
         return batch
     # Other batches may share the events.

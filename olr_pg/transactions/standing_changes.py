@@ -1,10 +1,10 @@
-"""Finds the changes of a large transaction that its undo markers have not taken back, with bounded
-memory.
+"""Finds the changes of a large transaction that were not undone, with a limited amount of memory.
 
-An undo marker takes back the newest change that it fits. It looks no further than a few thousand
-changes below the newest (`delimit.live_changes`). So the changes that stand form a stack. Only its
-top is in memory. The changes below are in the storage, encrypted if there is a key, and are read
-when a rollback reaches them. The memory needed does not depend on the size of the transaction.
+An undo marker undoes the newest change that matches it. This change is searched only among the
+newest few thousand changes (`delimit.live_changes`). So the changes that were not undone yet form a
+stack, of which only the top is in memory. The changes below are in the storage, encrypted if there
+is a key. They are read when a rollback reaches them. The memory does not depend on the size of the
+transaction.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 STRETCH: Final = 1 << 14
-"""How many changes leave memory together, and how many events are processed together."""
+"""Number of changes that are moved to the storage together, and number of events that are processed
+together.
+"""
 
 _READ_TOGETHER: Final = 8
-"""How many stretches of changes `stretches` reads together. The caller searches all markers once
-for each of them.
+"""Number of stored blocks of changes that `stretches` yields together. For each of its results, the
+caller searches all undo markers of the transaction once.
 """
 
 _WITH_UNDO: Final = (
@@ -39,20 +41,20 @@ _WITH_UNDO: Final = (
 
 
 def have_undo(events: EventColumns) -> npt.NDArray[np.bool_]:
-    """Return which events are changes that have an undo record."""
+    """Return True for each event that is a change and has an undo record."""
     found: npt.NDArray[np.bool_] = np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0)
     return found
 
 
 class StandingChanges:
-    """The changes with undo that were not taken back so far; see the module's docstring.
+    """The changes with an undo record that were not undone so far; see the module's docstring.
 
-    Events are numbered from 0. The number takes the place of the XID, which is the same for all
-    events of a transaction.
+    Events are numbered from 0. The number is stored in the column of the XID, which is not needed
+    because it is the same for all events of a transaction.
 
     Attributes:
-        undone: how many changes were taken back so far.
-        unmatched: how many undo markers found no change.
+        undone: number of changes that were undone so far.
+        unmatched: number of undo markers without a matching change.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -64,7 +66,7 @@ class StandingChanges:
         self.unmatched = 0
 
     def feed(self, events: EventColumns) -> Iterator[npt.NDArray[np.int64]]:
-        """Take the next events. Yields the numbers of the changes that they take back, in ascending
+        """Process the next events. Yield the numbers of the changes that they undo, in ascending
         order.
         """
         for start in range(0, events.size, STRETCH):
@@ -97,13 +99,13 @@ class StandingChanges:
         return gone
 
     def _fetch(self, count: int) -> None:
-        """Read changes into memory until there are `count`, or all."""
+        """Read stored changes into memory until `count` changes, or all, are there."""
         while self._top.size < count and self._below:
             below = [batch.events for batch in self._below.pop().batches]
             self._top = joined_rows([*below, self._top])
 
     def _put(self, changes: EventColumns) -> None:
-        """Push changes on the stack. If memory would hold too many, the lowest go to the
+        """Push changes on the stack. If there are too many in memory, move the lowest to the
         storage.
         """
         self._top = joined_rows([self._top, changes])
@@ -116,7 +118,7 @@ class StandingChanges:
             self._top = take(self._top, slice(STRETCH, None)).copy()
 
     def stretches(self) -> Iterator[EventColumns]:
-        """Yield the changes that stand, in redo order."""
+        """Yield the changes that were not undone, in redo order."""
         for at in range(0, len(self._below), _READ_TOGETHER):
             below = self._below[at : at + _READ_TOGETHER]
             yield joined_rows([batch.events for one in below for batch in one.batches])

@@ -1,4 +1,6 @@
-"""Converts rows whose values are stored in their row piece to the form of all other rows."""
+"""Converts inserted rows whose values are still in their row piece (`DmlColumns.stored`) to the
+form of all other row changes.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ _AFTER = int(Image.AFTER)
 
 
 def spelled_out(dml: DmlColumns, column_first: npt.NDArray[np.int64]) -> DmlColumns:
-    """Return the same row changes with every value in `values`.
+    """Return the same row changes with all values in `DmlColumns.values`.
 
     Args:
-        column_first: shape (tables + 1); running number of each table's delivered columns.
+        column_first: shape (tables + 1); the number of each table's first delivered column, if the
+            delivered columns of all tables are numbered one after the other.
     """
     is_stored = dml.stored_first >= 0
     if not is_stored.any():
@@ -43,8 +46,8 @@ def spelled_out(dml: DmlColumns, column_first: npt.NDArray[np.int64]) -> DmlColu
 
 @kernel
 def _spell_out(dml: Any, first: Any, values: Any) -> None:
-    """Fill `values`. The values of each change begin at `first`; further parts of values follow
-    them.
+    """Fill `values`. `first` is the index of each change's first value; the further parts of values
+    follow the last change.
     """
     changes = dml.kind.size
     moved = first[changes] - dml.entry_first[changes]

@@ -1,1 +1,1 @@
-"""Assembles LOB values from the pieces that a transaction logged."""
+"""Assembles LOB values from the pieces that transactions logged in the redo."""

@@ -1,8 +1,8 @@
 """Replaces the locators in assembled row changes by the LOBs' contents (docs/lobs.md).
 
-A value is delivered complete or not at all. If the redo contains it only partly, its column is left
-out of the change, so that the target keeps its old value. Old values of LOBs are never delivered.
-Facts: values-and-lobs §16–§22.
+A value is delivered completely or not at all. If the redo contains only a part of it, its column is
+left out of the change, so the target keeps its old value. The value of a LOB before a change is
+never delivered. Facts: values-and-lobs §16–§22.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from olr_pg.transactions.lobs.source_reads import LobWanted
 
 _FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
-"""Statuses for which the source database may still have the value."""
+"""Statuses of values that the redo does not contain, but that may be read from the source
+database.
+"""
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -56,10 +58,11 @@ class LobLosses(NamedTuple):
     """Counts of LOB values that could not be delivered.
 
     Attributes:
-        missing: by running column number: bytes are not in the redo (2120).
-        malformed: by running column number: the locator is invalid (2122).
-        undecoded: by running column number: the content cannot be decoded (2123).
-        unclaimed: by table: LOBs that were changed without a change of their row (2121).
+        missing: by column of the row plan: values of which bytes are not in the redo (2120).
+        malformed: by column of the row plan: values whose locator is invalid (2122).
+        undecoded: by column of the row plan: values whose content cannot be decoded (2123).
+        unclaimed: by table: LOBs that were changed although no change of their row was found
+            (2121).
     """
 
     missing: I64
@@ -84,8 +87,8 @@ def no_losses(plan: RowPlan) -> LobLosses:
 
 
 class Owners(NamedTuple):
-    """The transactions whose LOBs are resolved, in commit order: the events of transaction i are
-    ``order[first[i] : end[i]]``.
+    """The transactions whose LOBs are resolved. The events of transaction i are ``order[first[i] :
+    end[i]]``.
 
     They are in commit order.
     """
@@ -103,12 +106,14 @@ class LobOutcome(NamedTuple):
 
     Attributes:
         dml, dml_first: the remaining changes; `dml_first` as in `TransactionColumns`.
-        incomplete: shape (transactions); True if the redo contains a value only partly.
-        losses: the parts that were left out.
-        values: LOB values delivered.
-        emptied: number of updates that would set nothing any more and were left out.
-        fetched: of the values, those that were read from the source.
-        lost: the rows of the values that were left out.
+        incomplete: shape (transactions); True if the redo contains only a part of one of the
+            values.
+        losses: counts of the values that were left out.
+        values: number of delivered LOB values.
+        emptied: number of updates that were left out because all values that they set were left
+            out.
+        fetched: how many of the delivered values were read from the source.
+        lost: the values that were left out, with their rows.
     """
 
     dml: DmlColumns
@@ -125,8 +130,9 @@ class LobPieces(NamedTuple):
     """The pieces that transactions logged for their LOBs.
 
     Attributes:
-        rows: sorted.
-        may_be_unclaimed: by transaction, whether a LOB to which no row change refers is reported.
+        rows: the pieces, sorted (`value_tables.sort_rows`).
+        may_be_unclaimed: shape (transactions); True if a LOB of the transaction to which no row
+            change refers must be reported.
         data: the bytes of the row changes, followed by those of the pieces.
     """
 
@@ -145,14 +151,15 @@ def resolve_lobs(
     tables: Sequence[Table] = (),
     base: I64 | None = None,
 ) -> LobOutcome:
-    """Replace locators by contents.
+    """Replace the locators in row changes by the contents of the LOBs.
 
     Args:
-        pieces_of: returns the logged pieces of the values' LOBs; usually `pieces_of_events`.
+        pieces_of: returns the logged pieces of the LOBs to which the values refer; usually
+            `pieces_of_events`.
         dml, dml_first: row changes with locators.
         allocate: returns a buffer for a large number of bytes.
-        wanted: reads values that the redo contains only partly, or None.
-        tables: of the plan; without them the rows of left-out values are not reported.
+        wanted: reads values from the source if the redo contains only a part of them, or None.
+        tables: the tables of the plan. If they are missing, `LobOutcome.lost` is empty.
         base: as for `lost_lobs`.
     """
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
@@ -207,8 +214,8 @@ def _fetch(
     rewritten: dict[int, U8],
     allocate: Allocate,
 ) -> int:
-    """Read values that the redo contains only partly from the source; return the number of values
-    read.
+    """Read from the source the values of which the redo contains only a part; return their
+    number.
     """
     count = 0
     for i in np.flatnonzero(np.isin(room.status, _FETCHED)).tolist():
@@ -232,7 +239,9 @@ def _before_of(
     column_of: I64,
     is_lob: npt.NDArray[np.bool_],
 ) -> I64:
-    """Return the entry of the same column's old value for each of `entry`, −1 for none."""
+    """For each of the entries `entry`, return the entry with the old value of the same column, −1
+    if there is none.
+    """
     old = np.flatnonzero(is_lob & (dml.entries.image == Image.BEFORE))
     width = int(column_of.max(initial=0)) + 1
     keys = change_of[old] * width + column_of[old]
@@ -250,7 +259,7 @@ def pieces_of_events(
 
     Args:
         batch: the events that the row changes were assembled from.
-        claimed: pages without a transaction in the redo.
+        claimed: pages whose redo names no transaction, with the transactions that own them.
         owners: the transactions of the row changes.
         allocate: returns a buffer.
     """
@@ -270,7 +279,8 @@ def pieces_of_events(
             rows,
         )
     rows = head(rows, count)
-    # If something was undone, the row change may have been, too; direct loads have no undo.
+    # If the transaction undid changes, the row change of a LOB may be one of them, although the
+    # pages of a direct load cannot be undone. So such LOBs are not reported.
     may_be_unclaimed = undid == 0
     if claimed.owner.size == 0:
         return LobPieces(sort_rows(rows), may_be_unclaimed, values.data)
@@ -282,21 +292,25 @@ def pieces_of_events(
 
 
 def numbers_of(entries: ColumnTable, data: U8, chosen: I64) -> I64:
-    """Return the LOB number in the locator of each of the entries `chosen`, −1 for none."""
+    """Return the LOB number in the locator of each of the entries `chosen`, −1 if it has none."""
     numbers = np.empty(chosen.size, np.int64)
     lob_numbers(entries, data, chosen, numbers)
     return numbers
 
 
 def _known_lobs(dml: DmlColumns, is_lob: npt.NDArray[np.bool_], owner_of: I64) -> I64:
-    """Return the (transaction, LOB number) of every locator, old ones too; shape (n, 2)."""
+    """Return (transaction, LOB number) of every locator in the images before and after changes;
+    shape (n, 2).
+    """
     entry = np.flatnonzero(is_lob)
     lob = numbers_of(dml.values, dml.data, entry)
     return np.stack([owner_of[entry], lob], axis=1)[lob >= 0]
 
 
 def claims_of(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> Claims:
-    """Return the claims of `owners`: LOBs with a locator in their row changes, old ones too."""
+    """Return the claims of the transactions `owners`: the LOBs with a locator in their row changes,
+    before or after a change.
+    """
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     is_lob = plan.column_lob[plan.column_first[table_of] + dml.entries.column] != LobDelivery.NONE
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
@@ -307,7 +321,7 @@ def claims_of(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) ->
 
 
 def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
-    """Return for each row of a table whether the other table contains it."""
+    """Return for each row of `rows` whether `others` contains it."""
     if not len(rows) or not len(others):
         return np.zeros(len(rows), np.bool_)
     _, place = distinct_keys(np.concatenate([rows, others]))
@@ -333,7 +347,9 @@ def _count_unclaimed(
     owner_of: I64,
     unclaimed: I64,
 ) -> None:
-    """Count the LOBs with pages that no row change of their transaction refers to."""
+    """Count the LOBs that have logged pieces, but to which no row change of the same transaction
+    refers.
+    """
     rows = pieces.rows
     mine = (rows.space != Space.LIST) & (rows.lob != 0) & pieces.may_be_unclaimed[rows.owner]
     if not mine.any():
@@ -373,7 +389,9 @@ def _kept(values: Values, room: ValueRoom, is_lob: npt.NDArray[np.bool_]) -> npt
 def _chains(
     dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, U8]
 ) -> tuple[DmlColumns, list[npt.NDArray[np.uint8]]]:
-    """Return the row changes with contents as values, and the bytes after their data."""
+    """Return the row changes with contents as values, and the arrays of bytes that must be appended
+    to their data.
+    """
     extra = room.extra[: int(room.counts[EXTRA])]
     tail = [extra] if extra.size else []
     at = values.data.size + extra.size
@@ -381,7 +399,7 @@ def _chains(
     whole = np.flatnonzero(room.status == ValueStatus.WHOLE)
     entry = values.entry[whole]
     first, count = room.part_first[whole], np.diff(room.part_first)[whole]
-    # Further parts follow everything else, in their order.
+    # The further parts of the contents follow all existing values, in order.
     more = np.maximum(count - 1, 0)
     base = before + np.cumsum(more) - more
     owner = np.repeat(np.arange(whole.size), more)

@@ -1,8 +1,8 @@
-"""Converts contents of LOB values that are not delivered as stored: compressed ones, and other
-character sets.
+"""Converts the contents of LOB values that cannot be delivered as they are stored, because they are
+compressed or have another character set.
 
-Contents are converted piece by piece, so that a large value is not held in memory. Only a document
-of binary XML is assembled as a whole. Facts: values-and-lobs §17, §22, §24.
+Contents are converted in pieces of limited size, so that a large value does not need memory. The
+exception is binary XML: a document is assembled as a whole. Facts: values-and-lobs §17, §22, §24.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PIECE_BYTES: Final = 1 << 20
 _CHUNK_MAP_MARK: Final = b"\xde\xad\xbe\xef\x01"
 _CHUNK_MAP_HEAD: Final = 29
 _GROWTH: Final = 3
-"""Maximum growth of text when it is converted to another character set, rounded up."""
+"""Maximum factor by which text grows when it is converted to another character set, rounded up."""
 
 
 class _BrokenError(Exception):
@@ -56,14 +56,14 @@ def rewrite(
     xml_tokens: XmlTokens,
     allocate: Allocate,
 ) -> dict[int, U8]:
-    """Return contents by the number of the value; values that cannot be decoded become UNDECODED in
-    `room`.
+    """Return the converted contents by the number of the value. If a value cannot be decoded, its
+    status in `room` becomes UNDECODED.
 
     Args:
-        values, room: as resolved.
+        values, room: the values and the result of `resolve_values`.
         delivery: `LobDelivery` of each value.
-        charset_id: of each value's column.
-        xml_tokens: the names in binary XML.
+        charset_id: character set of each value's column.
+        xml_tokens: the names to which binary XML refers by numbers.
         allocate: returns a buffer for contents.
     """
     text = room.facts[:, TEXT]
@@ -91,7 +91,7 @@ def rewrite(
                 size = _GROWTH * size
             rewritten[i] = _gathered(pieces, allocate(size))
         except (_BrokenError, UnicodeError, OlrPgError):
-            room.status[i] = ValueStatus.UNDECODED  # counted as a loss
+            room.status[i] = ValueStatus.UNDECODED  # the caller counts it as a loss
     return rewritten
 
 
@@ -138,7 +138,7 @@ def _inflated(stored: Iterator[bytes], facts: I64) -> Iterator[bytes]:
 
 
 class _Reader:
-    """Reads exact amounts from pieces."""
+    """Reads a given number of bytes from a sequence of pieces."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -146,7 +146,7 @@ class _Reader:
         self.taken = 0
 
     def some(self, most: int) -> bytes:
-        """Return 1 to `most` bytes, none at the end."""
+        """Return 1 to `most` bytes; no bytes at the end."""
         while not self._left:
             following = next(self._pieces, None)
             if following is None:
@@ -185,7 +185,7 @@ def _stream(reader: _Reader, size: int) -> Iterator[bytes]:
 
 
 def _chunk_map(reader: _Reader) -> Iterator[bytes]:
-    """Decompress chunk-map units one after the other (values-and-lobs §22)."""
+    """Decompress the units of a chunk map, one after the other (values-and-lobs §22)."""
     while True:
         unit = reader.taken
         mark = reader.some(1)
@@ -212,7 +212,9 @@ def _chunk_map(reader: _Reader) -> Iterator[bytes]:
 def _converted(
     pieces: Iterable[bytes], text: LobText, delivery: LobDelivery, charset_id: int
 ) -> Iterator[bytes]:
-    """Convert text from the character set of its locator to the one for delivery."""
+    """Convert text from the character set that its locator names to the character set for
+    delivery.
+    """
     decoder: codecs.IncrementalDecoder
     if text is LobText.UTF16_LE:
         decoder = codecs.getincrementaldecoder("utf-16-le")("surrogatepass")

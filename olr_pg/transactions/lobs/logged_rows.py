@@ -1,4 +1,4 @@
-"""The LOB pieces that transactions logged, as a sorted table that kernels search.
+"""The LOB pieces that transactions logged, as a table. Kernels search it after it was sorted.
 
 Facts: values-and-lobs §18–§21.
 """
@@ -27,7 +27,9 @@ IN_INDEX: Final = int(Space.INDEX)
 IN_OPERATIONS: Final = int(Space.OPERATION)
 
 _NUMBER = LOB_ID_OFFSET + 4
-"""Offset in a locator of the part that differs between LOB ids, `lob_number`."""
+"""Offset of the LOB number in a locator. It is the part of the LOB id that differs between LOBs
+(`lob_number`).
+"""
 
 _LOB = int(EventKind.LOB)
 _UNDONE = int(EventKind.UNDONE)
@@ -42,7 +44,7 @@ _BIG_ENDIAN = int(ListForm.BIG_ENDIAN)
 def put_row(
     batch: ChangeBatch, event: int, piece: int, entry: int, owner: int, rows: LobRows, at: int
 ) -> None:
-    """Fill row `at` from a piece of a LOB event, whose first entry is `entry`."""
+    """Fill row `at` from a piece of a LOB event. The first value of the piece is `entry`."""
     pieces, entries = batch.pieces, batch.entries
     op = int(pieces.op[piece])
     space = IN_PAGES
@@ -69,7 +71,7 @@ def put_row(
 
 
 class OwnedEvents(NamedTuple):
-    """The events of transactions: transaction number i has the events ``order[first[i] :
+    """The events of several transactions. The events of transaction i are ``order[first[i] :
     end[i]]``.
     """
 
@@ -89,11 +91,11 @@ def collect_rows(
     undid: Any,
     rows: LobRows,
 ) -> int:
-    """Write the live LOB pieces of the transactions to `rows`; return their number.
+    """Write the LOB pieces of the transactions that were not undone to `rows`; return their number.
 
     Args:
         live, undoable: shape (events); work space.
-        undid: shape (transactions); set if something was undone.
+        undid: shape (transactions); set to 1 if the transaction undid any change, otherwise to 0.
     """
     count = 0
     order, first, end = owners.order, owners.first, owners.end
@@ -128,8 +130,8 @@ def rows_of_events(
     event_of: Any,
     rows: LobRows,
 ) -> None:
-    """Write every piece of LOB events to `rows`, with owner 0, and their event numbers to
-    `event_of`.
+    """Write every piece of LOB events to `rows`, with owner 0, and the event number of each piece
+    to `event_of`.
 
     Args:
         events: the numbers of the LOB events.
@@ -145,7 +147,9 @@ def rows_of_events(
 
 @kernel
 def listed_blocks(rows: LobRows, data: Any, blocks: Any) -> int:
-    """Write the list blocks in header rows to `blocks`, shape (4 · rows); return their number."""
+    """Write the addresses of the list blocks in HEADER pieces to `blocks`, shape (4 · rows); return
+    their number.
+    """
     count = 0
     for row in range(rows.op.size):
         if rows.op[row] != _HEADER:
@@ -161,7 +165,9 @@ def listed_blocks(rows: LobRows, data: Any, blocks: Any) -> int:
 
 @kernel
 def lob_numbers(entries: Any, data: Any, chosen: Any, numbers: Any) -> None:
-    """Write the LOB number in the locator of each of `chosen` to `numbers`, −1 for none."""
+    """Write the LOB number in the locator of each of the entries `chosen` to `numbers`, −1 if it
+    has none.
+    """
     for i in range(chosen.size):
         entry, place, number = chosen[i], 0, 0
         while entry >= 0 and place < LOCATOR_HEAD:
@@ -188,7 +194,7 @@ def _is_before(rows: LobRows, row: int, owner: int, space: int, lob: int, number
 
 @inlined
 def lower_bound(rows: LobRows, owner: int, space: int, lob: int, number: int) -> int:
-    """Return the first row that is not less than that key."""
+    """Return the first row whose key is not less than (owner, space, lob, number)."""
     low, high = 0, rows.owner.size
     while low < high:
         middle = (low + high) >> 1
@@ -201,7 +207,7 @@ def lower_bound(rows: LobRows, owner: int, space: int, lob: int, number: int) ->
 
 @inlined
 def is_lob(rows: LobRows, row: int, owner: int, space: int, lob: int) -> bool:
-    """Return whether the row exists and belongs to that LOB in that space."""
+    """Return whether the row exists and belongs to this owner, space and LOB."""
     return bool(
         row >= 0
         and row < rows.owner.size
@@ -212,7 +218,9 @@ def is_lob(rows: LobRows, row: int, owner: int, space: int, lob: int) -> bool:
 
 
 def lob_rows(batch: ChangeBatch, events: I64) -> tuple[LobRows, I64]:
-    """Return (the pieces of these LOB events, unsorted, with owner 0; the event of each)."""
+    """Return (the pieces of these LOB events, the event of each piece). The pieces are unsorted and
+    have owner 0.
+    """
     count = int(batch.events.piece_count[events].sum())
     rows, event_of = empty_rows(count), np.empty(count, np.int64)
     rows_of_events(

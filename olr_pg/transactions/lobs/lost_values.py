@@ -1,8 +1,9 @@
-"""LOB values that were left out of row changes: which rows they belong to, and their position.
+"""LOB values that were left out of row changes: finds their rows, and their positions in the
+transaction.
 
-The protocol cannot express a missing value, so it is reported separately. Its position is the
-number of delivered changes of the same transaction and table before it; a change that sets nothing
-else is not delivered itself.
+The protocol cannot express that a value is missing, so missing values are reported separately. The
+position of a value is the number of delivered changes of the same transaction and table before its
+change. The change itself is not delivered if it sets no other column.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ CODES: Final = {
     ValueStatus.MALFORMED: Code.LOB_LOCATOR_MALFORMED,
     ValueStatus.UNDECODED: Code.LOB_CONTENT_UNDECODABLE,
 }
-"""Why a value is left out, as a code of the error catalogue."""
+"""The reason why a value is left out, as a code of the error catalogue, by status."""
 
 KINDS: Final = (DmlKind.INSERT, DmlKind.DELETE, DmlKind.UPDATE)
-"""The order of `Counts`."""
+"""The kinds of changes in the order of `Counts`."""
 
 Counts = tuple[int, int, int]
 """Numbers of inserts, deletes, updates."""
@@ -45,13 +46,13 @@ class LostLob(NamedTuple):
     """A value that was left out of a row change.
 
     Attributes:
-        column: its name.
-        code: of `CODES`.
-        row_id: of the row, 18 characters; empty without one.
-        delivered: whether the change is delivered without the value.
+        column: name of the column.
+        code: the reason, one of `CODES`.
+        row_id: ROWID of the row, 18 characters; empty if the row has none.
+        delivered: whether the other values of the change are delivered.
         before: numbers of delivered changes of the same transaction and table before it.
-        key: names and values, as in the redo, of the key columns that the change contains; for a
-            table without a key, of every column that is not a LOB.
+        key: names and values (in the redo's format) of those key columns that the change contains.
+            If the table has no key: of every column that is not a LOB.
     """
 
     column: str
@@ -64,17 +65,17 @@ class LostLob(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The number of delivered changes of its transaction and table up to and including its
-        own.
+        """The number of delivered changes of the same transaction and table, up to and including
+        the change of this value.
         """
         return sum(self.before) + self.delivered
 
     def without(self, dropped: npt.NDArray[np.bool_]) -> LostLob | None:
-        """Return the value adjusted for left-out kinds of changes; None if its own change is left
-        out.
+        """Return the value with counts that do not include the dropped kinds of changes. Return
+        None if the change of this value is of a dropped kind.
 
         Args:
-            dropped: shape (3); in the order of `KINDS`.
+            dropped: shape (3); True for dropped kinds, in the order of `KINDS`.
         """
         if dropped[KINDS.index(self.kind)]:
             return None
@@ -83,7 +84,7 @@ class LostLob(NamedTuple):
 
 
 class LostOf(NamedTuple):
-    """The values that were left out of one transaction's changes of one table.
+    """The LOB values that were left out of all changes of one table in one transaction.
 
     Attributes:
         owner: number of the transaction.
@@ -104,15 +105,15 @@ def lost_lobs(
     tables: Sequence[Table],
     base: I64 | None = None,
 ) -> tuple[LostOf, ...]:
-    """Return what was left out, by transaction and table.
+    """Return the LOB values that were left out, by transaction and table.
 
     Args:
         dml, dml_first: the row changes, with locators.
-        stays: shape (changes); which of them are delivered.
+        stays: shape (changes); True for changes that are delivered.
         values, room: the LOB values and their results.
         tables: of the row plan.
-        base: shape (tables, 3); numbers of changes of the (only) transaction that were delivered
-            before these.
+        base: shape (tables, 3); numbers of changes that were delivered before these. It is only
+            given if there is one transaction, which is delivered in parts.
     """
     found: dict[tuple[int, int], list[LostLob]] = {}
     places: dict[tuple[int, int], _Places] = {}
@@ -138,8 +139,8 @@ def lost_lobs(
 
 
 class _Places:
-    """Counts, for one transaction and table, the inserts, deletes and updates that are delivered
-    before each change.
+    """Counts the delivered inserts, deletes and updates of one transaction and table before each
+    change.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class _Places:
         self._counts = np.vstack([start, start + np.cumsum(kinds, axis=0)])
 
     def before(self, change: int) -> Counts:
-        """Return the numbers before a change."""
+        """Return the numbers of delivered changes before a change."""
         at = int(np.searchsorted(self._rows, change))
         inserts, deletes, updates = self._counts[at].tolist()
         return inserts, deletes, updates
@@ -169,7 +170,9 @@ def _row_id(dml: DmlColumns, change: int) -> str:
 
 
 def _key(dml: DmlColumns, change: int, table: Table) -> tuple[tuple[str, bytes | None], ...]:
-    """Return the values of the row's key after a change, if the change contains them."""
+    """Return the key columns of a change's row, as in `LostLob.key`. A value after the change is
+    preferred to a value before it.
+    """
     keys = set(table.key)
     wanted = {
         number: column.name
@@ -190,7 +193,7 @@ def _is_lob(type_code: int, stored_as_lob: bool) -> bool:
 
 
 def _value(dml: DmlColumns, entry: int) -> bytes | None:
-    """Return a value with its further parts."""
+    """Return a value, joined from its parts."""
     if dml.values.length[entry] < 0:
         return None
     parts = []

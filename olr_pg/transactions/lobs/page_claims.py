@@ -1,8 +1,11 @@
-"""Assigns LOB pages without a transaction (19.1) to the transactions that refer to their LOBs.
+"""Assigns LOB pages whose redo names no transaction (19.1) to the transactions that refer to their
+LOBs.
 
-A transaction that writes a LOB has locked its row until its end. So a page belongs to the first
-transaction that commits after it and refers to the LOB in a row. All redo of a transaction is in
-one thread, and a transaction that began after the page did not write it.
+A transaction that writes a LOB locks the row of the LOB until it ends. So the page belongs to the
+first transaction that commits after the page and refers to the LOB in a row change. Only
+transactions in the same redo thread that began before the page can have written it.
+
+A *claim* is a transaction together with a LOB to which it refers.
 """
 
 from __future__ import annotations
@@ -31,25 +34,26 @@ U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
 
 NOBODY: Final = -1
-"""Used instead of an owner: no claim matches."""
+"""A value instead of an owner: no claim matches the page."""
 
 STRANGER: Final = -2
-"""Used instead of an owner: a transaction that is not finished here, or never will be."""
+"""A value instead of an owner: the transaction is finished by another assembler, or never."""
 
 _BLOCK_BITS: Final = np.uint64(32)
 _LOB_BITS: Final = np.uint64(48)
-"""Bits of a LOB number; a container's number, which has 12 bits, fits above it."""
+"""Number of bits of a LOB number. The number of a container, which has 12 bits, fits above it."""
 
 _CHANGE: Final = int(EventKind.CHANGE)
 
 
 class Places(NamedTuple):
-    """Positions in the redo of a thread; an SCN alone is ambiguous, because many records share one.
+    """Positions in the redo of a thread. An SCN alone is not a position, because many records can
+    have the same SCN.
 
     Attributes:
-        thread: positions of different threads are not compared.
-        block: its log sequence number and its block as one number.
-        offset: in the block.
+        thread: redo thread. Positions of different threads cannot be compared.
+        block: log sequence number and block, combined into one number.
+        offset: offset in the block.
     """
 
     thread: npt.NDArray[np.uint16]
@@ -64,11 +68,13 @@ class Places(NamedTuple):
         return cls(events.thread, events.scn, block, events.offset)
 
     def take(self, rows: npt.NDArray[Any]) -> Places:
-        """Return some of them."""
+        """Return the given rows."""
         return Places(*(column[rows] for column in self))
 
     def by(self, others: Places) -> npt.NDArray[np.bool_]:
-        """Return which are at or before the position in the same row of the other."""
+        """Return for each row whether its position is at or before the position in the same row of
+        `others`, in the same thread.
+        """
         ahead = (self.block < others.block) | (
             (self.block == others.block) & (self.offset <= others.offset)
         )
@@ -84,19 +90,19 @@ def lob_keys(con_id: npt.NDArray[np.uint32], lob: I64) -> U64:
 
 
 def lob_numbers_of(keys: U64) -> I64:
-    """Return the LOB numbers in keys of one container."""
+    """Return the LOB numbers in the keys."""
     numbers: I64 = (keys & (np.uint64(1) << _LOB_BITS) - np.uint64(1)).astype(np.int64)
     return numbers
 
 
 class Claims(NamedTuple):
-    """Committed transactions, each with a LOB that it refers to in a row.
+    """Claims: committed transactions, each with one LOB to which its row changes refer.
 
     Attributes:
         key: container and LOB number, see `lob_keys`.
-        owner: the transaction's number, or `STRANGER`.
-        begin_scn: of the transaction, 0 if unknown.
-        commit: its position.
+        owner: number of the transaction, or `STRANGER`, or `NOBODY`.
+        begin_scn: begin SCN of the transaction, 0 if unknown.
+        commit: position of the transaction's commit.
     """
 
     key: U64
@@ -105,16 +111,16 @@ class Claims(NamedTuple):
     commit: Places
 
     def take(self, rows: npt.NDArray[Any]) -> Claims:
-        """Return some of them."""
+        """Return the given rows."""
         commit = self.commit.take(rows)
         return Claims(self.key[rows], self.owner[rows], self.begin_scn[rows], commit)
 
     def of_nobody(self) -> Claims:
-        """Return the same claims without an owner."""
+        """Return the same claims with the owner `NOBODY`."""
         return self._replace(owner=np.full_like(self.owner, NOBODY))
 
     def in_order(self) -> Claims:
-        """Sort by LOB, the first commit first."""
+        """Return the claims sorted by LOB, then by commit."""
         commit = self.commit
         return self.take(np.lexsort((commit.offset, commit.block, commit.scn, self.key)))
 
@@ -143,10 +149,11 @@ def joined_claims(claims: Sequence[Claims]) -> Claims:
 
 
 def claims_of_stranger(chunks: Sequence[ChangeBatch], lob_tables: U8) -> Claims:
-    """Return the claims of a transaction whose row changes are not assembled.
+    """Return the claims of a transaction whose row changes are not assembled, with the owner
+    `STRANGER`.
 
     Args:
-        chunks: its events.
+        chunks: the events of the transaction.
         lob_tables: 1 for each table with LOB columns.
     """
     found = [np.zeros(0, np.int64)]
@@ -190,8 +197,8 @@ def _numbers_in(
 
 
 def owners_of_pages(batch: ChangeBatch, claims: Claims) -> I64:
-    """Return the owner of each event in `batch`, which contains only LOB pages without a
-    transaction.
+    """Return the owner of each LOB page in `batch`. All events of the batch must be LOB events
+    whose redo names no transaction.
 
     Args:
         claims: as from `Claims.in_order`.
@@ -206,14 +213,15 @@ def owners_of_pages(batch: ChangeBatch, claims: Claims) -> I64:
     fits = (events.scn[event] >= claims.begin_scn[claim]) & (
         Places.of(events).take(event).by(claims.commit.take(claim))
     )
-    # The claims on one LOB are ascending, so the first that fits belongs to the first commit.
+    # The claims on one LOB are in the order of commits, so the first claim that matches belongs to
+    # the first commit.
     event, first = np.unique(event[fits], return_index=True)
     found[event] = claims.owner[claim[fits][first]]
     return found
 
 
 class ClaimedPages(NamedTuple):
-    """LOB events without a transaction in the redo, with the number of the transaction that owns
+    """LOB events whose redo names no transaction, with the number of the transaction that owns
     each.
     """
 
@@ -222,26 +230,27 @@ class ClaimedPages(NamedTuple):
 
 
 def is_unowned(batch: ChangeBatch) -> npt.NDArray[np.bool_]:
-    """Return which events are LOB events without a transaction."""
+    """Return True for each LOB event whose redo names no transaction."""
     events = batch.events
     unowned: npt.NDArray[np.bool_] = (events.kind == EventKind.LOB) & (events.xid == 0)
     return unowned
 
 
 class UnownedPages:
-    """LOB events without a transaction, kept until a transaction refers to their LOB.
+    """LOB events whose redo names no transaction, kept until a transaction that refers to their LOB
+    commits.
 
-    Every transaction that began before a page and has not ended may own it. A page that is older
-    than all open transactions is dropped. So the waiting pages are limited by the redo of the
-    longest open transaction.
+    Every open transaction that began before a page may own it. If a page is older than all open
+    transactions, it is dropped. So the waiting pages are never older than the oldest open
+    transaction.
     """
 
     def __init__(self) -> None:
         self.waiting = Waiting()
 
     def take_from(self, batch: ChangeBatch) -> ChangeBatch:
-        """Keep the LOB events of the batch that name no transaction. Returns the batch without
-        them.
+        """Move LOB events whose redo names no transaction from the batch to the waiting ones.
+        Return the batch without them.
         """
         unowned = is_unowned(batch)
         if not unowned.any():
@@ -250,7 +259,9 @@ class UnownedPages:
         return select_events(batch, np.flatnonzero(~unowned))
 
     def claimed(self, claims: Claims, allocate: Allocate) -> ClaimedPages:
-        """Return the waiting events of `claims`, in redo order, in a buffer from `allocate`."""
+        """Return the waiting events that belong to transactions of `claims`, in redo order. Their
+        bytes are in a buffer from `allocate`.
+        """
         claims = claims.in_order()
         pages, owner = list[ChangeBatch](), [np.zeros(0, np.int64)]
         for batch in self.waiting.batches:
@@ -262,12 +273,12 @@ class UnownedPages:
         return ClaimedPages(concatenate(pages, allocate), np.concatenate(owner))
 
     def drop_before(self, scn: int) -> None:
-        """Drop events older than every transaction that could own them."""
+        """Drop events before `scn`. No transaction that could own them is open."""
         self.waiting.keep_since(scn)
 
     def drop_claimed(self, claims: Claims, *, by_strangers: bool = False) -> None:
-        """Drop events that belong to the transactions of `claims`, or to the strangers among
-        them.
+        """Drop events that belong to the transactions of `claims`, or with `by_strangers` only
+        those that belong to the owner `STRANGER`.
         """
         claims = claims.in_order()
 

@@ -1,8 +1,8 @@
 """Assembles the values of LOB locators from the pages, lists and index rows of transactions.
 
-A value is returned as parts of the batch's data, in order, without copying; only pages that were
-written in pieces are joined in an extra buffer. If a byte of a value is missing, the value is not
-returned at all. Facts: values-and-lobs §18–§21.
+A value is returned as a sequence of parts of the batch's data, which are not copied. Only pages
+that were written in several pieces are joined in another buffer (`ValueRoom.extra`). If one byte of
+a value is missing, the value is not returned. Facts: values-and-lobs §18–§21.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from olr_pg.transactions.lobs.value_tables import (
 )
 
 NO_ROOM: Final = -2
-"""Returned instead of a status or a size: `ValueRoom` is too small."""
+"""A result instead of a status or a size: `ValueRoom` is too small."""
 NOT_THERE: Final = -1
-"""Returned instead of a status or a size: bytes of the value are missing."""
+"""A result instead of a status or a size: bytes of the value are missing."""
 
 _PAGE = int(LobOp.PAGE)
 _ZERO = int(LobOp.ZERO)
@@ -90,7 +90,9 @@ def _push_part(room: ValueRoom, offset: int, length: int) -> bool:
 
 @inlined
 def _pieced_page(rows: LobRows, base: int, end: int, values: Values, room: ValueRoom) -> int:
-    """Join a page in `room.page`; return its size, NOT_THERE if a byte is unknown."""
+    """Join the pieces of a page, rows [base, end), in `room.page`. Return its size, or NOT_THERE if
+    a byte is unknown.
+    """
     size = 0
     if rows.op[base] == _PAGE:
         size = min(rows.length[base], room.page.shape[1])
@@ -123,7 +125,7 @@ def _pieced_page(rows: LobRows, base: int, end: int, values: Values, room: Value
 def _take_page(
     rows: LobRows, owner: int, lob: int, dba: int, most: int, values: Values, room: ValueRoom
 ) -> int:
-    """Push up to `most` bytes of a page; return their number, NOT_THERE, or NO_ROOM."""
+    """Push up to `most` bytes of a page; return the size of the page, NOT_THERE, or NO_ROOM."""
     base = lower_bound(rows, owner, IN_PAGES, lob, dba)
     end = base
     last_page = -1
@@ -156,7 +158,7 @@ def _take_run(
     rows: LobRows, owner: int, lob: int, first: int, blocks: int, progress: Any, values: Values,
     room: ValueRoom,
 ) -> int:  # fmt: skip
-    """Push pages of consecutive blocks; return 0, NOT_THERE, or NO_ROOM."""
+    """Push the pages in consecutive blocks; return 0, NOT_THERE, or NO_ROOM."""
     for k in range(blocks):
         if progress[WANTED] <= 0:
             return 0
@@ -187,8 +189,8 @@ def _take_extents(
 
 @inlined
 def _read_list(rows: LobRows, owner: int, dba: int, data: Any, room: ValueRoom) -> int:
-    """Write the (first, blocks) of a map block to `room.blocks`; return their number, −1 if
-    unknown.
+    """Write the extents of a map block, as (first block, number of blocks), to `room.blocks`.
+    Return the number of extents, or −1 if the list is unknown.
     """
     row = lower_bound(rows, owner, IN_LISTS, 0, dba)
     count = -1
@@ -200,7 +202,8 @@ def _read_list(rows: LobRows, owner: int, dba: int, data: Any, room: ValueRoom) 
             entries = rows.length[row] // width
             if rows.op[row] == _LIST:
                 count = 0
-            # A part of a list whose beginning is not in the redo; a whole list may follow.
+            # This is a part of a list whose beginning is not in the redo. A complete list may
+            # follow.
             if count < 0 or start > count or start + entries > room.blocks.shape[1]:
                 count = -1
                 row += 1
@@ -232,7 +235,9 @@ def _take_list(
 def _take_header(
     facts: Any, rows: LobRows, owner: int, progress: Any, values: Values, room: ValueRoom
 ) -> int:
-    """Add the pages of a LOB header block and its list blocks."""
+    """Push the pages that are listed in a LOB header block and in its list blocks; return 0,
+    NOT_THERE, or NO_ROOM.
+    """
     row = lower_bound(rows, owner, IN_LISTS, 0, facts[COUNT])
     header = -1
     own_list = False
@@ -261,7 +266,9 @@ def _take_header(
 
 @inlined
 def _indexed_page(rows: LobRows, owner: int, lob: int, page: int, data: Any) -> int:
-    """Return the block of a page from the LOB index, −1 if the index does not contain it."""
+    """Return the block that contains a page, from the LOB index; −1 if the index rows in the redo
+    do not contain the page.
+    """
     row = lower_bound(rows, owner, IN_INDEX, lob, page + 1) - 1
     if not is_lob(rows, row, owner, IN_INDEX, lob):
         return -1
@@ -278,7 +285,9 @@ def _take_pointers(
     pages: int, rest: int, facts: Any, source: Any, rows: LobRows, owner: int, values: Values,
     room: ValueRoom,
 ) -> int:  # fmt: skip
-    """Add full pages and a partial one, by pointers first in the locator, then in the index."""
+    """Push `pages` full pages and the `rest` bytes of the last page. The addresses of the first
+    pages are in the locator, the others in the LOB index.
+    """
     listed = facts[SIZE] >> 2
     full = -1
     for page in range(pages + (1 if rest > 0 else 0)):
@@ -305,7 +314,9 @@ def _take_pointers(
 def _take_indexed(
     facts: Any, is_new: bool, rows: LobRows, owner: int, values: Values, room: ValueRoom
 ) -> int:
-    """Add a value that is only in the LOB index; without one a new LOB is empty."""
+    """Push a value whose page addresses are only in the LOB index. If the redo contains neither
+    index rows nor pages of a new LOB, the LOB is empty.
+    """
     row = lower_bound(rows, owner, IN_INDEX, facts[LOB_ID], 1) - 1
     if not is_lob(rows, row, owner, IN_INDEX, facts[LOB_ID]) or rows.number[row] != 0:
         has_pages = is_lob(
@@ -324,7 +335,7 @@ def _take_indexed(
 
 @inlined
 def _same_bytes(values: Values, one: int, other: int) -> bool:
-    """Return whether two values of one part each are equal."""
+    """Return whether two values are equal; False if one of them has several parts."""
     if values.entries.next[one] >= 0 or values.entries.next[other] >= 0:
         return False
     if values.entries.length[one] != values.entries.length[other]:
@@ -338,7 +349,7 @@ def _same_bytes(values: Values, one: int, other: int) -> bool:
 
 @inlined
 def _is_touched(rows: LobRows, owner: int, lob: int) -> bool:
-    """Return whether the transaction logged anything for a LOB, in addition to its row."""
+    """Return whether the transaction logged any piece of a LOB."""
     for space in (IN_PAGES, IN_INDEX, IN_OPERATIONS):
         if is_lob(rows, lower_bound(rows, owner, space, lob, 0), owner, space, lob):
             return True
@@ -358,7 +369,7 @@ def _is_other_lob(values: Values, i: int, lob: int) -> bool:
 
 @inlined
 def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
-    """Copy a value of several parts to `room.extra`; return its length, or NO_ROOM."""
+    """Copy a value that has several parts to `room.extra`; return its length, or NO_ROOM."""
     at = room.counts[EXTRA]
     while entry >= 0:
         count = values.entries.length[entry]
@@ -376,12 +387,12 @@ def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
 
 @inlined
 def _read_value(values: Values, i: int, room: ValueRoom) -> tuple[int, int]:
-    """Read the pieces of a value that its locator refers to.
-
-    It writes the value's `room.facts` if the status is 0.
+    """Read the locator of a value, and write its contents to `room.facts`.
 
     Returns:
-        (a `ValueStatus` or NO_ROOM, where `room.extra` begins if the locator is in it).
+        (status, base). The status is WHOLE (the locator was read), NULL, MALFORMED or NO_ROOM.
+        `base` is 0 if the locator is in the data of the values; if it is in `room.extra`, `base` is
+        the offset at which positions in `room.extra` begin.
     """
     entry = values.entry[i]
     if values.entries.length[entry] < 0:
@@ -400,8 +411,8 @@ def _read_value(values: Values, i: int, room: ValueRoom) -> tuple[int, int]:
 
 @kernel
 def read_values(values: Values, room: ValueRoom) -> bool:
-    """Write the status and the locator's data of every value to `room`; return False if it is too
-    small.
+    """Read the locators of all values, and write status and facts to `room`; return False if `room`
+    is too small.
     """
     for i in range(values.entry.size):
         room.counts[EXTRA] = 0
@@ -414,7 +425,7 @@ def read_values(values: Values, room: ValueRoom) -> bool:
 
 @inlined
 def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: Any) -> int:
-    """Resolve one value; return a `ValueStatus`, or NO_ROOM."""
+    """Push the parts of one value; return a `ValueStatus`, or NO_ROOM."""
     entry, owner = values.entry[i], values.owner[i]
     status, base = _read_value(values, i, room)
     if status != _WHOLE:
@@ -452,7 +463,9 @@ def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: A
 
 @kernel
 def resolve_values(values: Values, rows: LobRows, room: ValueRoom) -> bool:
-    """Write the status and the parts of every value to `room`; return False if it is too small."""
+    """Write the status and the parts of every value to `room`; return False if `room` is too
+    small.
+    """
     room.counts[PARTS] = 0
     room.counts[EXTRA] = 0
     for i in range(values.entry.size):

@@ -1,9 +1,9 @@
 """An index of the LOB pieces of a transaction that is on disk, sorted by their lookup keys.
 
-A value of a row change can need any page of its transaction, before or after it. So the pieces are
-first indexed over the whole transaction: the LOB, or the block of a list, and the event of each
-piece, 16 bytes outside of memory. Then each part of the transaction reads the events that its
-values need.
+A LOB value of a row change can need any page of its transaction, before or after the change. So all
+pieces of the transaction are indexed first. An index entry contains the LOB, or the block of a
+list, and the number of the event; it takes 16 bytes, which are not in memory. Then each part of the
+transaction reads the events that its values need.
 """
 
 from __future__ import annotations
@@ -49,10 +49,12 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 _LIST: Final = 1 << 62
-"""The bit of a key that is the block of a list; other keys are LOB numbers, of 48 bits."""
+"""The bit of keys that contain the block of a list. Other keys are LOB numbers, which have 48
+bits.
+"""
 
 _LOCATOR_BYTES: Final = 1 << 16
-"""Initial space for a value that is divided among row pieces."""
+"""Bytes that are reserved at first for locators that are divided among row pieces."""
 
 
 class _Pieces(NamedTuple):
@@ -61,7 +63,7 @@ class _Pieces(NamedTuple):
     Attributes:
         lowest, highest: the lowest and the highest key.
         stored: the keys in ascending order, followed by the number of the event of each.
-        is_known: 1 if a row change refers to the LOB.
+        is_known: for each piece, 1 if a row change refers to its LOB.
     """
 
     lowest: int
@@ -85,7 +87,9 @@ class _Pieces(NamedTuple):
         return np.frombuffer(self.stored.read(number * size, size), np.int64)
 
     def places(self, wanted: I64) -> I64:
-        """Return the positions of the pieces with these keys, which must ascend."""
+        """Return the positions of the pieces with these keys. The keys must be in ascending
+        order.
+        """
         if not wanted.size or wanted[0] > self.highest or wanted[-1] < self.lowest:
             return wanted[:0]
         keys = self.keys
@@ -94,13 +98,13 @@ class _Pieces(NamedTuple):
 
 
 class LobIndex:
-    """Finds the LOB pieces of one transaction; see the module.
+    """Finds the LOB pieces of one transaction; see the module's docstring.
 
     Args:
-        is_live: returns which events of a batch, whose first has this number, were not undone or
-            left out.
+        is_live: returns True for each event of a batch that was not undone or left out. Its
+            arguments are the batch and the number of its first event.
         unowned: LOB events that name no transaction. Some may belong to this transaction.
-        others: the owners of the LOB events that belong to other transactions.
+        others: claims of other transactions to the events in `unowned`.
         storage: stores the index.
     """
 
@@ -123,7 +127,8 @@ class LobIndex:
             if is_own:
                 wanted = (events.kind == EventKind.LOB) & is_live(batch, first)
             else:
-                # Of what names no transaction, older pages are another one's, and newer ones.
+                # LOB pages that name no transaction belong to another one if they are older than
+                # this transaction's begin or newer than its commit.
                 wanted = (
                     (events.con_id == owner.con_id)
                     & (events.scn >= owner.begin_scn)
@@ -144,13 +149,13 @@ class LobIndex:
         yield _Pieces(int(key[0]), int(key[-1]), stored, np.zeros(key.size, np.uint8))
 
     def note_known(self, claims: Claims) -> None:
-        """Record that row changes of the transaction refer to these LOBs."""
+        """Record that row changes of the transaction refer to the LOBs in `claims`."""
         numbers = np.unique(lob_numbers_of(claims.key))
         for pieces in (*self._own, *self._unowned):
             pieces.is_known[pieces.places(numbers)] = 1
 
     def pieces_of(self, values: Values) -> LobPieces:
-        """Return the logged pieces of the values' LOBs; see `resolve_lobs`."""
+        """Return the logged pieces of the LOBs to which the values refer; see `resolve_lobs`."""
         facts = _facts(values)
         facts = facts[(facts[:, FORM] != LobForm.EMPTY) & (facts[:, FORM] != LobForm.INLINE)]
         numbers = self._events(np.unique(facts[:, LOB_ID]))
@@ -168,14 +173,16 @@ class LobIndex:
         return LobPieces(sort_rows(joined_rows(rows)), np.zeros(1, np.bool_), data)
 
     def _listed(self, headers: I64) -> I64:
-        """Return the list blocks in these LOB header blocks."""
+        """Return the addresses of the list blocks that these LOB header blocks contain."""
         batch = self._chunks.events(self._events(headers | _LIST))
         rows, _ = lob_rows(batch, np.arange(batch.events.size))
         blocks = np.empty(4 * rows.size, np.int64)
         return blocks[: listed_blocks(rows, batch.data, blocks)]
 
     def _events(self, keys: I64) -> I64:
-        """Return the numbers of the events with a piece of one of the keys, which ascend."""
+        """Return the numbers of the events that have a piece with one of these keys. The keys must
+        be in ascending order.
+        """
         found = [pieces.events(pieces.places(keys)) for pieces in (*self._own, *self._unowned)]
         return np.unique(np.concatenate([keys[:0], *found]))
 
@@ -189,7 +196,7 @@ class LobIndex:
         np.add.at(unclaimed, distinct_keys(np.concatenate(found))[0][:, 1], 1)
 
     def _tables(self, numbers: I64) -> I64:
-        """Return the table of each event; the events are of one batch."""
+        """Return the table of each event. All events must be in one batch."""
         if not numbers.size:
             return numbers
         place = self._chunks.place(int(numbers[0]))
@@ -198,7 +205,9 @@ class LobIndex:
 
     @property
     def claims(self) -> Claims:
-        """The claims to pages without a transaction, by the row changes that refer to them."""
+        """The claims of the transaction to pages whose redo names no transaction, because its row
+        changes refer to their LOBs.
+        """
         keys = [pieces.keys[pieces.is_known != 0] for pieces in self._unowned]
         lobs = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
         its = np.zeros(lobs.size, np.int64)
@@ -207,7 +216,7 @@ class LobIndex:
 
 
 def _facts(values: Values) -> I64:
-    """Read the locators of those values that can be read; shape (n, FACTS)."""
+    """Read the locators of the values; return the contents of the valid ones, shape (n, FACTS)."""
     size = _LOCATOR_BYTES
     while True:
         room = value_room(values.entry.size, 0, np.empty(size, np.uint8))

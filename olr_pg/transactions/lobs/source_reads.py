@@ -1,7 +1,8 @@
-"""The interface for reading LOB values from the source that the redo contains only partly.
+"""The interface for reading LOB values from the source database if the redo contains only a part of
+them.
 
-It is only used where transactions are finished with all their redo, that is, on the driver; a split
-leaves such transactions to the driver.
+Only the driver uses it, because only the driver has all redo of a transaction. A split leaves
+transactions with such values to the driver.
 """
 
 from __future__ import annotations
@@ -24,33 +25,35 @@ U8 = npt.NDArray[np.uint8]
 
 
 class FetchedLob(NamedTuple):
-    """A value that was read: its bytes in delivered form (`dictionary.lob`), None for NULL."""
+    """A value that was read from the source: its bytes in the form for delivery (`dictionary.lob`),
+    None for NULL.
+    """
 
     content: U8 | None
 
 
 class LobSource(Protocol):
-    """Reads LOB values from the source's rows."""
+    """Reads LOB values from rows of the source database."""
 
     def fetch(
         self, table: Table, column: Column, rowid: str, scn: int, allocate: Allocate
     ) -> FetchedLob | None:
-        """Read a column of a row as of an SCN, or as of the nearest possible SCN; None if that
-        fails.
+        """Read a column of a row as of an SCN, or as of the nearest SCN that is possible. Return
+        None if this fails.
 
         Args:
-            table, column: as of that SCN.
-            rowid: of the row, 18 characters.
-            scn: of the commit that set the value.
+            table, column: their definitions as of the SCN.
+            rowid: ROWID of the row, 18 characters.
+            scn: commit SCN of the transaction that set the value.
             allocate: returns a buffer for the bytes.
         """
 
 
 class LobWanted(NamedTuple):
-    """A source of LOB values, and the data about finished transactions that it needs.
+    """A source of LOB values, with the tables and commit SCNs that it needs.
 
     Attributes:
-        commit_scn: of each transaction.
+        commit_scn: commit SCN of each transaction.
     """
 
     source: LobSource
@@ -63,7 +66,7 @@ class LobWanted(NamedTuple):
         """Read the value of an entry of a row change; None if it cannot be read.
 
         Args:
-            change, entry: of these.
+            change, entry: numbers of the change and of the entry in `dml`.
             owner: the number of the transaction.
             allocate: returns a buffer for the bytes.
         """

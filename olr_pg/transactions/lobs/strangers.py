@@ -1,4 +1,6 @@
-"""Claims of transactions that are not finished here, on waiting LOB pages without a transaction."""
+"""Collects the claims of *strangers* on waiting LOB pages (`page_claims`). A stranger is a
+transaction that this assembler does not finish.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Strangers:
-    """The claims of transactions that are not finished here; see the module.
+    """The claims of strangers; see the module's docstring.
 
     Args:
-        is_split: whether other transactions go to the driver, see `assembler.Assembler`.
+        is_split: whether the driver finishes the strangers, see `assembler.Assembler`.
     """
 
     def __init__(self, *, is_split: bool) -> None:
@@ -37,29 +39,33 @@ class Strangers:
         """Record the claims of a transaction.
 
         Args:
-            chunks: its events; their end counts as its commit, which is after its pages.
+            chunks: the events of the transaction. The last one counts as its commit, which is after
+                its pages.
             lob_tables: see `claims_of_stranger`.
-            large: the transaction, if it is read in parts.
+            large: the transaction, if it is a large one that is read in parts.
         """
         if not self._is_split and any(
             (one.events.kind == EventKind.UNDONE).any() for one in chunks
         ):
-            # Somebody else may have written a LOB whose row it changed and then gave back. In a
-            # split that one is left to the driver; here its value would be lost.
+            # This transaction undid changes, so it may have changed the row of a LOB and then
+            # undone this. Then another transaction may have written the LOB, and the claim would
+            # take the page from it.
             return
         claims = claims_of_stranger(chunks, lob_tables)
         if claims.key.size:
             self._claims.append((claims, large))
 
     def claims(self, own: object | None = None) -> Claims:
-        """Return the claims of the strangers; claims that `own` contains too have no owner."""
+        """Return the claims of the strangers. The claims of the large transaction `own` get the
+        owner `NOBODY`.
+        """
         return joined_claims(
             [claims if own is None or large is not own else claims.of_nobody()
              for claims, large in self._claims]
         ).in_order()  # fmt: skip
 
     def drop_from(self, pages: UnownedPages) -> None:
-        """Drop the pages that no other transaction can claim, and forget all claims.
+        """Drop the pages that belong to strangers, and forget all claims.
 
         These pages belong to transactions whose begin was not read. If they stayed, the result
         would depend on where reading started.

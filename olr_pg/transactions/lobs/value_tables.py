@@ -20,7 +20,7 @@ LIST_ENTRIES_MAX: Final = 1 << 20
 
 
 class Space(IntEnum):
-    """The namespaces in which rows of `LobRows` are looked up."""
+    """The kinds of rows in `LobRows`. A lookup finds only rows of one kind."""
 
     PAGE = 0
     LIST = 1
@@ -29,7 +29,7 @@ class Space(IntEnum):
 
 
 class ValueStatus(IntEnum):
-    """Whether the content of a LOB value was found, or why not."""
+    """The result for a LOB value: its content was found, or the reason why not."""
 
     WHOLE = 0
     MISSING = 1
@@ -60,27 +60,28 @@ LobRows: TypeAlias = ColumnTable
 """One row per LOB piece, sorted by (owner, space, lob, number, scn), then in redo order.
 
 Attributes:
-    owner: the transaction.
-    space: `Space`.
+    owner: number of the transaction.
+    space: the kind of row, a `Space`.
     lob: number of the LOB id; 0 in lists.
-    number: block address of pages and lists, page number of index rows.
-    scn: of the event: pieces without a transaction can come from other positions in the redo.
+    number: block address of a page or list, page number of an index row.
+    scn: SCN of the event. It is part of the sort key, because pages whose redo names no transaction
+        are not stored in redo order with the others.
     op: `redo.lobs.LobOp`.
-    at: offset in the page (FILL, ZERO).
-    span: bytes of a ZERO, first entry of a LIST_AT.
+    at: offset in the page, for FILL and ZERO.
+    span: number of bytes of a ZERO, first entry of a LIST_AT.
     form: `redo.lobs.ListForm`.
-    offset, length: the bytes.
-    table: of the event.
+    offset, length: position of the piece's bytes in the data.
+    table: table of the event.
 """
 
 
 PARTS: Final = 0
 EXTRA: Final = 1
-"""Index in `ValueRoom.counts`."""
+"""Indexes of `ValueRoom.counts`."""
 
 WANTED: Final = 0
 FULL: Final = 1
-"""Index in `ValueRoom.progress`."""
+"""Indexes of `ValueRoom.progress`."""
 
 
 class ValueRoom(NamedTuple):
@@ -88,14 +89,15 @@ class ValueRoom(NamedTuple):
 
     Attributes:
         status: shape (n), `ValueStatus`.
-        facts: shape (n, FACTS) of `datatypes.lob_locator`.
-        part_first: shape (n + 1).
-        parts: shape (2, …); offset and length of each part; offsets past the data are in `extra`.
-        extra: joined bytes.
-        counts: by PARTS and EXTRA (bytes of `extra`).
-        progress: shape (2); for the current value, at WANTED the remaining bytes, at FULL those of
-            a full page or −1: every page except the last must be as long as the first, otherwise
-            bytes are missing.
+        facts: shape (n, FACTS); the contents of the locators, see `datatypes.lob_locator`.
+        part_first: shape (n + 1); the index of each value's first part.
+        parts: shape (2, …); offset and length of each part. If an offset is not less than the size
+            of the data, the part is in `extra`, at offset minus this size.
+        extra: the bytes of joined pages and locators.
+        counts: at PARTS the number of parts, at EXTRA the used bytes of `extra`.
+        progress: shape (2), for the current value. At WANTED: the number of bytes that are still
+            missing. At FULL: the number of bytes of the first page, or −1. Every page except the
+            last must be as long as the first one; otherwise bytes are missing.
         page: shape (2, PAGE_BYTES_MAX); a page that is being joined, and 1 for each known byte.
         blocks: shape (2, LIST_ENTRIES_MAX); a list that is being joined.
     """
@@ -115,11 +117,11 @@ class Values(NamedTuple):
     """The LOB values to resolve.
 
     Attributes:
-        entry: their entries.
-        before: the entry of the same column's old value, −1 if unknown.
-        is_insert: whether the row is new.
-        has_pages: 0 if pages of the column have several blocks.
-        entries: `transactions.finished_columns.VALUE` rows, all that there are.
+        entry: the entry of each value.
+        before: the entry with the old value of the same column, −1 if unknown.
+        is_insert: whether the change is an insert.
+        has_pages: 0 if a page of the column consists of several blocks.
+        entries: all `transactions.finished_columns.VALUE` rows of the row changes.
         data: the bytes.
     """
 
@@ -153,21 +155,22 @@ def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
 
 
 def sort_rows(rows: LobRows) -> LobRows:
-    """Sort the rows for lookups; rows with equal keys keep their order."""
+    """Return the rows sorted for lookups. Rows with equal keys keep their order."""
     return take(rows, np.lexsort((rows.scn, rows.number, rows.lob, rows.space, rows.owner)))
 
 
 def distinct_keys(keys: I64) -> tuple[I64, I64]:
-    """Return the distinct rows of a table, in order, and the index in them for each of its rows.
+    """Return the distinct rows of a table in ascending order, and for each row of the table its
+    index among them.
 
-    Like ``numpy.unique(keys, axis=0, return_inverse=True)``, which compares rows bytewise and takes
-    three times as long.
+    The result is the same as that of ``numpy.unique(keys, axis=0, return_inverse=True)``. NumPy
+    compares the bytes of rows, which takes three times as long.
 
     Args:
         keys: shape (n, m).
 
     Returns:
-        Shapes (d, m) and (n).
+        Two arrays of the shapes (d, m) and (n).
     """
     order = np.lexsort(keys.T[::-1])
     in_order = keys[order]
