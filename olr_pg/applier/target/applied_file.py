@@ -1,12 +1,13 @@
-"""Records what the target is known to have on disk, to detect a target that was restored from a
-backup.
+"""Records which transactions the target is known to have on disk, to detect a target that was
+restored from a backup.
 
-A restored backup, or a standby that was behind when it was promoted, lacks transactions that were
-confirmed to the server, which does not deliver them again. The target alone cannot show this,
-because its ledger was restored with the rows. So the applier records the commit SCN that was on
-disk for each table, in memory and in a file beside the server's checkpoint. It compares them on
-each new connection. Only what was on disk is recorded, so a kill of the applier or a crash of
-PostgreSQL does not look like a restore.
+A restored backup lacks transactions that were already confirmed to the server, and so does a
+standby that was behind when it was promoted. The server does not deliver these transactions again.
+The target alone cannot show this, because its ledger was restored together with its rows. So for
+each table, the applier records the commit SCN up to which transactions were on the target's disk,
+in memory and in a file beside the server's checkpoint. On each new connection, it compares this
+record with the ledger. Transactions that were not on disk yet are not recorded. So a killed applier
+or a crash of PostgreSQL does not look like a restore.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 FILE_NAME: Final = "applied.json"
-"""Its name in the target's directory of `context.data`."""
+"""The name of the file in the target's directory of `context.data`."""
 
 VERSION: Final = 1
 
@@ -50,12 +51,11 @@ class _File(BaseModel):
 
 
 class AppliedTables:
-    """The commit SCN up to which each table of a subscription is known to be on disk; thread-safe.
-
-    Safe to use from several threads.
+    """Records the commit SCN up to which each table of a subscription is known to be on disk;
+    thread-safe.
 
     Args:
-        file: the file that keeps it over a restart; None to keep it in memory.
+        file: the file that keeps the record across restarts; None to keep it only in memory.
     """
 
     def __init__(self, subscription: str, file: Path | None) -> None:
@@ -70,8 +70,8 @@ class AppliedTables:
         """Read the file, once.
 
         Args:
-            tables: of the subscription, empty if unknown; other tables in the file are ignored,
-                because their changes are no longer delivered.
+            tables: the tables of the subscription, empty if unknown. Other tables in the file are
+                ignored, because their changes are no longer delivered.
 
         Raises:
             OlrPgError: 4035, the file is of a newer version.
@@ -103,19 +103,20 @@ class AppliedTables:
                     self._tables[name] = scn
 
     def forget(self, tables: Iterable[str] | None = None) -> None:
-        """Forget tables that are delivered again from the beginning; without `tables`, forget
-        all.
+        """Delete the records of tables whose changes are delivered again from the beginning; of all
+        tables if `tables` is None.
         """
         with self._lock:
             for name in list(self._tables) if tables is None else tables:
                 self._tables.pop(name, None)
 
     def check(self, connection: Connection[Any]) -> None:
-        """Check that the target still has everything recorded.
+        """Check that the target still contains all recorded transactions.
 
         Raises:
             OlrPgError: 5024, transactions are missing.
-            psycopg.Error: it cannot be decided: the target is a standby that may still receive it.
+            psycopg.Error: the target cannot be queried, or transactions are missing but the target
+                is a standby that may still receive them.
         """
         with self._lock:
             known = self._tables.copy()
@@ -150,7 +151,9 @@ class AppliedTables:
         )
 
     def save(self) -> None:
-        """Write the file, if something has changed; without the file a restart knows less."""
+        """Write the file if the record has changed. If this fails, log a warning: a restart can
+        still work, but detects less.
+        """
         with self._lock:
             if self._path is None or self._saved is None or self._saved == self._tables:
                 return
@@ -166,10 +169,10 @@ class AppliedTables:
             self._saved = self._tables.copy()
 
     def save_first(self) -> None:
-        """Write the file, if nothing is recorded yet.
+        """Write the file if it contains no record yet.
 
-        Call this before anything is confirmed: after a kill, the server's saved SCN is trusted only
-        if this file shows that the target has it (`NotedPositions` in
+        Call this before the first confirmation. If the applier is killed, a restart trusts the
+        server's saved SCN only if this file contains a record (`NotedPositions` in
         `applier.session.conversation`).
         """
         with self._lock:
@@ -211,7 +214,7 @@ def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str
 
 
 def _noted_start(connection: Connection[Any], subscription: str) -> int | None:
-    """Return the SCN from which the server delivers everything that the target lacks; None if it
+    """Return the SCN from which the server delivers all changes that the target lacks; None if it
     was never recorded.
     """
     try:

@@ -1,5 +1,5 @@
-"""Finds out which session blocks one of our statements in PostgreSQL, described so that a DBA can
-act.
+"""Finds out which session blocks one of our statements in PostgreSQL, and describes it for a
+DBA.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ SELECT pid, usename, application_name, state, query,
     extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
 FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids(%s)) ORDER BY xact_start, pid
 """
-"""A prepared transaction has no session: its pid is 0."""
+"""Selects the sessions that block a session. `pg_blocking_pids` returns 0 for a prepared
+transaction, which has no session; see `_PREPARED`.
+"""
 
 _PREPARED: Final = """
 SELECT p.gid, p.owner, extract(epoch FROM clock_timestamp() - p.prepared)::float8 AS seconds
@@ -53,11 +55,11 @@ class Blocked(NamedTuple):
     """A statement of ours that another session blocks.
 
     Attributes:
-        table: ``OWNER.NAME`` of its table; `STREAM` for the stream of all tables; empty for the
-            applier's own statements.
-        since: Unix time in seconds since it is blocked (`steady_time`).
+        table: ``OWNER.NAME`` of the table that the statement is for; `STREAM` for the stream of all
+            tables; empty for other statements of the applier.
+        since: the time when it was blocked, as Unix time in seconds (`steady_time`).
         error: 5098, which names the blocking session.
-        is_held: whether the table's changes wait in the target, not in memory.
+        is_held: whether the table's changes wait in the hold, not in memory.
     """
 
     table: str
@@ -67,19 +69,21 @@ class Blocked(NamedTuple):
 
 
 def is_blocked(wait_event_type: str | None, wait_event: str | None) -> bool:
-    """Return whether a session waits for another one, by its columns of pg_stat_activity."""
+    """Return whether a session waits for another session or a standby. The arguments are columns of
+    pg_stat_activity.
+    """
     return wait_event_type in _BLOCKING_TYPES or wait_event == _STANDBY
 
 
 def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) -> OlrPgError:
-    """Find out which session blocks another one.
+    """Return an error that names the session that blocks another one.
 
     Args:
-        pid: of the blocked session.
-        wait_event: what it waits for.
+        pid: the process id of the blocked session.
+        wait_event: the session's `wait_event` in pg_stat_activity.
 
     Returns:
-        5098.
+        The error 5098.
 
     Raises:
         psycopg.Error: PostgreSQL cannot be queried.
@@ -97,15 +101,15 @@ def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) ->
 
 
 def statement_kind(query: str | None) -> str:
-    """Return the kind of a statement, without its contents; empty if the statement is not
-    visible.
+    """Return the kind of a statement, such as "ALTER TABLE", without its contents; empty if the
+    role may not see the statement.
     """
     found = _KINDS.match(query or "")
     return "" if found is None else " ".join(found[1].upper().split())
 
 
 def session_words(row: Any) -> str:
-    """Describe a session by its columns of pg_stat_activity, without any data."""
+    """Describe a session by its columns of pg_stat_activity, without data of any table."""
     kind = statement_kind(row.query)
     parts = [
         f"pid {row.pid}",

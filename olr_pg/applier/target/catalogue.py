@@ -26,9 +26,9 @@ SELECT c.oid::int8, c.reltype::int8
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
-# A domain may be based on another domain; the modifiers are those of the domain nearest to the
-# type. The function that reads a type's binary form identifies that form, because types of
-# extensions have no fixed OID.
+# A domain may be based on another domain. Then the type modifier comes from the domain that is
+# nearest to the base type. A type's binary format is identified by the function that reads it,
+# because types of extensions have no fixed OID.
 _COLUMNS = """
 WITH RECURSIVE base AS (
     SELECT a.attnum, t.oid, t.typtype, t.typbasetype, a.atttypmod AS modifier, t.typtypmod
@@ -95,14 +95,16 @@ class TargetColumn(NamedTuple):
     """A column of the target.
 
     Attributes:
-        type_oid: as required in a composite value (for a domain, its own OID).
-        base_oid: of the type; for a domain, of its base type.
-        base_name: its name in SQL, without modifiers (a cast must not truncate).
-        generated: computed by the server; cannot be written.
+        type_oid: the type's OID as required in a composite value; for a domain, the OID of the
+            domain.
+        base_oid: the type's OID; for a domain, the OID of its base type.
+        base_name: the name of the base type in SQL, without modifiers, because a cast must not
+            truncate.
+        generated: whether the server computes the values, so that the column cannot be written.
         identity: '' for none, 'a' ALWAYS, 'd' BY DEFAULT.
-        modifier: of the type; for a domain, of its base type (`modifiers`); -1 for none.
-        form: for a type that is no `PgKind`, the `PgKind` with the same binary format: text for
-            enums and citext, special kinds for types of pgvector; 0 for none.
+        modifier: the type's modifier; for a domain, of its base type (`modifiers`); −1 for none.
+        form: if the type is not a `PgKind`, the `PgKind` that has the same binary format (text for
+            enums and citext, special kinds for types of pgvector); else 0.
     """
 
     name: str
@@ -121,7 +123,7 @@ class TargetColumn(NamedTuple):
 
     @property
     def comparable(self) -> bool:
-        """Return whether its type has an equality operator."""
+        """Return whether the column's type has an equality operator."""
         return self.base_oid not in (PgKind.JSON, PgKind.XML)
 
 
@@ -130,9 +132,10 @@ class TargetTable:
     """A table of the target.
 
     Attributes:
-        columns: all, in their order: the fields of the composite type.
-        key: names of the columns of its primary key, else of its narrowest unique key without
-            NULLs, else empty.
+        columns: all columns in their order, which are also the fields of the table's composite
+            type.
+        key: the column names of the primary key. If there is none, of the unique key with the
+            fewest columns, all NOT NULL; else empty.
     """
 
     schema: str
@@ -162,14 +165,16 @@ class TargetTable:
 
 
 class Instead(NamedTuple):
-    """What exists instead of a missing table; `is_in_place` if it has exactly the table's name."""
+    """Describes what exists instead of a missing table. `is_in_place` is true if it has exactly the
+    table's name.
+    """
 
     what: str
     is_in_place: bool
 
 
 class NewColumn(NamedTuple):
-    """A column of a table to create; `type_name` as SQL writes it."""
+    """A column of a table to create. `type_name` is the type in SQL."""
 
     name: str
     type_name: str
@@ -177,7 +182,7 @@ class NewColumn(NamedTuple):
 
 
 def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
-    """Read a table from the catalogue; None if it does not exist."""
+    """Read a table from the catalogue. Return None if it does not exist."""
     found = connection.execute(_TABLE, (schema, name)).fetchone()
     if found is None:
         return None
@@ -188,8 +193,8 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
 
 
 def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:
-    """Return another object with a missing table's name, or a table whose name differs only in
-    case.
+    """Describe another object that has the name of a missing table, or a table whose name differs
+    only in case. Return None if there is neither.
     """
     found = connection.execute(_LIKE_IT, (schema, name, schema, name)).fetchone()
     if found is None:
@@ -204,14 +209,14 @@ def found_instead(connection: Connection[Any], schema: str, name: str) -> Instea
 def lost_table(
     connection: Connection[Any], schema: str, name: str, subscription: str, source: str
 ) -> OlrPgError | None:
-    """Return the error for a missing table that had rows; an empty new table would silently lack
-    them.
+    """Return an error if a missing table had rows, because a new, empty table would silently lack
+    them. Else return None.
 
     Args:
-        source: ``OWNER.NAME`` of the source's.
+        source: ``OWNER.NAME`` of the source's table.
     """
     if connection.execute("SELECT to_regclass('olr_pg.load_part')").fetchone() == (None,):
-        return None  # nothing was ever here
+        return None  # the ledger does not exist yet
     names = {"subscription": subscription, "source": source}
     if connection.execute(_HAD_ROWS, names).fetchone() != (True,):
         return None
@@ -226,10 +231,10 @@ def lost_table(
 
 
 def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:
-    """Return the error for a missing table, with what exists instead.
+    """Return the error for a missing table. It says what exists instead, if anything.
 
     Args:
-        source: ``OWNER.NAME`` of the source's.
+        source: ``OWNER.NAME`` of the source's table.
     """
     instead = found_instead(connection, schema, name)
     what = f"{schema}.{name} does not exist" if instead is None else instead.what
@@ -258,7 +263,7 @@ def create_table(
     """Create the table, and its schema if needed (`connection` in autocommit mode).
 
     Raises:
-        OlrPgError: such as 5004 the role lacks the privilege; others of `postgres.sqlstates`.
+        OlrPgError: any error of `postgres.sqlstates`, such as 5004, the role lacks a privilege.
     """
     parts: list[sql.Composable] = [
         sql.SQL("{} {}{}").format(
@@ -297,9 +302,10 @@ def create_table(
 def find_partition(
     connection: Connection[Any], target: TargetTable, name: str
 ) -> sql.Identifier | None:
-    """Find the target partition for the source's partition with the target name `name`.
+    """Return the target partition for a partition of the source; None if there is none.
 
-    `schema export` names it after its parent, an underscore, and its own name.
+    `schema export` composes the partition's name from the table's name, an underscore, and `name`,
+    which is the target's name for the source's partition.
     """
     row = connection.execute(_PARTITION, {"table": target.oid, "name": name}).fetchone()
     return None if row is None else sql.Identifier(*row)
@@ -317,5 +323,6 @@ def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
         with connection.transaction():
             connection.execute(sql.SQL("TRUNCATE {}").format(table))
     except psycopg.errors.FeatureNotSupported:
-        # A foreign key refers to it. It does not fire here, but it forbids TRUNCATE.
+        # A foreign key references the table. It does not fire here, but PostgreSQL forbids
+        # TRUNCATE.
         connection.execute(sql.SQL("DELETE FROM {}").format(table))

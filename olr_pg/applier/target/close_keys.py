@@ -1,5 +1,5 @@
-"""Detects keys that PostgreSQL would round to the same value, so that two source rows would become
-one.
+"""Detects keys whose values PostgreSQL could round to the same value, so that two rows of the
+source would have the same key in the target.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.structure import Structure
 
 _DIGITS: Final = 6
-"""Fractional digits of a second that PostgreSQL keeps."""
+"""The number of fractional digits of seconds that PostgreSQL stores."""
 
 _OF_TIME: Final = frozenset({PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ, PgKind.INTERVAL})
 
@@ -23,10 +23,10 @@ _OF_TIME: Final = frozenset({PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ, PgKind.INTERV
 def close_key_columns(
     settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
 ) -> list[Column]:
-    """Return the key columns of which PostgreSQL keeps fewer fractional digits of a second.
+    """Return the key columns that have more fractional digits of seconds than PostgreSQL stores.
 
     Args:
-        structure: of the table, if known: its unique keys and indexes.
+        structure: the unique keys and indexes of the table, if known.
     """
     keyed = {column.name for column in table.columns if column.intcol in table.key}
     for one in structure.unique_keys:
@@ -45,7 +45,7 @@ def close_key_columns(
 
 
 def close_key_words(column: Column) -> str:
-    """Describe what happens to keys that differ by less than PostgreSQL keeps."""
+    """Describe what happens to keys that differ only in digits that PostgreSQL does not store."""
     return (
         f"the key's column {column.name} ({oracle_type_name(column)}) has {column.scale} digits"
         f" of a second, of which PostgreSQL keeps {_DIGITS}: rows whose keys differ by less have"

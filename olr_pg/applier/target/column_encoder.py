@@ -1,4 +1,6 @@
-"""Chooses the conversion from a source column to a target column, with the configured choices."""
+"""Chooses how values of a source column are converted for a target column, according to the
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
     Encoded = tuple[ValueColumn, Counters]
 
 _SCALE_AT: Final = 6
-"""Offset of the number of fractional digits in a numeric in binary format."""
+"""The offset of the number of fractional digits in the binary format of a numeric."""
 
 _HEADER: Final = 4
-"""The number that PostgreSQL adds to the length in the type modifier of a varchar (varchar.c)."""
+"""The type modifier of a varchar is its length plus this number (varchar.c)."""
 
 _ACTION: Final = (
     "choose a type for the column that holds it (`apply.columns`) and give the target's column that"
@@ -49,13 +51,14 @@ def column_encoder(
 ) -> Encoder:
     """Choose the encoder of a source column for a target column.
 
-    If the column's type was configured, values that PostgreSQL would silently round or truncate are
-    refused.
+    If the type of the column is configured, the encoder refuses values that PostgreSQL would
+    silently round or truncate.
 
     Args:
         table: ``OWNER.NAME``.
-        described: the type of the values, if it differs from the dictionary.
-        facts: of the values' database, if it is not the source database.
+        described: the type of the values, if it differs from the type in the dictionary.
+        facts: the properties of the database from which the values come, if it is not the source
+            database.
 
     Raises:
         OlrPgError: any error of `encoder_for`; 2057, the target rounds values of the source's type.
@@ -71,7 +74,7 @@ def column_encoder(
     except OlrPgError as error:
         if error.code != Code.TYPE_NOT_CONVERTIBLE:
             raise
-        # Compare both by name, because the protocol's description has no length.
+        # Remove a length of 0, which means that the protocol's description contains no length.
         name = oracle_type_name(column).removesuffix("(0)")
         raise OlrPgError(
             error.code, f"{name} to {target.base_name}", action=error.action, **error.where
@@ -93,8 +96,8 @@ def no_flag_setting(table: str, column: OracleColumn) -> str:
 
 
 def _flags(values: ValueColumn, encode: Callable[[ValueColumn], Encoded], out: str) -> Encoded:
-    """Encode flags; an error about another value names the setting that keeps the column from being
-    boolean.
+    """Encode flags as boolean. If a value is not a flag, the error names the setting that keeps the
+    column from becoming boolean.
     """
     try:
         return encode(values)
@@ -114,7 +117,9 @@ def _checked(
 
 
 def _check(column: OracleColumn, target: TargetColumn) -> Check | None:
-    """Return a check of the encoded values; None if PostgreSQL alters no value."""
+    """Return a function that checks encoded values; None if PostgreSQL would not change any
+    value.
+    """
     if may_round(column, target) is not None:
         kept = numeric_scale(target.modifier)
         if kept < 0:
@@ -130,7 +135,7 @@ def _check(column: OracleColumn, target: TargetColumn) -> Check | None:
 
 
 def _check_digits(values: ValueColumn, kept: int) -> None:
-    """Refuse a numeric with more fractional digits than the target keeps."""
+    """Refuse numerics with more fractional digits than the target keeps."""
     rows = np.flatnonzero(values.length > 0)
     at = values.offset[rows] + _SCALE_AT
     digits = values.data[at].astype(np.int64) << 8 | values.data[at + 1]
@@ -145,8 +150,8 @@ def _check_digits(values: ValueColumn, kept: int) -> None:
 
 
 def _check_characters(values: ValueColumn, most: int) -> None:
-    """Refuse a text that is too long, even if the excess is only blanks, which PostgreSQL would
-    remove.
+    """Refuse texts that are too long, even if only blanks exceed the length: PostgreSQL would
+    silently remove them.
     """
     for row in np.flatnonzero(values.length > most).tolist():
         length = len((values.value(row) or b"").decode("utf-8", "replace"))

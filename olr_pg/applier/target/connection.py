@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SET_UP_SECONDS: Final = 30.0
-"""Time limit for each statement that prepares a new connection; none of them can wait for a
-lock.
+"""Time limit in seconds for each statement that prepares a new connection. None of these statements
+waits for a lock.
 """
 
-# Timeouts are off: a statement that takes long is large or waits for a lock, and cancelling it
-# would not make it shorter. synchronous_commit may not be off: a crash would lose commits that
-# were confirmed to the server.
+# Timeouts are off: if a statement takes long, it is large or waits for a lock, and would take as
+# long after it was cancelled. synchronous_commit must not be off: after a crash, commits that were
+# confirmed to the server could be missing.
 # JIT is off: a batch has few rows, so compiling its plan would cost more than it saves.
-# The names of the timeouts are listed, because a query of pg_settings needs a temporary file if
-# `work_mem` is small, and the role may not be allowed to create one.
-# Hash and merge joins are off: rows are found by the index of their key, but for some thousand rows
-# of a small table the planner would read the whole table for each batch.
+# The timeouts are named one by one. To find them in pg_settings, PostgreSQL would need a temporary
+# file if `work_mem` is small, and the role may not be allowed to create one.
+# Hash and merge joins are off, so that rows are found through the index of their key. Otherwise the
+# planner would read a whole table of some thousand rows for each batch.
 _REPLICA: Final = "SET session_replication_role = replica"
-# The server checks whether this client still exists (on Windows it cannot do so during a
-# statement): an abandoned session would keep its locks.
-# A policy would hide rows silently; with `row_security` off, PostgreSQL reports an error instead.
+# client_connection_check_interval: the server checks regularly whether this client still exists,
+# because an abandoned session would keep its locks. A server on Windows cannot do this.
+# row_security is off: if a row security policy would hide rows, PostgreSQL reports an error.
 _SETTINGS: Final = """
 SET row_security = off;
 SET jit = off;
@@ -68,7 +68,9 @@ WHERE version() !~* 'msvc|mingw|visual c'
 
 
 class Binary:
-    """A parameter that is already in PostgreSQL's binary format; the SQL must cast it."""
+    """A parameter that is already in PostgreSQL's binary format. The SQL must cast it to its
+    type.
+    """
 
     __slots__ = ("data",)
 
@@ -93,26 +95,28 @@ def connect(
 ) -> BoundedConnection:
     """Connect in autocommit mode.
 
-    Every statement of the connection has a watch, so that none waits for a server or a network that
-    does not answer (`statement_watch`).
+    A watch observes the statements of the connection, so that none waits forever for a server or a
+    network that does not answer (`statement_watch`).
 
     Args:
-        connect_string: its timeouts and keepalives take precedence; by default a server that has
-            disappeared is detected after about a minute.
-        replica: changes fire no ordinary triggers or foreign keys.
-        watch: a shared watch; None to make one for this connection.
-        answer_seconds: time limit of the connection's own watch for a lost statement.
+        connect_string: libpq's connect string. If it sets timeouts and keepalives, they are used.
+            By default, a server that has disappeared is detected after about a minute.
+        replica: whether to prevent that changes fire ordinary triggers and foreign keys.
+        watch: a watch for several connections; None to make one for this connection only.
+        answer_seconds: if the connection gets its own watch, the time limit for a statement whose
+            answer is lost.
 
     Raises:
-        OlrPgError: 5004 the role cannot set session_replication_role, 5014 the server is too old,
-            5029 a pooler shares sessions.
+        OlrPgError: 5004, the role cannot set session_replication_role; 5014, the server is too old;
+            5029, a pooler shares sessions.
         psycopg.Error: the server cannot be reached, or a transient error (`target_error`).
     """
     connection = BoundedConnection.connect(
         with_timeouts(connect_string),
         autocommit=True,
         application_name="olr_pg applier",
-        # The planner must see the length of arrays; a generic plan would guess it.
+        # No prepared statements: the planner must see the length of arrays, which a generic plan
+        # would guess.
         prepare_threshold=None,
     )
     try:
@@ -142,7 +146,7 @@ def connect_with(settings: ApplierSettings, *, replica: bool | None = None) -> B
     """Connect as `connect` does, to the target of `settings`.
 
     Args:
-        replica: None to use the settings.
+        replica: as for `connect`; None to use the settings.
     """
     return connect(
         settings.connect_string,
@@ -152,13 +156,13 @@ def connect_with(settings: ApplierSettings, *, replica: bool | None = None) -> B
 
 
 class OutageWatch(Protocol):
-    """Receives what happens on connections; implemented by `outage.TargetOutage`."""
+    """Is informed of errors and successes of connections. `outage.TargetOutage` implements it."""
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Record an error of a connection."""
 
     def retry_ended(self, connection: object) -> None:
-        """Record that a connection is not retried for now."""
+        """Record that nothing is retried over a connection for now."""
 
     def reached(self, connection: object) -> None:
         """Record that the target answered on a connection."""
@@ -168,9 +172,9 @@ class KeptConnection:
     """A connection that is opened on first use, and closed after an error.
 
     Args:
-        lost: called whenever it ends.
+        lost: called whenever the connection ends.
         check: called with each new connection before its first use.
-        outage: receives its errors and successes.
+        outage: is informed of the connection's errors and successes.
         replica, watch: as for `connect`.
     """
 
@@ -193,13 +197,14 @@ class KeptConnection:
         self._connection: BoundedConnection | None = None
 
     def use(self, work: Callable[[Connection[Any]], T], serves: str = "") -> T:
-        """Call `work` with the connection; open one if there is none.
+        """Call `work` with the connection, and return its result. Open a connection if there is
+        none.
 
         Args:
             serves: the table that the work is for, if any.
 
         Raises:
-            errors of `connect`, `check` and `work`.
+            any error of `connect`, `check` and `work`.
         """
         try:
             if self._connection is None:
@@ -222,11 +227,11 @@ class KeptConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection; it may have been lost without notice."""
+        """Whether a connection was opened and not closed. It may have been lost without notice."""
         return self._connection is not None
 
     def _reason(self, error: psycopg.Error) -> psycopg.Error:
-        """Return why the connection was closed, if it was closed on purpose, else the error."""
+        """If the watch has closed the connection, return the reason, else return the error."""
         given_up = None if self._connection is None else self._connection.given_up
         return error if given_up is None else psycopg.OperationalError(given_up)
 
@@ -245,7 +250,7 @@ class KeptConnection:
         return connection
 
     def close(self) -> None:
-        """Close the connection; the next `use` opens another."""
+        """Close the connection. The next `use` opens another one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

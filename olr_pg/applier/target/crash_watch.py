@@ -1,16 +1,16 @@
-"""Detects that a crash of PostgreSQL has emptied UNLOGGED target tables, which the ledger would not
-show.
+"""Detects that a crash of PostgreSQL has emptied UNLOGGED target tables. The ledger does not show
+this.
 
 PostgreSQL empties every UNLOGGED table in crash recovery, when a standby is promoted, and when a
-base backup is restored. An empty table alone proves nothing, because its source may have no rows.
-So ``olr_pg.crash_mark`` is an UNLOGGED table with one row per subscription, and
-``olr_pg.crash_watch`` is an ordinary table that records that the row exists. Each new connection
-compares both before it writes: if the row is missing, a crash has emptied every UNLOGGED table.
-This covers tables, single partitions, and tables that were made UNLOGGED just before.
+base backup is restored. That a table is empty proves nothing, because the source's table may be
+empty, too. So ``olr_pg.crash_mark`` is an UNLOGGED table with one row for each subscription, and
+``olr_pg.crash_watch`` is an ordinary table that records that the row was inserted. Before a new
+connection writes, it compares both: if the row is missing, a crash has emptied all UNLOGGED tables.
+This also detects emptied partitions, and tables that were set to UNLOGGED just before the crash.
 
-UNLOGGED tables are recorded in ``olr_pg.unlogged`` even before a crash, because an operator may set
-them to LOGGED after they were emptied. Changes of emptied tables are refused until a new load
-removes the record.
+UNLOGGED tables are recorded in ``olr_pg.unlogged`` before any crash, because an operator may set a
+table to LOGGED after it was emptied. Changes of emptied tables are refused until a new load deletes
+the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _EXISTS: Final = "SELECT to_regclass('olr_pg.crash_mark') IS NOT NULL"
-# UNLOGGED tables cannot be read on a standby, and nothing is written there.
+# A standby cannot read UNLOGGED tables, and nothing is written to it.
 _IS_STANDBY: Final = "SELECT pg_is_in_recovery()"
 _UNLOGGED: Final = """
 WITH RECURSIVE known AS (
@@ -104,7 +104,7 @@ def look_for_crash(connection: Connection[Any], subscription: str) -> None:
     """Record the UNLOGGED tables of a subscription, and which of them a crash has emptied.
 
     Args:
-        connection: in autocommit mode; nothing is done until the ledger's tables exist.
+        connection: in autocommit mode. If the ledger's tables do not exist yet, nothing is done.
     """
     if connection.execute(_EXISTS).fetchone() != (True,):
         return
@@ -117,7 +117,7 @@ def look_for_crash(connection: Connection[Any], subscription: str) -> None:
 
 def _note(connection: Connection[Any], subscription: str) -> None:
     is_first = connection.execute(_WATCH, (subscription,)).rowcount == 1
-    connection.execute(_LOCK, (subscription,))  # another connection may record the same
+    connection.execute(_LOCK, (subscription,))  # another connection may do this at the same time
     known = {"subscription": subscription}
     row = connection.execute(_LOOK, known).fetchone()
     assert row is not None

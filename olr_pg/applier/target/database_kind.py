@@ -28,7 +28,7 @@ PREPARED: Final = "postgres.prepared-transactions"
 EVENTS: Final = "postgres.event-triggers"
 
 _CONNECTIONS_MIN: Final = 2
-"""Minimum connections: one for a worker and one for the session."""
+"""Minimum number of connections: one for a worker and one for the session."""
 
 # Connection limits of roles and databases do not apply to superusers.
 _FACTS: Final = """
@@ -85,7 +85,7 @@ _EVENT_TRIGGERS: Final = """
 SELECT evtname::text, evtenabled::text FROM pg_event_trigger
 WHERE evtevent <> 'login' AND evtenabled = ANY(%s) ORDER BY evtname
 """
-# The applier sets none of these parameters itself.
+# The applier sets neither of these two parameters itself.
 _LIMITS: Final = """
 SELECT name, setting || coalesce(' ' || unit, ''), source FROM pg_settings
 WHERE name = 'lock_timeout' AND setting <> '0' OR name = 'temp_file_limit' AND setting <> '-1'
@@ -121,7 +121,7 @@ class _Facts(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """A limit on connections; `used` is the number that others use now."""
+    """A limit on connections. `used` is how many of them other clients use now."""
 
     what: str
     size: int
@@ -132,7 +132,7 @@ class _Limit(NamedTuple):
 def check_database(
     connection: Connection[Any], settings: ApplierSettings, tables: Sequence[int]
 ) -> Iterator[Unfit]:
-    """Yield what makes the target database or its server unfit.
+    """Yield the properties of the target database and its server that are unfit for replication.
 
     Args:
         tables: OIDs of the existing target tables.
@@ -158,7 +158,8 @@ def refuse_database(connection: Connection[Any], settings: ApplierSettings) -> N
     """Refuse a database that cannot store the values, or that allows too few connections.
 
     Raises:
-        OlrPgError: 5044 its encoding, 5045 a limit of connections.
+        OlrPgError: 5044, the database has an unfit encoding; 5045, a limit on connections is too
+            low.
     """
     facts = _read(connection)
     refusal = first_refusal([*_encoding(facts), *_connections(settings, facts)])
@@ -224,7 +225,7 @@ def _limits_of_statements(connection: Connection[Any], facts: _Facts) -> Iterato
 
 
 def _reset(facts: _Facts, name: str, source: str) -> str:
-    """Return SQL that resets a setting at its source (pg_settings.source)."""
+    """Return SQL that resets a setting where it was set. `source` is the column of pg_settings."""
     database, role = (sql.Identifier(n).as_string() for n in (facts.database, facts.role))
     return _RESETS.get(source, _ANYWHERE).format(database=database, role=role, name=name)
 
@@ -281,8 +282,8 @@ def _locks(
     facts: _Facts,
     tables: Sequence[int],
 ) -> Iterator[Unfit]:
-    """Compare the locks that statements on the table with the most partitions need with the
-    server's lock table.
+    """Yield a warning if the server's lock table is too small for statements on the table that has
+    the most partitions.
     """
     row = connection.execute(_LOCKS, {"tables": list(tables)}).fetchone()
     if row is None:

@@ -1,4 +1,4 @@
-"""Finds the privileges that the applier's role lacks in the target, and the GRANT statements to
+"""Finds the privileges that the applier's role lacks in the target, with the GRANT statements to
 run.
 """
 
@@ -44,7 +44,7 @@ SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL, CASE
 
 
 def check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
-    """Yield the missing privileges on the ledger's existing tables."""
+    """Yield the missing privileges on those tables of the ledger that exist."""
     for name, privileges in _LEDGER.items():
         yield from check_grants(connection, user, "olr_pg", name, privileges)
 
@@ -56,8 +56,8 @@ def check_grants(
     name: str,
     privileges: Sequence[str] = _TABLE,
 ) -> Iterator[Finding]:
-    """Yield the missing privileges to use a schema and write its table; nothing if the table does
-    not exist.
+    """Yield the missing privileges to use a schema, and to write a table in it if the table
+    exists.
     """
     row = connection.execute(_MAY_ENTER, (schema,)).fetchone()
     if row == (False,):
@@ -98,6 +98,6 @@ def check_creation(
 def _grant(
     connection: Connection[Any], privileges: str, kind: str, name: sql.Identifier, user: str
 ) -> str:
-    """Return the GRANT statement for a superuser or the owner to run."""
+    """Return the GRANT statement, which a superuser or the owner must run."""
     query = sql.SQL("GRANT " + privileges + " ON " + kind + " TO {};")
     return query.format(name, sql.Identifier(user)).as_string(connection)

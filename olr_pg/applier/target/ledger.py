@@ -1,4 +1,4 @@
-"""The ledger: records in the target which transactions each table already has, beside the rows.
+"""The ledger: tables in the target that record which transactions each replicated table contains.
 
 Facts: architecture, “The ledger is a table” (why no replication origin), protocol, “Positions” (two
 transactions can have the same commit SCN).
@@ -74,7 +74,9 @@ _GO_ON = """
 UPDATE olr_pg.ledger SET stopped = paused, held_source = NULL
 WHERE subscription = %s AND source_table = %s
 """
-"""The table may have been paused since the replay began."""
+"""Resumes a table after a replay. It stays stopped if an operator has paused it since the replay
+began.
+"""
 
 _TARGETS = """
 SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
@@ -135,25 +137,26 @@ WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s A
 
 
 class TablePosition(NamedTuple):
-    """A table's position: all transactions below `commit_scn` are applied, and those of that SCN
-    listed in `xids`.
+    """A table's position: all transactions that commit below `commit_scn` are applied, and of those
+    that commit at `commit_scn`, the ones in `xids`.
 
     Attributes:
-        xids: printed XIDs in the order they were applied; empty for all of that SCN (a table that
-            was loaded as of an SCN, or a table without transactions yet).
+        xids: XIDs as text, in the order in which they were applied. If empty, all transactions that
+            commit at `commit_scn` are applied: the table was loaded as of this SCN, or has no
+            transactions yet.
     """
 
     commit_scn: int
     xids: tuple[str, ...]
 
     def has(self, commit_scn: int, xid: int) -> bool:
-        """Return whether that transaction is already applied."""
+        """Return whether this transaction is already applied."""
         if commit_scn != self.commit_scn or not self.xids:
             return commit_scn <= self.commit_scn
         return format_xid(xid) in self.xids
 
     def after(self, commit_scn: int, xid: int) -> TablePosition:
-        """Return the position after that transaction is applied."""
+        """Return the position after this transaction is applied."""
         if commit_scn == self.commit_scn:
             return TablePosition(commit_scn, (*self.xids, format_xid(xid)))
         return TablePosition(commit_scn, (format_xid(xid),))
@@ -163,7 +166,8 @@ class LedgerState(NamedTuple):
     """The ledger's row of a table.
 
     Attributes:
-        stopped: its changes are held; those up to `position` are applied or held.
+        stopped: whether the table's changes are held. Its changes up to `position` are applied or
+            held.
     """
 
     position: TablePosition
@@ -172,7 +176,7 @@ class LedgerState(NamedTuple):
 
 
 class ChangeCounts(NamedTuple):
-    """Counts of what one target transaction applied."""
+    """Counts of the applied transactions, of changes by kind, and of conflicts."""
 
     transactions: int = 0
     inserted: int = 0
@@ -181,7 +185,7 @@ class ChangeCounts(NamedTuple):
     conflicts: int = 0
 
     def plus(self, other: ChangeCounts) -> ChangeCounts:
-        """Return the sum with other counts."""
+        """Return the sum of these and other counts."""
         return ChangeCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -208,8 +212,8 @@ def ensure_ledger(connection: Connection[Any]) -> None:
     mode).
 
     Raises:
-        OlrPgError: 5015, they are missing or old and the role cannot create or upgrade them; 5140,
-            they are of a later release.
+        OlrPgError: 5015, the role cannot create or upgrade the tables; 5140, a later release has
+            created them.
     """
     if ledger_version(connection) == VERSION:
         return
@@ -229,7 +233,9 @@ def ensure_ledger(connection: Connection[Any]) -> None:
 
 
 def ledger_version(connection: Connection[Any]) -> int:
-    """Return the version of the existing tables; 0 if there are none, or it is unknown."""
+    """Return the version of the ledger's tables; 0 if they do not exist, or their version is
+    unknown.
+    """
     if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
         return 0
     row = connection.execute(_VERSION).fetchone()
@@ -247,12 +253,12 @@ def check_targets(
 ) -> None:
     """Check that the ledger's rows of these tables belong to their current target tables.
 
-    A row with another target table belongs to another stream, whose SCNs have no meaning here. If
-    nothing was applied yet, or if the other table no longer exists (it was renamed), the row is
-    updated to the current name.
+    If a row names another target table, it belongs to another stream of changes, so its position
+    has no meaning here. But if nothing was applied yet, or if the other target table no longer
+    exists (because it was renamed), the row is updated to the current name.
 
     Args:
-        targets: ``schema.name`` of each source table.
+        targets: ``schema.name`` of the target table, by source table.
 
     Raises:
         OlrPgError: 5025, a row belongs to another target table.
@@ -274,14 +280,15 @@ def check_targets(
 def check_source(
     connection: Connection[Any], subscription: str, dbid: int | None, tables: Collection[str]
 ) -> None:
-    """Check that the ledger's rows of these tables belong to this source database; rows without a
-    database are assigned to it.
+    """Check that the ledger's rows of these tables belong to this source database. Assign rows
+    without a database to it.
 
-    SCNs of another database have no meaning here, whatever the target table is.
+    The SCNs of another database have no meaning for this one, even if the target tables are the
+    same.
 
     Args:
-        dbid: of the source; None if unknown, then nothing is checked.
-        tables: ``OWNER.NAME`` of each.
+        dbid: the DBID of the source; None if unknown, so that nothing is checked.
+        tables: ``OWNER.NAME`` of each table.
 
     Raises:
         OlrPgError: 5027, a row belongs to another database.
@@ -301,34 +308,33 @@ def check_source(
 
 
 def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
-    """Record that all transactions that commit up to `scn` are in the tables, or held."""
+    """Record that all transactions that commit up to `scn` are applied or held."""
     connection.execute(_COMPLETE, (subscription, scn))
 
 
 def note_start(connection: Connection[Any], subscription: str, scn: int) -> None:
-    """Record the SCN from which the server delivers everything that the tables, in their current
-    state, lack.
-    """
+    """Record the SCN from which the server delivers all changes that the tables lack now."""
     connection.execute(_START, {"name": subscription, "scn": scn})
 
 
 def note_saved(connection: Connection[Any], subscription: str, scn: int) -> None:
-    """Record the same as `note_start`, after everything that began before `scn` is confirmed.
+    """Record the same SCN as `note_start`, after all changes of transactions that began before
+    `scn` are confirmed.
 
-    So it is recorded even if nothing was ever applied: everything that commits before it is
-    present.
+    This records the SCN even if nothing was ever applied, because the tables lack no transaction
+    that commits before it.
     """
     connection.execute(_SAVED, {"name": subscription, "scn": scn})
 
 
 def noted_start(connection: Connection[Any], subscription: str) -> int | None:
-    """Return the SCN of `note_start`; None if it was never recorded."""
+    """Return the SCN that `note_start` or `note_saved` has recorded; None if there is none."""
     row = connection.execute(_NOTED_START, (subscription,)).fetchone()
     return None if row is None else row[0]
 
 
 def noted_complete(connection: Connection[Any], subscription: str) -> int:
-    """Return the SCN of `note_complete`; 0 if it was never recorded."""
+    """Return the SCN that `note_complete` has recorded; 0 if there is none."""
     row = connection.execute(_NOTED_COMPLETE, (subscription,)).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -338,12 +344,12 @@ class TableLedger:
 
     Args:
         source_table: ``OWNER.NAME``.
-        target_table: as written in SQL.
-        dbid: of the source database, if known and stored in the ledger.
+        target_table: ``schema.name`` of the target table.
+        dbid: the DBID of the source database, if it is known and must be checked.
 
     Attributes:
-        listed: whether the list of incomplete rows has entries of the table, as read in the
-            transaction that holds the lock.
+        listed: whether the list of incomplete rows contains entries of the table, as read when the
+            row was locked.
     """
 
     def __init__(
@@ -361,13 +367,13 @@ class TableLedger:
         return self._key
 
     def lock(self, connection: Connection[Any]) -> LedgerState:
-        """Lock the row until the end of the transaction; create it if it is missing.
+        """Lock the row until the end of the transaction. Create the row if it is missing.
 
-        This also waits for the backend of a killed applier that is still in its COMMIT.
+        If the session of a killed applier is still executing its COMMIT, this waits for it.
 
         Raises:
-            OlrPgError: 5015, the row cannot be created; 5027, another source database's applier
-                created it first.
+            OlrPgError: 5015, the row cannot be created; 5027, the row belongs to another source
+                database.
         """
         for _ in range(2):
             state = self.locked(self.send_lock(connection))
@@ -380,13 +386,13 @@ class TableLedger:
         raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
 
     def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
-        """Send the query that locks the row and reads the state (pipelined); `locked` reads the
+        """Send the query that locks the row and reads its state (pipelined). `locked` reads the
         answer.
         """
         return connection.execute(LOCK, self._key)
 
     def locked(self, cursor: Cursor[Any]) -> LedgerState | None:
-        """Return the answer to `send_lock`."""
+        """Return the answer to the query of `send_lock`; None if the row does not exist."""
         row = cursor.fetchone()
         if row is None:
             return None
@@ -396,7 +402,7 @@ class TableLedger:
     def advance(
         self, connection: Connection[Any], position: TablePosition, counters: ChangeCounts
     ) -> None:
-        """Advance the row to `position`, in the transaction that holds its lock."""
+        """Advance the row to `position`, in the transaction that has locked it."""
         connection.execute(
             ADVANCE, (position.commit_scn, list(position.xids), *counters, *self._key)
         )
@@ -406,7 +412,8 @@ class TableLedger:
         connection.execute(_MOVE, (position.commit_scn, list(position.xids), *self._key))
 
     def touch(self, connection: Connection[Any]) -> None:
-        """Update the row without a change: a commit that flushes all earlier commits to disk.
+        """Update the row without changing it. The commit of this update makes PostgreSQL flush all
+        earlier commits to disk.
 
         Raises:
             OlrPgError: 5015, the row is missing.
@@ -415,14 +422,14 @@ class TableLedger:
             raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
 
     def count(self, connection: Connection[Any], counters: ChangeCounts) -> None:
-        """Count applied held changes; the position does not change."""
+        """Add the counts of held changes that were applied. The position does not change."""
         connection.execute(_COUNT, (*counters, *self._key))
 
     def count_incomplete(self, connection: Connection[Any], more: int | None = None) -> None:
         """Update the count of the table's entries in the list of incomplete rows.
 
         Args:
-            more: the number of added entries; None to count them.
+            more: the number by which the count changes; None to count the entries.
         """
         if more is None:
             row = connection.execute(_COUNT_INCOMPLETE, self._key).fetchone()
@@ -431,14 +438,16 @@ class TableLedger:
         self.listed = row is not None and row[0]
 
     def record(self, connection: Connection[Any], row: ErrorRow) -> None:
-        """Write a row of the error table; if the change already has one, count another attempt."""
+        """Insert a row into the error table. If the change already has a row, update it and count
+        another attempt.
+        """
         row = row._replace(
             message=storable(connection, row.message), statement=storable(connection, row.statement)
         )
         connection.execute(_RECORD, (*self._key, self._target, *row))
 
     def update_message(self, connection: Connection[Any], row: ErrorRow) -> None:
-        """Set the message of the row that stops the table, if there is one."""
+        """Set the message of the error table's row that stops the table, if there is one."""
         identity = (row.commit_scn, row.xid, row.position)
         message = storable(connection, row.message)
         connection.execute(_RETELL, (message, *self._key, *identity))
@@ -447,20 +456,23 @@ class TableLedger:
         """Mark the table as stopped.
 
         Args:
-            held_source: its definition as of its first held change (`hold.source_document`).
+            held_source: the definition of the table for its first held change, as JSON
+                (`held_events.source_document`).
         """
         connection.execute(_STOP, (held_source, *self._key))
 
     def stop_in_place(
         self, connection: Connection[Any], held_source: Callable[[int], str], reason: OlrPgError
     ) -> bool:
-        """Stop the table at its position, before its next change, in a separate transaction.
+        """Stop the table at its current position, before its next change, in a transaction of its
+        own.
 
         Args:
-            held_source: the table's definition as of an SCN (`hold.source_document`).
+            held_source: returns the table's definition as of an SCN, as JSON
+                (`held_events.source_document`).
 
         Returns:
-            Whether it was not stopped before.
+            True if the table was not stopped before.
         """
         with connection.transaction():
             state = self.lock(connection)
@@ -471,10 +483,11 @@ class TableLedger:
         return True
 
     def keep_source(self, connection: Connection[Any], held_source: str) -> None:
-        """Store the definition of a paused table's first held change, if none is stored yet.
+        """Store the definition of the table for its first held change, if none is stored yet. This
+        is needed if an operator has paused the table.
 
         Args:
-            held_source: as of `stop`.
+            held_source: as for `stop`.
         """
         connection.execute(_KEEP_SOURCE, (held_source, *self._key))
 
@@ -484,7 +497,9 @@ class TableLedger:
 
 
 def _stop_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:
-    """Return the row of the error table, at the last applied change."""
+    """Return a row of the error table for a stop after the last applied transaction, not at a
+    change.
+    """
     return ErrorRow(
         commit_scn=position.commit_scn,
         xid=position.xids[-1] if position.xids else format_xid(0),

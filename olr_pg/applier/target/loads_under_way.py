@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-# Select the age, not the time, because the target has its own clock.
+# Select the age, not the time, because the clock of the target can differ from ours.
 _READ: Final = """
 SELECT l.source_table, l.scn, l.parts, p.parts, p.rows, p.bytes,
     extract(epoch FROM clock_timestamp() - l.started_at)::float8
@@ -30,10 +30,10 @@ class TableLoad(NamedTuple):
     """The progress of one table's load.
 
     Attributes:
-        scn: the SCN as of which its rows are read.
-        parts, parts_done: number of its parts, and of those that are loaded.
-        rows, bytes: loaded so far.
-        began: Unix time in seconds.
+        scn: the SCN as of which the table's rows are read.
+        parts, parts_done: into how many parts the load is divided, and how many of them are loaded.
+        rows, bytes: the numbers of rows and bytes that were loaded so far.
+        began: when the load began, as Unix time in seconds.
     """
 
     table: str
@@ -46,7 +46,7 @@ class TableLoad(NamedTuple):
 
 
 class LoadsUnderWay:
-    """The loads of a subscription as of the last `look`; thread-safe."""
+    """The loads of a subscription that were in progress at the last `look`; thread-safe."""
 
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription

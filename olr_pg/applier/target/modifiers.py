@@ -1,8 +1,8 @@
-"""Detects rounding by a target column's type modifiers, such as numeric(10,2), which PostgreSQL
-would do silently.
+"""Detects target columns whose type modifiers, such as numeric(10,2), would make PostgreSQL round
+values silently.
 
-PostgreSQL refuses a number with too many integer digits, and text that is too long. But it rounds
-fractional digits, also of seconds.
+PostgreSQL refuses a number with too many integer digits, and text that is too long. But it silently
+rounds fractional digits of numbers and seconds.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ _MONTH: Final = 1 << 1
 _DIGITS: Final = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 
 _FLOAT_DIGITS: Final[dict[int, int]] = {PgKind.FLOAT4: 6, PgKind.FLOAT8: 15}
-"""Decimal digits that each type preserves."""
+"""The number of decimal digits that each type preserves."""
 
 _MICROSECONDS: Final = 6
-"""Fractional digits of seconds in PostgreSQL; a policy decides about further digits."""
+"""The number of fractional digits of seconds that PostgreSQL stores. A policy decides what happens
+to further digits.
+"""
 
 _TIMESTAMPS: Final = frozenset(
     {OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ}
@@ -41,7 +43,9 @@ _TIMESTAMPS: Final = frozenset(
 
 
 def modifier_of(made: PgType) -> int:
-    """Return the modifier of a column of this type; -1 if it has none that rounds."""
+    """Return the type modifier of a column of this type; −1 if the type has no modifier that limits
+    values.
+    """
     found = _DIGITS.search(made.name)
     if found is None:
         return -1
@@ -57,7 +61,7 @@ def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
     """Check that the target does not round values of the source's type.
 
     Raises:
-        OlrPgError: 2057, it would.
+        OlrPgError: 2057, it would round them.
     """
     reason = _rounding(source, target)
     if reason is not None:
@@ -67,7 +71,9 @@ def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
 
 
 def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
-    """Return what the target would round for a type that does not specify its digits, or None."""
+    """If the source's type does not limit fractional digits and the target's type does, return a
+    description of the possible rounding, else None.
+    """
     if target.base_oid != PgKind.NUMERIC or target.modifier < 0:
         return None
     if source.type_code != OracleType.NUMBER or source.scale is not None:
@@ -80,7 +86,8 @@ def may_change(source: OracleColumn, made: PgType, target: TargetColumn) -> str 
     """Return how the target would silently change values of the source's type, or None.
 
     Args:
-        made: the type that a new column would get; an explicitly configured type is intended.
+        made: the type that a new target column would get. If the target has this type, nothing is
+            reported.
     """
     if made.kind == target.base_oid:
         return None
@@ -129,15 +136,15 @@ def _too_few(kept: int, wanted: int | None, what: str) -> str | None:
 
 
 def numeric_scale(modifier: int) -> int:
-    """Return the scale of a numeric, which may be negative."""
+    """Return the scale of a numeric with this modifier. It may be negative."""
     return (((modifier - _HEADER) & _SCALE_BITS) ^ _SCALE_SIGN) - _SCALE_SIGN
 
 
 def integer_digits(modifier: int) -> int:
-    """Return the maximum number of integer digits of a numeric."""
+    """Return the maximum number of integer digits of a numeric with this modifier."""
     return ((modifier - _HEADER) >> _FIELDS_AT & _FULL_PRECISION) - numeric_scale(modifier)
 
 
 def text_length(modifier: int) -> int:
-    """Return the maximum number of characters of a varchar or char."""
+    """Return the maximum number of characters of a varchar or char with this modifier."""
     return modifier - _HEADER

@@ -1,5 +1,5 @@
-"""Finds transactions in the target that the source no longer has after a RESETLOGS, by the
-ledger.
+"""Finds out from the ledger which applied transactions the source no longer contains after a
+RESETLOGS.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ WHERE subscription = %s AND commit_scn >= %s ORDER BY commit_scn, source_table
 
 
 class Orphan(NamedTuple):
-    """The last transactions of a table, if they commit at or after the SCN that the source was set
-    back to.
+    """The last transactions that were applied to a table, if they commit at or after the SCN to
+    which the source was set back.
 
     Attributes:
-        xids: printed, of the transactions at that SCN; the ledger does not contain older ones.
+        xids: the XIDs, as text, of the transactions that commit at `commit_scn`. The ledger does
+            not contain XIDs of earlier transactions.
     """
 
     source_table: str
@@ -35,10 +36,11 @@ class Orphan(NamedTuple):
 
 
 def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> list[Orphan]:
-    """Return, from the ledger, the applied transactions that commit at or after `scn`.
+    """Return the last applied transactions of each table that commit at or after `scn`, as recorded
+    in the ledger.
 
     Raises:
-        OlrPgError: those of `postgres.sqlstates`, such as 5003 the target cannot be reached.
+        OlrPgError: any error of `postgres.sqlstates`, such as 5003, the target cannot be reached.
     """
     try:
         with connect(connect_string, replica=False) as connection:

@@ -1,8 +1,8 @@
-"""Outages of the target: PostgreSQL is unreachable or cannot write; logged once at the start and
-once at the end.
+"""Detects outages of the target: PostgreSQL is unreachable or cannot write. An outage is logged
+once at its start and once at its end.
 
-Every connection of an applier notices an outage separately and retries separately. Operators want
-one message per outage, not one per attempt.
+Each connection of an applier notices an outage and retries by itself, but operators want one
+message for an outage, not one for each attempt.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Outage(NamedTuple):
     """A target outage in progress.
 
     Attributes:
-        since: Unix time in seconds of its first failure.
-        error: such as 5003 the target cannot be reached, 5090 its disk is full (`sqlstates`).
+        since: the time of the first failure, as Unix time in seconds.
+        error: the reason, such as 5003, the target cannot be reached, or 5090, its disk is full
+            (`postgres.sqlstates`).
     """
 
     since: float
@@ -42,8 +43,8 @@ class TargetOutage:
     """Decides whether the target is unavailable, from the errors of its connections; thread-safe.
 
     Args:
-        target: its address for messages (`target_place`).
-        clock: Unix time in seconds (`steady_time`).
+        target: the target's address for messages (`target_place`).
+        clock: returns Unix time in seconds (`steady_time`).
     """
 
     def __init__(self, target: str, clock: Callable[[], float] = steady_time) -> None:
@@ -54,7 +55,8 @@ class TargetOutage:
         self._resting: set[object] = set()
         self._current: Outage | None = None
         self._ended = 0
-        # Number of outages that had ended, or were noticed, when the connection was last used.
+        # For each connection, how many outages it knew of when it was last used: ended ones, and
+        # the current one if the connection has noticed it.
         self._met: dict[object, int] = {}
 
     @property
@@ -63,9 +65,10 @@ class TargetOutage:
         return self._current
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
-        """Record an error of a connection, if it belongs to an outage.
+        """Record an error of a connection, if the error means an outage.
 
-        A connection that was idle during an outage notices it later; that is not a second outage.
+        A connection that was idle during an outage can notice it after its end. This is not a
+        second outage.
 
         Args:
             connection: a key that identifies the connection.
@@ -93,8 +96,8 @@ class TargetOutage:
             )
 
     def retry_ended(self, connection: object) -> None:
-        """Record that a connection is not retried for now; its outage ends with the outage of the
-        others.
+        """Record that nothing is retried over a connection for now. So the outage can end before
+        this connection has succeeded again.
         """
         with self._lock:
             if connection in self._failing:
@@ -124,7 +127,7 @@ def target_place(connect_string: str) -> str:
     """Return the target's host, port and database for messages, without secrets.
 
     Args:
-        connect_string: libpq's, as a URL or as parameters; libpq's defaults apply.
+        connect_string: libpq's connect string, as a URL or as parameters.
     """
     given = conninfo_to_dict(connect_string)
     host = given.get("host") or given.get("hostaddr") or "the local socket"
@@ -137,7 +140,7 @@ def retry_seconds(settings: ApplierSettings, error: BaseException) -> float | No
     """Return how many seconds an operation is retried after its first attempt; None for no limit.
 
     Args:
-        error: of the last attempt.
+        error: the error of the last attempt.
     """
     if isinstance(error, psycopg.Error) and is_out_of_reach(error):
         return settings.outage_seconds
@@ -145,7 +148,7 @@ def retry_seconds(settings: ApplierSettings, error: BaseException) -> float | No
 
 
 def announce_retry(doing: str, attempt: int, error: BaseException) -> None:
-    """Log a retry; for an outage, `TargetOutage` logs instead, once."""
+    """Log a retry, unless the error means an outage, which `TargetOutage` logs once."""
     if not (isinstance(error, psycopg.Error) and is_out_of_reach(error)):
         words = plain_words(error) if isinstance(error, psycopg.Error) else str(error).strip()
         _log.warning(doing, attempt=attempt, error=words)

@@ -1,5 +1,5 @@
-"""Escapes percent signs in names, because psycopg reads them as placeholders in statements with
-parameters.
+"""Escapes percent signs in names. In statements with parameters, psycopg would take them for
+placeholders.
 """
 
 from __future__ import annotations

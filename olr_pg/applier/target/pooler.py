@@ -1,12 +1,12 @@
-"""Detects connection poolers between the applier and PostgreSQL.
+"""Detects connection poolers between the applier and PostgreSQL that share sessions.
 
-The applier's sessions have settings, locks and a ledger row of their own. A pooler that switches
-the server session for each transaction (pgbouncer's pool_mode ``transaction`` or ``statement``)
-would silently break that: triggers would fire, and two appliers could write one table. Such a
-pooler is refused; a pooler that gives each client its own session is accepted.
+The applier sets parameters and takes locks in its PostgreSQL sessions, and relies on them. A pooler
+that gives a client another session for each transaction (pgbouncer's pool_mode ``transaction`` or
+``statement``) would silently break this: triggers would fire, and two appliers could write to one
+table. Such a pooler is refused. A pooler that gives each client its own session is accepted.
 
-A pooler makes up the process id that a client receives when it connects; PostgreSQL's real one is
-``pg_backend_pid()``.
+A pooler is detected by process ids: it invents the one that a client receives when it connects, and
+``pg_backend_pid()`` returns the real one.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 
 _PID: Final = "SELECT pg_backend_pid()"
 _WAIT_SECONDS: Final = 5.0
-"""How long a second client waits for a session; if each client keeps its own, none may be free."""
+"""How long the second client of the check waits for a session. If each client keeps its own
+session, perhaps none is free.
+"""
 
 
 def refuse_shared_sessions(connection: Connection[Any], connect_string: str) -> None:
-    """Check that the connection has a server session of its own.
+    """Check that the connection keeps its own session in PostgreSQL.
 
     Args:
         connection: in autocommit mode.
         connect_string: the connect string of the connection.
 
     Raises:
-        OlrPgError: 5029, other clients get its session between its transactions.
+        OlrPgError: 5029, other clients get the session between the connection's transactions.
     """
     session = _pid(connection)
     if session == connection.info.backend_pid:
@@ -54,7 +56,7 @@ def _pid(connection: Connection[Any]) -> int:
 
 
 async def _gets(connect_string: str, session: int, connection: Connection[Any]) -> bool:
-    """Return whether another client gets the session, or the first client another session."""
+    """Return whether a second client gets the session, or the first client gets another session."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             return await _is_shared(connect_string, session, connection)
@@ -66,7 +68,8 @@ async def _is_shared(connect_string: str, session: int, connection: Connection[A
     other = await psycopg.AsyncConnection.connect(connect_string, autocommit=False)
     try:
         row = await (await other.execute(_PID)).fetchone()
-        # Its transaction is open, so the pooler cannot give its server session to another client.
+        # The second client's transaction is open, so the pooler cannot give its session to the
+        # first client.
         return row == (session,) or _pid(connection) != session
     except psycopg.Error as error:
         if error.sqlstate != PROTOCOL_VIOLATION:

@@ -1,11 +1,12 @@
-"""Disables triggers, rules and foreign keys during replication, and enables them at the cut-over.
+"""Disables triggers, rules and foreign keys of target tables during replication, and restores them
+at the cut-over.
 
-If the applier's role can set ``session_replication_role``, none of them fires and they stay
-unchanged. Managed services often forbid this. With `apply.triggers` "disable", a table's ordinary
-triggers and rules are disabled instead, and foreign keys of the table, and those that reference it,
-are dropped. All this is recorded in ``olr_pg.set_aside`` in the same transaction, so a kill leaves
-nothing half done. The cut-over restores them. Only the owner of a table can do this. Triggers that
-fire ALWAYS or only for REPLICA are not changed, as with the first method.
+If the applier's role can set ``session_replication_role``, this is not necessary: they do not fire.
+But managed services often forbid this. If `apply.triggers` is "disable", the applier disables the
+ordinary triggers and rules of each target table, and drops the table's foreign keys and those that
+reference it. The same transaction records this in ``olr_pg.set_aside``, so a killed process leaves
+nothing half done. The cut-over restores the recorded objects. Only the owner of a table can do
+this. Triggers that fire ALWAYS or only for REPLICA are not changed.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ WITH RECURSIVE part AS (
         AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
 )
 """
-"""Selects what acts on ordinary writes to a table and its partitions; PostgreSQL 18 has NOT
-ENFORCED.
+"""Selects the triggers, rules and foreign keys that act on ordinary writes to a table and its
+partitions. Foreign keys that are NOT ENFORCED (since PostgreSQL 18) are left out.
 
-A partition's trigger that belongs to the whole table's trigger is switched with it, unless the
-partition's is already disabled.
+If a partition's trigger belongs to a trigger of the whole table, only the latter is selected,
+because it is disabled together with it.
 """
 
 _FIRING: Final = (
@@ -108,7 +109,9 @@ _STATES: Final = {
     "R": "ALTER TABLE {table} ENABLE REPLICA TRIGGER {name}",
     "A": "ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}",
 }
-"""By pg_trigger.tgenabled; switching the parent's trigger has overwritten the partition's state."""
+"""By pg_trigger.tgenabled, the statement that gives a partition's trigger its state back. It is
+needed because disabling or enabling the trigger of the whole table overwrites the state.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -118,11 +121,11 @@ class Firing(NamedTuple):
 
     Attributes:
         kind: ``trigger``, ``rule`` or ``foreign key``.
-        schema, table: its table; for a foreign key the referencing table.
-        definition: of a foreign key, as PostgreSQL prints it.
-        remark: its comment; for a partitioned table's trigger, the partitions where its state
-            differs, JSON ``[[schema, table, tgenabled], …]``.
-        valid: whether a foreign key was validated.
+        schema, table: the table that has the object; for a foreign key, the referencing table.
+        definition: the definition of a foreign key, as PostgreSQL prints it; else None.
+        remark: the comment of a foreign key. For a trigger of a partitioned table, the partitions
+            in which its state differs, as JSON: ``[[schema, table, tgenabled], …]``.
+        valid: whether a foreign key is validated.
     """
 
     kind: str
@@ -144,13 +147,15 @@ class Firing(NamedTuple):
         return sql.Identifier(self.schema, self.table)
 
     def off(self) -> sql.Composed:
-        """Return the statement that disables or drops it."""
+        """Return the statement that disables or drops the object."""
         return sql.SQL(_OFF[self.kind]).format(
             table=self.identifier, name=sql.Identifier(self.name)
         )
 
     def in_partitions(self) -> Iterator[sql.Composed]:
-        """Yield the statements that restore different trigger states of partitions."""
+        """Yield the statements that restore the states of a trigger in partitions, where they
+        differ.
+        """
         if self.kind == "trigger" and self.remark is not None:
             for schema, table, state in json.loads(self.remark):
                 yield sql.SQL(_STATES[state]).format(
@@ -159,13 +164,13 @@ class Firing(NamedTuple):
 
 
 class PutBack(NamedTuple):
-    """The result of restoring.
+    """The result of `put_back`.
 
     Attributes:
-        done: the restored objects; its foreign keys still need validation.
-        lost: objects that could not be restored, with the reason; its record is kept.
-        gone: objects that no longer exist or need no restoring: its table was dropped, or it was
-            created again.
+        done: the restored objects. The foreign keys among them must still be validated.
+        lost: objects that could not be restored, with the reason. Their records are kept.
+        gone: objects that were not restored, because their table was dropped, or because somebody
+            has dropped the trigger or created the foreign key again.
     """
 
     done: list[Firing]
@@ -174,7 +179,9 @@ class PutBack(NamedTuple):
 
 
 def firing_on(connection: Connection[Any], schema: str, name: str) -> list[Firing]:
-    """Return what acts on ordinary writes to a table; empty if the table does not exist."""
+    """Return the triggers, rules and foreign keys that act on ordinary writes to a table; empty if
+    the table does not exist.
+    """
     quoted = sql.Identifier(schema, name).as_string(connection)
     return [Firing(*row) for row in connection.execute(_FIRING, {"table": quoted})]
 
@@ -182,10 +189,10 @@ def firing_on(connection: Connection[Any], schema: str, name: str) -> list[Firin
 def check_quiet(
     connection: Connection[Any], settings: ApplierSettings, schema: str, name: str
 ) -> None:
-    """Check that nothing fires on a target table, if replication must prevent it.
+    """Check that nothing fires on a target table, if `apply.triggers` is "disable".
 
     Raises:
-        OlrPgError: 5028, something was added after the others were disabled.
+        OlrPgError: 5028, a trigger, rule or foreign key was added after the others were disabled.
     """
     if settings.triggers is not TriggerHandling.DISABLE:
         return
@@ -199,18 +206,19 @@ def check_quiet(
 def set_aside(
     connection: Connection[Any], settings: ApplierSettings, targets: Iterable[tuple[str, str]]
 ) -> list[Firing]:
-    """Disable what fires on target tables, if `apply.triggers` is "disable".
+    """Disable the triggers, rules and foreign keys of target tables, if `apply.triggers` is
+    "disable".
 
     Args:
         connection: in autocommit mode, or in the caller's transaction.
-        targets: schema and name of each; missing tables are ignored.
+        targets: schema and name of each target table. Missing tables are ignored.
 
     Returns:
         The objects that this call disabled.
 
     Raises:
         OlrPgError: 5004, the role does not own a table.
-        psycopg.errors.LockNotAvailable: another session has locked a table for half a minute.
+        psycopg.errors.LockNotAvailable: another session kept a table locked for half a minute.
     """
     if settings.triggers is not TriggerHandling.DISABLE:
         return []
@@ -229,8 +237,8 @@ def set_aside(
 
 @contextmanager
 def _full_names(connection: Connection[Any]) -> Iterator[None]:
-    """Make PostgreSQL print table names in definitions with their schema, so that their meaning
-    does not change.
+    """Make PostgreSQL print table names in definitions with their schema, so that the definitions
+    do not depend on the search path.
 
     Args:
         connection: in a transaction.
@@ -261,20 +269,21 @@ def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[F
 
 
 def noted(connection: Connection[Any], subscription: str) -> list[Firing]:
-    """Return what is recorded as disabled."""
+    """Return the objects that are recorded as disabled."""
     return [Firing(*row) for row in connection.execute(_NOTED, (subscription,))]
 
 
 def put_back(
     connection: Connection[Any], subscription: str, what: Sequence[Firing] | None = None
 ) -> PutBack:
-    """Restore what was disabled, each in a transaction with its record.
+    """Restore disabled objects. For each object, one transaction restores it and deletes its
+    record.
 
-    Foreign keys are restored as NOT VALID: they apply to new writes; `validate_foreign_keys` checks
-    the existing rows.
+    Foreign keys are restored as NOT VALID, so that they apply only to new writes.
+    `validate_foreign_keys` checks the existing rows.
 
     Args:
-        what: some of the records; None for all.
+        what: the objects to restore; None for all recorded objects.
     """
     result = PutBack([], [], [])
     for one in noted(connection, subscription) if what is None else what:
@@ -294,7 +303,9 @@ def put_back(
 
 
 def _is_there(connection: Connection[Any], one: Firing) -> bool:
-    """Return whether it can be restored: its table exists, and a foreign key's name is free."""
+    """Return whether an object can be restored: a trigger or rule must exist; for a foreign key,
+    the table must exist and have no constraint of this name.
+    """
     quoted = one.identifier.as_string(connection)
     if one.definition is None:
         query = (
@@ -329,7 +340,7 @@ def _put_back(connection: Connection[Any], one: Firing) -> None:
 
 def _key_statement(one: Firing) -> sql.Composed:
     assert one.definition is not None
-    # The definition is PostgreSQL's own text, so it needs no quoting.
+    # PostgreSQL has printed the definition, so it is correctly quoted.
     definition = one.definition.removesuffix(NOT_VALID) + NOT_VALID
     return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} ").format(
         one.identifier, sql.Identifier(one.name)
@@ -337,8 +348,8 @@ def _key_statement(one: Firing) -> sql.Composed:
 
 
 def validate_foreign_keys(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:
-    """Validate the foreign keys that were valid before; return descriptions of those that are
-    violated.
+    """Validate the restored foreign keys that were valid before. Return descriptions of the
+    violated ones.
     """
     broken = list[str]()
     for one in done:

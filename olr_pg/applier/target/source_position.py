@@ -1,8 +1,8 @@
 """Checks that the source is not behind the target.
 
-If the source is a clone (which keeps the DBID) or was restored to an earlier point, the target can
-contain later SCNs than the source. New changes of the source with lower SCNs would then be skipped
-as already applied.
+If the source is a clone (which keeps the DBID) or was restored to an earlier point in time, the
+target can contain commits with higher SCNs than the source has reached. New changes of the source
+with lower SCNs would then be skipped as if they were already applied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 PATIENCE_SECONDS: Final = 20.0
-"""How long to wait for the source; another instance of a cluster can be slightly behind."""
+"""How many seconds to wait until the source reaches the SCN. In a cluster, the queried instance can
+be slightly behind another one.
+"""
 
 _ASK_SECONDS: Final = 0.5
 _FURTHEST: Final = """
@@ -40,14 +42,14 @@ def check_not_ahead(
     """Check that the source has reached the SCNs in the ledger's rows of these tables.
 
     Args:
-        source_scn: returns an SCN that the source has reached; None if unknown, then nothing is
-            checked.
-        tables: ``OWNER.NAME`` of each.
-        stop: ends the wait.
-        patience: seconds.
+        source_scn: returns an SCN that the source has reached; None if it is unknown, so that
+            nothing is checked.
+        tables: ``OWNER.NAME`` of each table.
+        stop: when it is set, the wait ends.
+        patience: maximum seconds to wait.
 
     Raises:
-        OlrPgError: 7101, it has not; 70xx, the source cannot be queried.
+        OlrPgError: 7101, the source has not reached them; 70xx, the source cannot be queried.
     """
     found = connection.execute(_FURTHEST, (subscription, list(tables))).fetchone()
     if found is None or found[1] == 0:

@@ -1,20 +1,22 @@
-"""Watches statements that wait for PostgreSQL: distinguishes slow ones from lost ones, and ends
-lost ones.
+"""Watches statements that wait for PostgreSQL: it distinguishes slow statements from lost ones, and
+ends the lost ones.
 
-A statement can take as long as it needs: a COPY, an index, a lock of another session. But if the
-network lost the request or its answer, it would wait forever. No statement timeout can distinguish
-these cases; PostgreSQL can. If a statement has no answer after `LOOK_SECONDS`, the watch queries
-the state of its session over a separate connection:
+A statement may take as long as it needs, for example for a COPY, to build an index, or to wait for
+a lock of another session. But if the network has lost the statement or its answer, the client would
+wait forever. A timeout cannot distinguish these cases, but PostgreSQL can. If a statement has no
+answer after `LOOK_SECONDS`, the watch queries the state of its session over a separate connection:
 
-- PostgreSQL executes the statement, or the statement waits for a lock: it continues. If it waits
+- If PostgreSQL executes the statement, or the statement waits for a lock, it continues. If it waits
   for other sessions, `blocked` names them.
-- PostgreSQL waits for the client while the client waits for PostgreSQL, or the session does not
-  exist: the request or the answer is lost. After `answer_seconds` the connection is closed.
-- PostgreSQL does not answer the watch either: after `answer_seconds` the connection is closed.
+- If PostgreSQL waits for the client while the client waits for PostgreSQL, or if the session does
+  not exist, the statement or the answer is lost. After `answer_seconds` the watch closes the
+  connection.
+- If PostgreSQL does not answer the watch either, the watch closes the connection after
+  `answer_seconds`.
 
-Bytes that are sent or received count as an answer, because large values can take long over a slow
-network. For a closed connection, its session in PostgreSQL is terminated as soon as a new
-connection can do so, and the ledger shows whether its commit happened.
+Sent or received bytes count as an answer, because large values can take long over a slow network.
+After the watch has closed a connection, the next new connection terminates its session in
+PostgreSQL. The ledger then shows whether the session's last commit has happened.
 """
 
 from __future__ import annotations
@@ -44,11 +46,11 @@ LOOK_SECONDS: Final = 3.0
 """Seconds without an answer after which the watch queries the session's state."""
 
 BLOCKED_SECONDS: Final = 5.0
-"""Seconds after which a statement that waits for other sessions is reported."""
+"""A statement that waits for other sessions is reported after this many seconds."""
 
 _TICK_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
-"""Minimum interval between two queries about the same sessions."""
+"""Minimum seconds between two queries of the sessions' states."""
 
 _SESSIONS: Final = """
 SELECT pid, state, wait_event_type, wait_event
@@ -58,7 +60,8 @@ _END: Final = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_backend_pid()
 """
-# Select a number, not a time: psycopg reads only the DateStyle ISO, which `connection` sets later.
+# Select the time as a number: psycopg can read times only in the DateStyle ISO, which `connection`
+# sets later.
 _SELF: Final = """
 SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity
 WHERE pid = pg_backend_pid()
@@ -71,11 +74,13 @@ class _Watched:
     """A watched connection and its last known state.
 
     Attributes:
-        session: its process id in PostgreSQL and start time; None before the first query.
-        began: start of the wait that the other attributes describe
+        session: the process id and the start time of the session in PostgreSQL; None before they
+            are queried.
+        began: when the wait began that the other attributes describe
             (`BoundedConnection.waiting_since`).
         moved: when bytes were last sent or received during that wait.
-        lost_since: since when PostgreSQL waits for this client; None if it does not.
+        lost_since: the time from which PostgreSQL has been waiting for this client; None if it does
+            not wait.
     """
 
     def __init__(self, connection: BoundedConnection) -> None:
@@ -87,7 +92,9 @@ class _Watched:
         self._transported: tuple[int, int] | None = None
 
     def silent_seconds(self, now: float) -> float:
-        """Return for how long the current wait has brought no bytes; 0 if there is no wait."""
+        """Return for how many seconds no bytes were sent or received during the current wait; 0 if
+        the connection does not wait.
+        """
         began = self.connection.waiting_since
         transported = None if began is None else self.connection.transported()
         if began is None or began != self.began or transported != self._transported:
@@ -99,7 +106,7 @@ class _Watched:
 
 
 class _Session(NamedTuple):
-    """A row of `_SESSIONS`."""
+    """A row of the query `_SESSIONS`."""
 
     pid: int
     state: str | None
@@ -116,11 +123,11 @@ class StatementWatch:
     """Watches the statements of one applier in its own thread, from `start` to `stop`.
 
     Args:
-        connect_string: of the target.
-        answer_seconds: time limit for a lost statement.
+        connect_string: the connect string of the target.
+        answer_seconds: time limit for a statement that is lost.
 
     Attributes:
-        is_abandoned: whether all statements are ended, because the appliance ends.
+        is_abandoned: whether `abandon` was called, so that all statements are ended.
     """
 
     def __init__(self, connect_string: str, answer_seconds: float) -> None:
@@ -155,7 +162,7 @@ class StatementWatch:
         self._disconnect()
 
     def abandon(self) -> None:
-        """End every statement, now and from now on, because the appliance ends."""
+        """End all running statements, and all later ones at once, because the appliance ends."""
         with self._lock:
             self.is_abandoned = True
             open_now = list(self._watched)
@@ -169,7 +176,9 @@ class StatementWatch:
         return [one for one in self._blocked if now - one.since >= BLOCKED_SECONDS]
 
     def last_seen(self, serves: str) -> OlrPgError | None:
-        """Return which session blocked a table's statement, as of the last query."""
+        """Return the error that names the session that was last seen blocking a statement for a
+        table.
+        """
         return self._seen.get(serves)
 
     # --- for the threads that connect ---
@@ -177,9 +186,9 @@ class StatementWatch:
     def opened(self, connection: BoundedConnection) -> None:
         """Watch a connection until it is closed.
 
-        Sessions of connections that were closed before are terminated in PostgreSQL first. Their
-        transactions may still be open and hold locks that the new connection needs, or commit after
-        the ledger was read.
+        First, terminate the sessions of broken connections in PostgreSQL. Their transactions may
+        still be open. Then they could keep locks that the new connection needs, or they could
+        commit after the new connection has read the ledger.
 
         Raises:
             psycopg.Error: PostgreSQL cannot be queried.
@@ -192,7 +201,8 @@ class StatementWatch:
         if is_abandoned:
             connection.give_up("given up, since the appliance ends")
         info = connection.info
-        # The connect string may name several servers: stay with the one that was reached.
+        # If the connect string names several servers, query the one to which this connection is
+        # connected.
         self._own_string = with_timeouts(
             self._connect_string,
             connect_timeout=max(2, round(self._look_seconds)),
@@ -208,7 +218,9 @@ class StatementWatch:
                 self._ended.remove(session)
 
     def _closed(self, connection: BoundedConnection) -> None:
-        """Stop watching a connection; it is not closed yet, unless it broke."""
+        """Stop watching a connection, which is about to be closed. If it is broken, remember its
+        session.
+        """
         with self._lock:
             watched = self._watched.pop(connection, None)
             if watched is not None and watched.session is not None and connection.broken:
@@ -236,7 +248,7 @@ class StatementWatch:
             if not is_answer(error):
                 self._answered_nobody(silent)
                 return
-            found = None  # it answers, but rejects the query
+            found = None  # PostgreSQL answers, but rejects the query
         self._answered_at = time.monotonic()
         if found is not None:
             self._judge(silent, found)
@@ -255,7 +267,7 @@ class StatementWatch:
         self, silent: Sequence[_Watched], found: Mapping[int, _Session]
     ) -> Iterator[Blocked]:
         """Yield the statements that wait for other sessions, with those sessions."""
-        assert self._own is not None  # it was asked over it
+        assert self._own is not None  # `_ask` has opened it
         for one in silent:
             session = None if one.session is None else found.get(one.session[0])
             if session is None or not is_blocked(session.wait_event_type, session.wait_event):
@@ -271,8 +283,8 @@ class StatementWatch:
             self._own = None
 
     def _answered_nobody(self, silent: Sequence[_Watched]) -> None:
-        """Close connections without an answer, if PostgreSQL has not answered the watch for as long
-        either.
+        """Close connections without an answer, if PostgreSQL has not answered the watch for the
+        same time.
         """
         now = time.monotonic()
         for one in silent:
@@ -289,7 +301,8 @@ class StatementWatch:
                 one.lost_since = None
                 continue
             if one.lost_since is None:
-                # Its answer may have been under way until then.
+                # Before the last bytes, or the last query, the statement may not have been lost
+                # yet.
                 one.lost_since = max(one.moved, now - self._look_seconds)
             if now - one.lost_since >= self._answer_seconds:
                 what = "no such session" if session is None else "nothing to do for it"
@@ -302,9 +315,9 @@ class StatementWatch:
 
 
 class ConnectionWatch(StatementWatch):
-    """The watch of a command's single connection; it ends with the connection.
+    """The watch of a command that has a single connection. It ends with the connection.
 
-    It logs which session blocks a statement, once per connection.
+    If another session blocks a statement, it logs that session once.
     """
 
     _is_told = False
