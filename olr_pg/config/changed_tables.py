@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "tables.json"
 VERSION: Final = 1
 
-_ROOM: Final = "let this user read and write the file, and give its disk room; nothing is changed"
-_AGAIN: Final = "remove the file, then add and remove the tables again that it had"
+_ROOM: Final = (
+    "check that this user can read and write the file and that its disk has free space."
+    " Nothing was changed"
+)
+_AGAIN: Final = (
+    "remove the file; then repeat the `olr-pg tables add` and `olr-pg tables remove`"
+    " commands that were run before"
+)
 
 
 class TableChanges(NamedTuple):

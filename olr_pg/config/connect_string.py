@@ -45,9 +45,9 @@ def _is_cut_short(parameters: Mapping[str, object]) -> bool:
 
 
 _SERVER: Final = (
-    "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
-    " that PostgreSQL knows (host=… dbname=…; a value with spaces stands in quotes:"
-    " password='${PG_PASSWORD}', with ' and \\ in it as \\' and \\\\)"
+    "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or"
+    " parameters that PostgreSQL knows (host=… dbname=…; put a value with spaces in"
+    " quotes: password='${PG_PASSWORD}', and write ' and \\ in it as \\' and \\\\)"
 )
 
 

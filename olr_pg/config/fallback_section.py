@@ -43,8 +43,9 @@ class FallbackPolicies(Section):
 
     empty_text: Literal["null", "blank", "refuse"] = Field(
         default="null",
-        description="an empty text or bytea, which Oracle stores as NULL: `null`, or `blank`: one"
-        " blank (of text). A column that is NOT NULL, or of a key, refuses it unless it is `blank`",
+        description="an empty text or bytea. `null`: Oracle stores NULL; `blank`: Oracle stores one"
+        " space (only for text). With `null`, a column that is NOT NULL or belongs to a"
+        " key rejects such values",
     )
     length: Literal["refuse", "cut", "null"] = Field(
         default="refuse",
@@ -61,7 +62,7 @@ class FallbackPolicies(Section):
         " too large is still rejected",
     )
     infinity: Literal["refuse", "null"] = Field(
-        default="refuse", description="infinity and NaN, of numbers and of dates"
+        default="refuse", description="infinite numbers and dates, and NaN"
     )
     years: Literal["refuse", "null"] = Field(
         default="refuse", description="dates outside Oracle's years, 4712 BC to 9999"
@@ -88,7 +89,11 @@ class Fallback(Section):
     Oracle.
     """
 
-    user: str = Field(min_length=1, description="the account that writes (sql/oracle/fallback.sql)")
+    user: str = Field(
+        min_length=1,
+        description="the Oracle account that applies the changes (sql/oracle/fallback.sql creates"
+        " it)",
+    )
     password: Secret = Field(description="the password of this user; as `source.password`")
     server: OracleServer | None = Field(
         default=None,
@@ -97,15 +102,15 @@ class Fallback(Section):
     )
     slot: Annotated[str, AfterValidator(_slot_name)] | None = Field(
         default=None,
-        description="the replication slot in the target; null: olr_pg_fallback_ and"
-        " `apply.subscription`. If `source.containers` lists several PDBs, each PDB has a slot, and"
-        " the name of the PDB is appended",
+        description="the name of the replication slot in the target; null: `olr_pg_fallback_`"
+        " followed by `apply.subscription`. If `source.containers` lists several PDBs,"
+        " each PDB has a slot, and the name of the PDB is appended",
     )
     publication: str | None = Field(
         default=None,
         min_length=1,
         max_length=63,
-        description="the publication in the target; null: the name of the slot",
+        description="the name of the publication in the target; null: the same name as the slot",
     )
     max_wal_mb: int = Field(
         default=16_384,
@@ -119,18 +124,19 @@ class Fallback(Section):
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error",
-        description="as `apply.on-conflict`, for a change that finds no row in Oracle, or finds"
-        " one where there must be none",
+        description="what to do with a change whose row does not exist in Oracle, or whose new row"
+        " exists already; values as for `apply.on-conflict`",
     )
     omit_columns: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="a list of OWNER.TABLE.COLUMN, with `*` and `?`: columns of PostgreSQL that"
-        " Oracle lacks, and whose values do not return. Any other such column stops its table",
+        description="a list of OWNER.TABLE.COLUMN, with `*` and `?`: columns that exist only in"
+        " PostgreSQL, and whose values are not replicated to Oracle. If another column"
+        " exists only in PostgreSQL, its table stops",
     )
     policies: FallbackPolicies = Field(
         default_factory=FallbackPolicies,
-        description="an object: values that Oracle cannot hold as they are",
+        description="an object: policies for values that Oracle cannot store as they are",
     )
 
     @property

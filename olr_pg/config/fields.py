@@ -175,7 +175,9 @@ Settings = Annotated[dict[str, Setting], BeforeValidator(_settings)]
 
 def _server(value: str) -> str:
     if not value or "@" in value:
-        raise problem("host:port/service (user and password have keys of their own)", show="kind")
+        raise problem(
+            "host:port/service, without user and password, which have their own keys", show="kind"
+        )
     return value
 
 
@@ -187,7 +189,9 @@ def _path(value: object, info: ValidationInfo) -> object:
         case Path():
             return value
         case str() if "://" in value:
-            raise problem("a path: only olr-pg decode and the data source take URLs", show="kind")
+            raise problem(
+                "a path, not a URL: only olr-pg decode and the data source accept URLs", show="kind"
+            )
         case str() if value and "\x00" not in value:
             try:
                 return _normal(_context(info).folder / Path(value).expanduser())
@@ -305,8 +309,8 @@ def _listed(value: object) -> TableName | TablePattern:
             return pattern
         if "%" in re.sub(r'"[^"]*"', "", value):
             raise problem(
-                "a table as OWNER.NAME, or a pattern of it, where * stands for any characters"
-                " (a name with % in it is to be in double quotes)"
+                "a table as OWNER.NAME, or a pattern of it, where * stands for any"
+                " characters (put a name that contains % in double quotes)"
             )
     return value if isinstance(value, TablePattern) else _table(value)
 
@@ -337,13 +341,13 @@ def _tables(value: object) -> object:
 
 def _some_found(tables: tuple[TableName | TablePattern, ...]) -> object:
     if all(isinstance(one, TablePattern) and one.excluded for one in tables):
-        raise problem("a table or a pattern beside those that begin with !", show="nothing")
+        raise problem("also a table or a pattern that does not begin with !", show="nothing")
     return tables
 
 
 TABLES: Final = (
     "a TableList query, or a list of OWNER.NAME and patterns of it (* ? [abc]); a"
-    " pattern that begins with ! excludes tables that other patterns find"
+    " pattern that begins with ! excludes tables that other patterns match"
 )
 
 ConfigTables = Annotated[
@@ -364,7 +368,7 @@ ConfigTables = Annotated[
 ]
 
 
-_ANOTHER_SCHEMA: Final = f"another schema than {OWN_SCHEMA}, which holds the appliance's ledger,"
+_ANOTHER_SCHEMA: Final = f"a schema other than {OWN_SCHEMA}, which contains the appliance's ledger,"
 
 
 def _schema_mapping(value: dict[str, str]) -> dict[str, str]:
@@ -384,7 +388,7 @@ def _table_mapping(value: dict[str, str]) -> dict[str, str]:
             name = str(configured_table_name(key))
         except ValueError as error:
             raise problem(
-                f"every key to be a table as OWNER.NAME, which {key!r} is not", show="nothing"
+                f"a table as OWNER.NAME for every key, but {key!r} is not one", show="nothing"
             ) from error
         schema, dot, table = target.partition(".")
         if not (schema and dot and table):

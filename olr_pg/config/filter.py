@@ -24,9 +24,15 @@ Xids = Annotated[tuple[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")], ...], 
 class TableFilter(Section):
     """`filter.tables`: which tables of a TableList are not delivered."""
 
-    include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty: all tables")
+    include: Patterns = Field(
+        default=(),
+        description="patterns of OWNER.NAME; only tables that match are delivered; empty: all"
+        " tables",
+    )
     exclude: Patterns = Field(
-        default=(), description="patterns of OWNER.NAME; they take precedence"
+        default=(),
+        description="patterns of OWNER.NAME; tables that match are excluded, even if `include`"
+        " matches them",
     )
 
 
@@ -58,30 +64,56 @@ class TransactionFilter(Section):
     XID.
     """
 
-    login_users: Patterns = Field(default=(), description="patterns of the session's login name")
-    os_users: Patterns = Field(default=(), description="patterns of the client's user name")
-    machines: Patterns = Field(default=(), description="patterns of the client's machine")
-    programs: Patterns = Field(default=(), description="patterns of the client's program")
-    client_ids: Patterns = Field(default=(), description="patterns of the client identifier")
-    xids: Xids = Field(default=(), description="transaction ids as usn.slot.sequence")
+    login_users: Patterns = Field(
+        default=(),
+        description="patterns; a transaction is excluded if one matches the login name of its"
+        " session",
+    )
+    os_users: Patterns = Field(
+        default=(),
+        description="patterns; a transaction is excluded if one matches the operating system user"
+        " of the client",
+    )
+    machines: Patterns = Field(
+        default=(),
+        description="patterns; a transaction is excluded if one matches the machine name of the"
+        " client",
+    )
+    programs: Patterns = Field(
+        default=(),
+        description="patterns; a transaction is excluded if one matches the program name of the"
+        " client",
+    )
+    client_ids: Patterns = Field(
+        default=(),
+        description="patterns; a transaction is excluded if one matches the client identifier of"
+        " its session",
+    )
+    xids: Xids = Field(
+        default=(), description="transaction IDs, as usn.slot.sequence, of transactions to exclude"
+    )
 
 
 class Filter(Section):
     """`filter`: tables, columns, rows, operations and transactions that no target receives."""
 
-    tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
+    tables: TableFilter = Field(
+        default_factory=TableFilter, description="an object: the tables that are delivered"
+    )
     columns: dict[str, Patterns] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME to patterns of columns to exclude",
+        description="an object: for a pattern of OWNER.NAME, the patterns of the columns to"
+        " exclude",
     )
     operations: dict[str, Operations] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME to the operations to exclude",
+        description="an object: for a pattern of OWNER.NAME, the operations to exclude",
     )
     rows: RowFilters = Field(
         default=(),
-        description="a list of objects: conditions on rows; all that fit a table count",
+        description="a list of objects: conditions on rows; a row must fulfil all conditions whose"
+        " pattern matches its table",
     )
     transactions: TransactionFilter = Field(
-        default_factory=TransactionFilter, description="an object: transactions that are left out"
+        default_factory=TransactionFilter, description="an object: the transactions to exclude"
     )

@@ -42,18 +42,25 @@ class ValuePolicies(Section):
     """
 
     undecodable: Undecodable = Field(
-        default="replace", description="bytes that are not text in their character set"
+        default="replace",
+        description="bytes that are not valid in the character set of their column",
     )
     nul: Nul = Field(default="remove", description="U+0000 in text")
-    infinity: Infinity = Field(default="keep", description="infinite NUMBER values")
+    infinity: Infinity = Field(default="keep", description="infinite values of NUMBER columns")
     fraction: Fraction = Field(default="truncate", description="nanoseconds")
-    calendar: Calendar = Field(default="label", description="29 February of Julian leap years")
+    calendar: Calendar = Field(
+        default="label",
+        description="29 February of years that are leap years only in the Julian calendar",
+    )
     char_blanks: bool = Field(
-        default=False, description="keep the padding of CHAR if the target is not character(n)"
+        default=False,
+        description="true: keep the trailing spaces of CHAR values, if the target's column is not"
+        " character(n)",
     )
     local_timezone: Timezone | None = Field(
         default=None,
-        description="the time zone of DATE and TIMESTAMP values if the target is timestamptz",
+        description="the time zone in which DATE and TIMESTAMP values are read, if the target's"
+        " column is timestamptz",
     )
 
 
@@ -62,9 +69,9 @@ def _pairs(texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
         true, slash, false = text.partition("/")
         if not (slash and true and false) or "/" in false:
-            raise problem('pairs of what stands for true and for false, as "Y/N"')
+            raise problem('pairs of a value for true and a value for false, such as "Y/N"')
         if {true, false} & seen or true == false:
-            raise problem(f"each text once among the pairs, which is not so of {text!r}")
+            raise problem(f"each value in only one pair, but {text!r} is in several")
         seen |= {true, false}
     return texts
 
@@ -83,8 +90,8 @@ def pairs_of(texts: tuple[str, ...]) -> BooleanPairs:
 def _type_name(name: str) -> str:
     if pg_kind(name) is None or not _TYPE.fullmatch(name):
         raise problem(
-            "a type of PostgreSQL that values are converted to, as numeric(12,2), bigint, text,"
-            f" boolean, date, timestamptz, uuid or jsonb, which {name!r} is not",
+            "a supported PostgreSQL type, such as numeric(12,2), bigint, text, boolean,"
+            f" date, timestamptz, uuid or jsonb, but {name!r} is not one",
             show="nothing",
         )
     return name
@@ -133,12 +140,14 @@ class TypesSection(Section):
     )
     boolean: Flags = Field(
         default=(),
-        description="a list of types whose columns become boolean: NUMBER(1), CHAR(1), VARCHAR2(1)",
+        description="a list of Oracle types whose columns become boolean: NUMBER(1), CHAR(1),"
+        " VARCHAR2(1)",
     )
     boolean_values: Pairs = Field(
         default=_DEFAULT_PAIRS,
-        description="a list of pairs, the values for true and false, with case; NUMBER uses the"
-        " pairs of numbers, 1/0 if there is none; any other value is an error",
+        description="a list of pairs of a value for true and a value for false, case-sensitive."
+        " Columns of NUMBER use only the pairs of numbers, or 1/0 if no pair has"
+        " numbers. Any other value is an error",
     )
 
 
@@ -149,9 +158,12 @@ class ColumnSection(Section):
         default=None, description="the type of new target columns"
     )
     name: Annotated[str, AfterValidator(_column_name)] | None = Field(
-        default=None, description="the name of the target column, exactly"
+        default=None, description="the name of the target column, as it is in PostgreSQL"
     )
-    boolean_values: Pairs = Field(default=(), description="pairs instead of `types.boolean-values`")
+    boolean_values: Pairs = Field(
+        default=(),
+        description="pairs of values for true and false; they replace `types.boolean-values`",
+    )
 
     @property
     def choice(self) -> ColumnChoice:

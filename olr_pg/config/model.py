@@ -81,15 +81,16 @@ class Memory(Section):
     min_mb: int = Field(
         default=16,
         ge=1,
-        description="accepted and ignored, with a warning at the start if it is given: memory is"
-        " allocated as needed",
+        description="accepted for compatibility, without effect: memory is allocated as needed. A"
+        " start with this key logs a warning",
     )
     max_mb: int = Field(
         default=512,
         ge=16,
-        description="MiB of decoded data: a sixteenth for open transactions (above it, the"
-        " largest are spilled to context.data), a twelfth for ready transactions, and"
-        " the rest for work on them, for results from Spark and for the applier",
+        description="maximum MiB of decoded data in memory. A sixteenth is for open transactions"
+        " (above that, the largest are spilled to context.data), a twelfth for ready"
+        " transactions, and the rest for processing, for results from Spark and for the"
+        " applier",
     )
     max_tx_msgs: int = Field(
         default=10_000,
@@ -104,7 +105,7 @@ class Memory(Section):
     @classmethod
     def _one_spelling(cls, data: object) -> object:
         if isinstance(data, dict) and {"max-tx-msgs", "max-ts-msgs"} <= data.keys():
-            raise problem("one of max-tx-msgs and max-ts-msgs, not both", show="nothing")
+            raise problem("only one of max-tx-msgs and max-ts-msgs", show="nothing")
         return data
 
     @model_validator(mode="after")
@@ -130,15 +131,15 @@ class Context(Section):
     max_spill_mb: int | None = Field(
         default=None,
         ge=1,
-        description="maximum MiB of spilled and persisted transactions, and as many of received"
-        " ones for each target; null: no limit except the disk",
+        description="maximum MiB of open transactions on disk; each target has the same limit for"
+        " received transactions on disk. null: no limit except the disk",
     )
     bounded_recovery_mb: int | None = Field(
         default=2048,
         ge=1,
         description="maximum MiB of redo that a restart reads again because of long open"
-        " transactions: older transactions are persisted; null: a restart reads from"
-        " their begin",
+        " transactions; transactions that are open for longer are stored on disk. null:"
+        " a restart reads from the begin of the oldest open transaction",
     )
     encryption_key: Secret | None = Field(
         default=None,
@@ -148,15 +149,14 @@ class Context(Section):
     encryption_key_command: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="a command and its arguments that print such a key; instead of encryption-key",
+        description="a list: a command and its arguments; the command prints the key. Use it"
+        " instead of encryption-key",
     )
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:
         if self.encryption_key is not None and self.encryption_key_command is not None:
-            raise problem(
-                "one of encryption-key and encryption-key-command, not both", show="nothing"
-            )
+            raise problem("only one of encryption-key and encryption-key-command", show="nothing")
         return self
 
     @property
@@ -179,10 +179,11 @@ class Target(Section):
     )
     binary_xml: Literal["text", "raw"] = Field(
         default="text",
-        description='XMLTYPE stored as binary XML: "text" (ColumnType 112), or "raw": as stored'
-        " (58); the bundled applier always receives text",
+        description='form of XMLTYPE values that are stored as binary XML: "text" (ColumnType 112),'
+        ' or "raw", as Oracle stores them (ColumnType 58). The bundled applier always'
+        " receives text",
     )
-    tls: Tls | None = Field(default=None, description="an object: encryption of the port")
+    tls: Tls | None = Field(default=None, description="an object: TLS settings of the port")
     allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
 
@@ -191,22 +192,24 @@ class DdlSection(Section):
     """`apply.ddl`: what to do in the target when the source's tables are altered."""
 
     add_column: Literal["follow", "stop"] = Field(
-        default="follow", description="a new column, with the default for existing rows"
+        default="follow",
+        description="ADD column: the target gets the column, with the default value for existing"
+        " rows",
     )
     drop_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="a column that was dropped or set unused; ignore: the target keeps it",
+        description="DROP COLUMN and SET UNUSED; ignore: the target keeps the column",
     )
-    rename_column: Literal["follow", "stop"] = Field(
-        default="follow", description="a renamed column"
-    )
+    rename_column: Literal["follow", "stop"] = Field(default="follow", description="RENAME COLUMN")
     modify_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="another length, precision or scale, and DATE changed to TIMESTAMP, if this"
-        " changes the target's type; ignore: the target keeps its type",
+        description="a new length, precision or scale of a column, and DATE changed to TIMESTAMP,"
+        " if the target's column needs another type; ignore: the target's column"
+        " keeps its type",
     )
     not_null: Literal["follow", "ignore", "stop"] = Field(
-        default="follow", description="NOT NULL that was added or removed, also by a key"
+        default="follow",
+        description="NOT NULL added to a column or removed from it, also because of a primary key",
     )
     truncate: Literal["follow", "ignore", "stop"] = Field(
         default="follow", description="TRUNCATE TABLE; ignore: the target keeps the rows"
@@ -218,52 +221,54 @@ class DdlSection(Section):
     )
     drop_partition: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="DROP PARTITION: the target's partition is emptied; ignore: the target keeps"
-        " the rows",
+        description="DROP PARTITION: olr_pg empties the partition in the target; ignore: the target"
+        " keeps the rows",
     )
     drop_table: Literal["follow", "ignore", "stop"] = Field(
         default="stop",
-        description="DROP TABLE: the target table is emptied; if a table of that name is created"
-        " again, the target table gets its columns and key; ignore: the target keeps"
-        " the rows",
+        description="DROP TABLE: olr_pg empties the target table. If a table of that name is"
+        " created again, olr_pg changes the target table to its columns and key."
+        " ignore: the target keeps the rows",
     )
     exchange_partition: Literal["follow", "stop"] = Field(
         default="follow",
-        description="EXCHANGE PARTITION of two replicated tables: the target's partition and table"
-        " are exchanged, if it has both",
+        description="EXCHANGE PARTITION of two replicated tables: olr_pg exchanges the partition"
+        " and the table in the target, if the target has both",
     )
     rename_table: Literal["follow", "stop"] = Field(
         default="follow",
-        description="another name of a table: the target table gets it, if `apply.tables` has the"
-        " new name, too",
+        description="RENAME of a table: the target table is renamed too, if `apply.tables` also"
+        " contains the new name",
     )
     virtual_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="a virtual column that was added, altered or dropped: a generated column of the"
-        " target, where the expression can be translated; else it is left out, and reported",
+        description="a virtual column added, changed or dropped: olr_pg does the same with a"
+        " generated column in the target, if it can translate the expression; otherwise"
+        " it reports the column and does not create it",
     )
     identity_column: Literal["follow", "ignore", "stop"] = Field(
         default="follow",
-        description="a column that was added as an identity column, or is none any more; ignore"
-        " leaves the target's column an ordinary one",
+        description="an identity column added, or changed to an ordinary column; ignore: the"
+        " target's column is an ordinary column",
     )
     comment: Literal["follow", "ignore", "stop"] = Field(
-        default="follow", description="a comment on a table or column"
+        default="follow", description="COMMENT ON TABLE and COMMENT ON COLUMN"
     )
     index: Literal["report", "follow", "ignore"] = Field(
         default="report",
-        description="an index that was made, dropped or made unusable: report notes the SQL for the"
-        " target, follow runs it",
+        description="an index created, dropped or made unusable; report: olr_pg reports the SQL for"
+        " the target; follow: olr_pg runs it",
     )
     constraint: Literal["report", "follow", "ignore"] = Field(
         default="report",
-        description="the same of a primary, unique or foreign key and of a check that was added,"
-        " dropped, enabled or disabled",
+        description="a primary, unique or foreign key or a check constraint added, dropped, enabled"
+        " or disabled; report: olr_pg reports the SQL for the target; follow: olr_pg"
+        " runs it",
     )
     new_table: Literal["follow", "ignore"] = Field(
         default="follow",
-        description="a new table that matches a pattern of `apply.tables`: it is replicated from"
-        " its creation on; ignore: olr_pg only reports it",
+        description="a new table that matches a pattern of `apply.tables`: olr_pg replicates it"
+        " from its creation on; ignore: olr_pg only reports it",
     )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:
@@ -291,38 +296,45 @@ class Apply(Section):
         le=MAX_SCN,
         description="the SCN to start at if the port has no saved SCN; 0: the oldest log",
     )
-    workers: int = Field(default=4, ge=1, le=256, description="connections that apply in parallel")
+    workers: int = Field(
+        default=4, ge=1, le=256, description="number of connections that apply changes in parallel"
+    )
     consistency: Literal["table", "transaction"] = Field(
         default="table",
-        description="what is applied in one target transaction: a transaction's changes of each"
-        " table, or the whole transaction",
+        description="which changes of a source transaction always stay together in one target"
+        ' transaction. "table": its changes of one table; "transaction": all its'
+        " changes",
     )
     create_tables: bool = Field(default=False, description="create missing target tables")
     schema_mapping: SchemaMapping = Field(
-        default_factory=dict, description="an object: Oracle owner to PostgreSQL schema"
+        default_factory=dict, description="an object: for an Oracle owner, the PostgreSQL schema"
     )
     table_mapping: TableMapping = Field(
-        default_factory=dict, description="an object: OWNER.NAME to PostgreSQL schema.table"
+        default_factory=dict,
+        description="an object: for an Oracle table (OWNER.NAME), the PostgreSQL schema.table",
     )
     names: Literal["folded", "kept"] = Field(
         default="folded",
-        description="names that nothing maps, of schemas, tables, columns and other objects: in"
-        " lower case as PostgreSQL folds them, or as in the dictionary",
+        description="the names of schemas, tables, columns and other objects that no mapping names:"
+        " lower case, as PostgreSQL writes unquoted names, or exactly as in the Oracle"
+        " dictionary",
     )
     contexts: dict[str, Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]] = Field(
         default_factory=dict,
-        description="an object: application context to prefix of PostgreSQL settings: with"
+        description="an object: for an application context, the prefix of PostgreSQL settings. With"
         " {\"APP_CTX\": \"app\"}, SYS_CONTEXT('APP_CTX', 'X') becomes"
         " current_setting('app.x')",
     )
     types: TypesSection = Field(
-        default_factory=TypesSection, description="an object: types of new tables, by Oracle's type"
+        default_factory=TypesSection,
+        description="an object: the PostgreSQL types of columns in new tables, by Oracle type",
     )
     columns: dict[str, ColumnSection] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME.COLUMN to an object with any of `type` (of"
-        " a new target column), `name` (of the target column) and `boolean-values`;"
-        " for each key, the first matching pattern that has it counts",
+        description="an object: for a pattern of OWNER.NAME.COLUMN, an object with `type` (type"
+        " of a new target column), `name` (name of the target column) or"
+        " `boolean-values`. For each of these keys, the first matching pattern that"
+        " contains it applies",
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error",
@@ -334,9 +346,10 @@ class Apply(Section):
     )
     triggers: Literal["replica", "disable"] = Field(
         default="replica",
-        description="how triggers and foreign keys are kept from firing: by"
-        " session_replication_role, or disabled until the cut-over, for a role that"
-        " may not set it (managed-targets.md)",
+        description="how olr_pg prevents that triggers and foreign keys of the target fire."
+        ' "replica": it sets session_replication_role; "disable": it disables them'
+        " until the cut-over, for a role that may not set session_replication_role"
+        " (managed-targets.md)",
     )
     unlogged_tables: Literal["refuse", "accept"] = Field(
         default="refuse",
@@ -344,9 +357,9 @@ class Apply(Section):
     )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,
-        description="an object: pattern of OWNER.NAME.COLUMN to the action if redo does not"
-        " contain a LOB value whole (lobs.md); the first matching pattern counts,"
-        ' default "null"',
+        description="an object: for a pattern of OWNER.NAME.COLUMN, the action if the redo does not"
+        " contain a complete LOB value (lobs.md). The first matching pattern applies;"
+        ' default: "null"',
     )
     batch_changes: int = Field(
         default=40_000,
@@ -363,22 +376,22 @@ class Apply(Section):
     max_held_mb: int | None = Field(
         default=None,
         ge=1,
-        description="maximum MiB of held changes of a stopped table; above that, the run ends;"
-        " null: no limit except the target",
+        description="maximum MiB of held changes of a stopped table; above that, `olr-pg run` ends"
+        " with an error; null: no limit except the target's disk",
     )
     retry_seconds: float | None = Field(
         default=None,
         ge=0,
-        description="seconds for which the run waits for a target that does not answer or is"
-        " full, before it ends; null: without limit, but three minutes at the start"
-        " and with --once",
+        description="seconds for which `olr-pg run` waits for a target that does not answer or is"
+        " full, before it ends with an error; null: no limit, except three minutes at"
+        " the start and with --once",
     )
     drain_seconds: float = Field(
         default=8.0,
         ge=0,
         le=3_600,
-        description="seconds after SIGTERM in which received changes are still applied and"
-        " confirmed",
+        description="seconds after SIGTERM during which olr_pg still applies and confirms the"
+        " received changes",
     )
     shutdown_seconds: float | None = Field(
         default=None,
@@ -391,12 +404,12 @@ class Apply(Section):
         default=ANSWER_SECONDS,
         ge=1,
         le=3_600,
-        description="seconds after which a statement fails if the network has lost it, or if"
-        " PostgreSQL does not answer at all; a statement on which PostgreSQL works"
-        " has no limit",
+        description="seconds after which a statement fails if the connection is lost or PostgreSQL"
+        " does not respond; a statement that PostgreSQL is executing has no limit",
     )
     policies: ValuePolicies = Field(
-        default_factory=ValuePolicies, description="an object of value policies"
+        default_factory=ValuePolicies,
+        description="an object: policies for values that PostgreSQL cannot store as they are",
     )
     _changes: TableChanges = PrivateAttr(default=TableChanges())
 
@@ -483,17 +496,19 @@ class NamedTarget(Target):
     )
     apply: Apply | None = Field(
         default=None,
-        description="an object: its bundled applier; without it, only the port is served",
+        description="an object: the bundled applier of this target; without it, olr_pg only serves"
+        " the port",
     )
     filter: Filter = Field(
         default_factory=Filter,
-        description="an object: what to exclude for this target, in addition to `filter`",
+        description="an object: what this target does not receive, in addition to what `filter`"
+        " excludes",
     )
     max_spill_mb: int = Field(
         default=1024,
         ge=1,
         description="maximum MiB of ready transactions on disk if this target is slower than the"
-        " others; above that, it is decoded separately",
+        " others; above that, olr_pg decodes separately for this target",
     )
 
 
@@ -531,32 +546,43 @@ class Config(Section):
 
     version: Version | None = Field(
         default=None,
-        description="the version for which the file was written: a file for a newer major version"
-        f" than this program reads, {READS_VERSION}, is rejected; a file without one is accepted",
+        description="the version of olr_pg for which the file was written. This program reads major"
+        f" version {READS_VERSION} and rejects a file of a newer major version. It"
+        " accepts a file without a version",
     )
     # Validate the default too, so that the default `context.data` is also relative to the
     # configuration file.
-    context: Context = Field(default={}, validate_default=True, description="an object: resources")
-    metrics: Metrics | None = Field(default=None, description="an object of exporters")
-    source: Source = Field(description="an object: where redo and dictionary come from")
-    filter: Filter = Field(default_factory=Filter, description="an object: what is left out")
+    context: Context = Field(
+        default={},
+        validate_default=True,
+        description="an object: memory, disk and encryption of the appliance",
+    )
+    metrics: Metrics | None = Field(
+        default=None, description="an object: where metrics are exported to"
+    )
+    source: Source = Field(description="an object: the source of the redo and the dictionary")
+    filter: Filter = Field(
+        default_factory=Filter,
+        description="an object: which tables, columns, rows and transactions are delivered",
+    )
     target: TargetSetting = Field(
         default_factory=Target,
         description="an object: the protocol port; or a list of several targets",
     )
     apply: Apply | None = Field(
         default=None,
-        description="an object: the bundled applier; without it only the port is served",
+        description="an object: the bundled applier; without it, olr_pg only serves the port",
     )
     prove: Prove | None = Field(
-        default=None, description="an object: the scratch schema of `olr-pg prove`"
+        default=None, description="an object: the scratch schema for `olr-pg prove`"
     )
     fallback: Fallback | None = Field(
-        default=None, description="an object: the way back to Oracle (fallback.md)"
+        default=None,
+        description="an object: the replication back to Oracle after the cut-over (fallback.md)",
     )
     verify: Verify = Field(
         default_factory=Verify,
-        description="an object: comparing the target with the source while `run` replicates"
+        description="an object: the comparison of the target with the source while `run` replicates"
         " (initial-load.md)",
     )
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
@@ -580,16 +606,20 @@ class Config(Section):
     @model_validator(mode="after")
     def _one_place_for_apply(self) -> Self:
         if self.apply is not None and isinstance(self.target, tuple):
-            raise problem("`apply` in each entry of `target`, not beside the list", show="nothing")
+            raise problem(
+                "`apply` inside each entry of the list `target`, not next to the list",
+                show="nothing",
+            )
         return self
 
     @model_validator(mode="after")
     def _one_target_for_fallback(self) -> Self:
         if self.fallback is not None and isinstance(self.target, tuple) and len(self.target) > 1:
             raise problem(
-                "one target beside `fallback`: the others would not receive what the way back"
-                " writes to Oracle. Replicate to them with another configuration, without"
-                " `fallback`, and another `context.data`",
+                "only one target with a `fallback` section, because other targets would"
+                " not receive the changes that the way back writes to Oracle. Replicate"
+                " to them with another configuration, without `fallback`, and another"
+                " `context.data`",
                 show="nothing",
             )
         return self
@@ -619,7 +649,7 @@ class Config(Section):
             return source.model_copy(update={**account, **own, "redo": "archived"})
         if way.server is None:
             raise OlrPgError(
-                Code.NO_WAY_BACK, "an offline source has no address of Oracle",
+                Code.NO_WAY_BACK, "an offline source does not contain the address of Oracle",
                 key="fallback.server",
             )  # fmt: skip
         return OracleSource.model_construct(**account, server=way.server)

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from olr_pg.config.port_sections import Tls
 
 _SERVER_FORMS: Final = (
-    'host:port/service, a connect descriptor "(DESCRIPTION=…)", or a name that is in tnsnames.ora'
-    " in the directory of TNS_ADMIN"
+    'host:port/service, a connect descriptor "(DESCRIPTION=…)", or a name from'
+    " tnsnames.ora in the directory TNS_ADMIN"
 )
 _NO_NAME: Final = {
     "DPY-4027": "neither TNS_ADMIN nor ORACLE_HOME is set",
-    "DPY-4026": "that directory has no tnsnames.ora",
-    "DPY-4000": "it is not there",
-    "DPY-2056": "LDAP needs `source.thick-mode`",
+    "DPY-4026": "the directory has no tnsnames.ora",
+    "DPY-4000": "tnsnames.ora does not contain this name",
+    "DPY-2056": "LDAP names require `source.thick-mode`",
 }
 """The reasons for the driver's errors about a text that it takes for a net service name."""
 
@@ -114,6 +114,9 @@ def _unusable_files(tls: Tls, key: str) -> Iterator[Problem]:
     try:
         server_context(tls)
     except OlrPgError as error:
-        expected = "PEM files, the key that of the certificate, `key-password` where it has one"
+        expected = (
+            "PEM files, the private key of the certificate, and `key-password` if the key is"
+            " encrypted"
+        )
         reason = f"{error.detail}: {error.where['file']}"
-        yield Problem(key, f"what TLS cannot use ({reason})", expected)
+        yield Problem(key, f"files that TLS cannot use ({reason})", expected)

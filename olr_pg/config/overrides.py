@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PREFIX: Final = "OLR_PG_"
 _JOIN: Final = "__"
 _NAME: Final = re.compile(rf"{PREFIX}[A-Z0-9]+(?:_[A-Z0-9]+)*(?:__[A-Z0-9]+(?:_[A-Z0-9]+)*)+")
-_UNKNOWN: Final = "expected the name of a key: olr-pg config schema prints them"
+_UNKNOWN: Final = "expected the name of a configuration key; `olr-pg config schema` prints all keys"
 
 _Schema = dict[str, Any]
 
@@ -94,7 +94,7 @@ def _place(container: Any, part: str, name: str) -> Any:
         return part
     if isinstance(container, list) and part.isdigit() and int(part) < len(container):
         return int(part)
-    raise OverrideError(name, f"the file has no place for `{part}` there")
+    raise OverrideError(name, f"the file has no entry to which `{part}` can be added")
 
 
 def _value(text: str, schemas: list[_Schema]) -> Any:

@@ -12,8 +12,8 @@ from olr_pg.config.section import Section
 _MIB: Final = 1024 * 1024
 
 ALLOW: Final = (
-    "a list of client addresses and networks that may connect, in addition to loopback; without it,"
-    " all may"
+    "a list of the addresses and networks of clients that may connect, in addition to"
+    " this machine itself; without it, all clients may connect"
 )
 
 
@@ -53,10 +53,11 @@ class Limits(Section):
         default=3_600.0,
         gt=0,
         le=86_400 * 7,
-        description="seconds for which the replicating client may request nothing, or read"
-        " nothing, before another client that sends TableList replaces it; the server"
-        " then closes its connection and delivers again what it has not confirmed."
-        " Without another client there is no limit. null: no other client replaces it",
+        description="seconds for which the replicating client may stay silent: it requests nothing,"
+        " or does not read its answers. After that, another client that sends TableList"
+        " replaces it: the server closes the connection of the silent client, and"
+        " delivers the unconfirmed transactions to the new client. Without another"
+        " client there is no limit. null: a silent client is never replaced",
     )
     request_bytes: int = Field(
         default=_MIB, ge=1024, le=64 * _MIB, description="maximum bytes of a request"

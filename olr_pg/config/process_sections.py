@@ -15,16 +15,17 @@ class Spark(Section):
 
     master: SparkMaster = Field(
         default="local[*,3]",
-        description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
-        " has been tried F times: the task of a killed worker is retried",
+        description="the Spark master URL; `local[N,F]`: N cores (`*`: all cores), and each task is"
+        " tried at most F times, so that the task of a killed worker is retried",
     )
     conf: Settings = Field(
-        default_factory=dict, repr=False, description="an object of Spark properties"
+        default_factory=dict, repr=False, description="an object: Spark properties"
     )
     results: ConfigPath | None = Field(
         default=None,
-        description="a directory that the appliance and all workers of a cluster share, for the"
-        " decoded changes; without it, they pass through Java",
+        description="a directory that the appliance and all workers of a Spark cluster share, for"
+        " the decoded changes; without it, Spark's Java processes transfer the decoded"
+        " changes",
     )
 
 
@@ -35,8 +36,8 @@ class Log(Section):
         default=3,
         ge=0,
         le=4,
-        description="0: nothing; 1: only critical errors (which end the run, or stop a table or a"
-        " target); 2: errors and warnings; 3: also information; 4: also debugging"
-        " detail",
+        description="0: nothing; 1: only critical errors (they end the appliance, or stop a table"
+        " or a target); 2: errors and warnings; 3: also information; 4: also"
+        " debugging detail",
     )
     format: Literal["human", "json"] = Field(default="human", description="the form of a log line")

@@ -144,10 +144,12 @@ def one_target(config: Config, name: str | None) -> Config:
     names = ", ".join(filter(None, known))
     if name is None:
         if len(known) > 1:
-            raise OlrPgError(Code.SEVERAL_TARGETS, f"they are {names}")
+            raise OlrPgError(Code.SEVERAL_TARGETS, f"the targets are {names}")
         return next(iter(known.values()))
     if not name or name not in known:
-        raise OlrPgError(Code.UNKNOWN_TARGET, f"{name!r}; there are: {names or 'none with a name'}")
+        raise OlrPgError(
+            Code.UNKNOWN_TARGET, f"{name!r}; the targets are: {names or 'none with a name'}"
+        )
     return known[name]
 
 
@@ -160,7 +162,7 @@ def _check_version(data: Any, file: str | None) -> None:
     if major is not None and major > READS_VERSION:
         raise ConfigError(
             Code.CONFIG_OF_NEWER_VERSION,
-            (Problem("version", str(major), f"at most {READS_VERSION}, or none"),),
+            (Problem("version", str(major), f"at most {READS_VERSION}, or no version"),),
             file,
         )
 
@@ -173,7 +175,7 @@ def _check_state(config: Config, folder: Path, file: str) -> None:
         return
     before = folder / _DATA_BEFORE
     if any((before / name).exists() for name in _STATE):
-        expected = f"expected a value, as the state of earlier runs is in {before}"
+        expected = f"expected a value, because the state of earlier runs is in {before}"
         raise ConfigError(
             Code.STATE_AT_OLD_DEFAULT, (Problem("context.data", None, expected),), file
         )

@@ -27,8 +27,8 @@ _REDO: Final = (
     '"archived": read archived logs; "online": also read the online logs while they are written'
 )
 _VERIFY: Final = (
-    "milliseconds after which redo from an online log is read again and compared, for"
-    " mounts that may show blocks too early; 0: never"
+    "milliseconds after which redo of an online log is read a second time and compared,"
+    " for mounts that may show blocks before they are completely written; 0: never"
 )
 
 
@@ -46,7 +46,7 @@ class Vault(Section):
     keep_hours: float = Field(
         default=0.0,
         ge=0.0,
-        description="hours for which a copy is kept after everything in it is confirmed",
+        description="hours for which a copy is kept after all transactions in it are confirmed",
     )
 
 
@@ -56,18 +56,20 @@ class CommandTransport(Section):
     kind: Literal["command"] = Field(description=_TRANSPORTS)
     command: list[str] = Field(
         min_length=1,
-        description="a list: the program and its arguments, without a shell; {name} is the log as"
-        " Oracle names it, {thread} and {sequence} its numbers, {file} the file to"
-        " write. Without {file}, the command prints the log",
+        description="a list: the program and its arguments; no shell is used. olr_pg replaces"
+        " {name} by the name of the log in Oracle, {thread} and {sequence} by its"
+        " numbers, and {file} by the file that the program must write. Without"
+        " {file}, the program prints the log",
     )
     range_command: list[str] | None = Field(
         default=None,
         min_length=1,
-        description='for redo "online", a list as in `command`; it prints {size} bytes of the'
-        " online log {name} from byte {offset} on, fewer only if the file ends",
+        description='only for redo "online": a list as for `command`. The program prints {size}'
+        " bytes of the online log {name} from byte {offset} on, or fewer if the file"
+        " ends before",
     )
     timeout_seconds: float = Field(
-        default=3_600.0, gt=0, le=86_400, description="maximum seconds for one log"
+        default=3_600.0, gt=0, le=86_400, description="maximum seconds to fetch one log"
     )
 
 
@@ -84,18 +86,24 @@ class SftpTransport(Section):
     )
     key_file: ConfigPath | None = Field(
         default=None,
-        description="the private key; without it and without a password, an agent's keys or the"
-        " user's own",
+        description="the file with the private key; without it and without a password, the keys of"
+        " an SSH agent or of the user's home directory are used",
     )
     known_hosts: ConfigPath | None = Field(
-        default=None, description="the file that contains the host's key; default: the user's own"
+        default=None,
+        description="the known_hosts file that contains the host's key; default: the known_hosts"
+        " file of the user",
     )
     path_mapping: PathMapping = Field(
         default=(),
-        description="pairs of a path as Oracle names it and as the SSH server names it",
+        description="pairs of paths: a path in Oracle, and the path of the same directory on the"
+        " SSH server",
     )
     timeout_seconds: float = Field(
-        default=60.0, gt=0, le=86_400, description="maximum seconds for one answer"
+        default=60.0,
+        gt=0,
+        le=86_400,
+        description="maximum seconds to wait for one answer of the server",
     )
 
 
@@ -105,15 +113,15 @@ class BfileTransport(Section):
     kind: Literal["bfile"] = Field(description=_TRANSPORTS)
     directories: dict[str, str] = Field(
         default_factory=dict,
-        description="an object: path to directory object; default: the directory of"
-        " ALL_DIRECTORIES that has the path",
+        description="an object: for a path in Oracle, the name of its directory object; default:"
+        " the directory object in ALL_DIRECTORIES with this path",
     )
     sessions: int = Field(
         default=2,
         ge=1,
         le=16,
-        description="connections that read one log at a time; the same number again reads the"
-        " online logs",
+        description="number of connections that read archived logs, one log each; as many"
+        " additional connections read the online logs",
     )
 
 
@@ -134,20 +142,20 @@ class OracleSource(Section):
     containers: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="a list of PDBs that are replicated together (containers.md); the user must"
-        " be a common user with SET CONTAINER. Without it, the PDB of `server` is"
-        " replicated",
+        description="a list of the PDBs that are replicated together (containers.md). The user must"
+        " be a common user with the privilege SET CONTAINER. Without this key, olr_pg"
+        " replicates the PDB of `server`",
     )
     path_mapping: PathMapping = Field(
         default=(),
-        description="pairs of an archive path as Oracle names it and the path at which it is"
-        " mounted here",
+        description="pairs of paths: a directory of archived logs in Oracle, and the directory"
+        " where it is mounted on this machine",
     )
     archive_destination: int | None = Field(
         default=None,
         ge=0,
-        description="the DEST_ID of the archive destination whose logs are read; default: any"
-        " that is available",
+        description="the DEST_ID of the archive destination from which logs are read; default: any"
+        " available destination",
     )
     query_timeout: int = Field(
         default=60, ge=1, le=86_400, description="maximum seconds of one call to Oracle"
@@ -165,15 +173,16 @@ class OracleSource(Section):
     )
     fetch_lobs: Literal["never", "unavailable"] = Field(
         default="never",
-        description='"unavailable": read LOB values from the tables if the redo does not contain'
-        ' them whole; "never": do not',
+        description='"unavailable": if the redo does not contain a complete LOB value, read it from'
+        ' its table; "never": do not read LOB values from tables',
     )
     vault: Vault | None = Field(
-        default=None, description="an object: copies of the archived logs, kept here"
+        default=None,
+        description="an object: the vault, a directory with olr_pg's own copies of archived logs",
     )
     transport: LogTransportSection | None = Field(
         default=None,
-        description="an object: what brings the logs into the vault, where they are not mounted",
+        description="an object: how logs that are not mounted here are copied into the vault",
     )
     redo: RedoLogs = Field(default="archived", description=_REDO)
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
@@ -182,20 +191,21 @@ class OracleSource(Section):
     def _containers_differ(self) -> Self:
         names = {one.upper() for one in self.containers}
         if not all(names) or len(names) < len(self.containers):
-            raise problem("`containers` with different names of PDBs", show="nothing")
+            raise problem("each PDB only once in `containers`", show="nothing")
         return self
 
     @model_validator(mode="after")
     def _what_is_brought_has_a_place(self) -> Self:
         if self.transport is not None and self.vault is None:
             raise problem(
-                "a `vault` beside `transport`: what is brought is kept there", show="nothing"
+                "a `vault` section, because `transport` copies the logs into the vault",
+                show="nothing",
             )
         if isinstance(self.transport, CommandTransport) and (
             (self.redo == "online") != (self.transport.range_command is not None)
         ):
             raise problem(
-                'a `range-command` in `transport` with redo "online", and only with it',
+                '`range-command` in `transport` if redo is "online", and only then',
                 show="nothing",
             )
         return self
@@ -208,8 +218,8 @@ class Prove(Section):
     password: Secret = Field(description="the password of this user; as `source.password`")
     server: OracleServer | None = Field(
         default=None,
-        description="the service for this user, if it is not `source.server`: that of the PDB, if"
-        " a common user replicates",
+        description="the service for this user, if it is not `source.server`. If a common user"
+        " replicates, name the service of the PDB",
     )
 
 
@@ -218,7 +228,8 @@ class OfflineSource(Section):
 
     kind: Literal["offline"] = Field(description='"oracle" or "offline"')
     dictionary: ConfigPaths = Field(
-        description="the path of the dictionary snapshot; with several PDBs a list, one for each"
+        description="the path of the dictionary snapshot; with several PDBs, a list with one path"
+        " for each PDB"
     )
     logs: ConfigPaths = Field(
         description="archived logs: a path, or a list of files, directories and globs"
@@ -234,7 +245,8 @@ class OfflineSource(Section):
         default=100,
         ge=10,
         le=3_600_000,
-        description="milliseconds between checks for new logs; more if a check takes long",
+        description="milliseconds between checks for new logs; olr_pg waits longer if a check takes"
+        " long",
     )
     tables: ConfigPath | None = Field(
         default=None, description="the directory with the tables' rows, OWNER.NAME.parquet"
@@ -249,7 +261,7 @@ class OfflineSource(Section):
     @model_validator(mode="after")
     def _online_logs_are_named(self) -> Self:
         if (self.redo == "online") != (self.online_logs is not None):
-            raise problem('online-logs with redo "online", and only with it', show="nothing")
+            raise problem('`online-logs` if redo is "online", and only then', show="nothing")
         return self
 
 

@@ -36,13 +36,15 @@ class Otlp(Section):
     )
     headers: dict[str, Secret] = Field(
         default_factory=dict,
-        description='an object: headers of each request, with their values; "${ENV_NAME}" or'
+        description='an object: names and values of HTTP headers for each request; "${ENV_NAME}" or'
         ' {"file": "PATH"} for a secret',
     )
     interval_seconds: float = Field(
         default=15.0, ge=1, le=86_400, description="seconds between two exports of the metrics"
     )
-    traces: bool = Field(default=True, description="false: send no spans")
+    traces: bool = Field(
+        default=True, description="true: also send spans; false: send only metrics"
+    )
 
 
 class Metrics(Section):
@@ -61,8 +63,9 @@ class Control(Section):
 
     tokens: dict[str, Secret] = Field(
         min_length=1,
-        description="an object: name of a person or program to a token with which it may run"
-        ' commands; 16 characters or more: "${ENV_NAME}" or {"file": "PATH"}',
+        description="an object: for the name of a person or program, the token with which it may"
+        ' run commands. A token has 16 characters or more; write "${ENV_NAME}" or'
+        ' {"file": "PATH"}',
     )
 
 
@@ -78,12 +81,13 @@ class Status(Section):
     )
     address: ConfigAddress | None = Field(
         default=None,
-        description='the address to serve it on, "host:port"; default: 127.0.0.1:9701, or any'
-        " free port",
+        description='the address of the page, "host:port"; default: 127.0.0.1:9701, or another free'
+        " port if 9701 is in use",
     )
-    tls: Tls | None = Field(default=None, description="an object: encryption of the page")
+    tls: Tls | None = Field(default=None, description="an object: TLS settings of the page")
     allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
     control: Control | None = Field(
         default=None,
-        description="an object: commands over HTTP; without it there are none (control.md)",
+        description="an object: commands over HTTP (control.md); without it, no commands are"
+        " accepted",
     )

@@ -78,7 +78,7 @@ def parse_pattern(text: str) -> TablePattern | None:
     match = _PATTERN.fullmatch(text)
     if match is None:
         if text.lstrip().startswith("!") or _WILD.search(text):
-            raise ValueError(f"{text!r} is no pattern of OWNER.NAME")
+            raise ValueError(f"{text!r} is not a pattern of OWNER.NAME")
         return None
     bang, container, owner, name = match.groups()
     parts = (container or "", owner, name)
@@ -115,12 +115,15 @@ def _spellings(part: str) -> tuple[str, ...]:
 def _members(chosen: str) -> list[str]:
     """Return the characters of a set; a range such as a-f becomes its characters."""
     if chosen[0] in "!^":
-        raise ValueError(f"[{chosen}]: a set names what fits, not what does not")
+        raise ValueError(
+            f"[{chosen}]: a set in [] must list the characters that match; it cannot exclude"
+            " characters"
+        )
     found = []
     for low, high, char in re.findall(r"(.)-(.)|(.)", chosen):
         found += [chr(at) for at in range(ord(low), ord(high) + 1)] if low else [char]
     if not found:
-        raise ValueError(f"[{chosen}] holds no character")
+        raise ValueError(f"[{chosen}] contains no character")
     return found
 
 

@@ -14,8 +14,8 @@ class Verify(Section):
 
     continuous: Literal["off", "report", "repair"] = Field(
         default="off",
-        description="compare the tables of the target with the source, one after the other and"
-        " without end; report: report rows that differ; repair: also repair them",
+        description="compare the tables of the target with the source, one after the other,"
+        " repeatedly. report: report differing rows; repair: also repair them",
     )
     share: float = Field(
         default=10.0, gt=0, le=100, description="maximum percentage of the time of one core"
@@ -23,18 +23,18 @@ class Verify(Section):
     rows_per_second: float | None = Field(
         default=None,
         ge=1,
-        description="maximum number of rows per second that it reads from the source; null: no"
+        description="maximum number of rows per second that are read from the source; null: no"
         " limit",
     )
     lag_max: float = Field(
         default=60.0,
         ge=0,
-        description="seconds; the more a table lags, the less it compares, and nothing from this"
-        " lag on",
+        description="seconds; the more a table lags behind, the less is compared; from this lag on,"
+        " nothing is compared",
     )
     repairs_per_hour: int = Field(
         default=100,
         ge=1,
-        description="maximum number of rows that it repairs in an hour; above that, it repairs"
-        " nothing more and reports it",
+        description="maximum number of rows that are repaired in an hour; if more rows differ, the"
+        " repairs end, and the status page reports it",
     )

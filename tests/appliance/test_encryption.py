@@ -325,7 +325,7 @@ def test_a_key_that_is_none_is_refused_without_its_text(tmp_path: Path) -> None:
     both = plain_config(
         tmp_path, **{"encryption-key": KEY, "encryption-key-command": ["printf", KEY]}
     )
-    with pytest.raises(OlrPgError, match="not both"):
+    with pytest.raises(OlrPgError, match="only one of encryption-key"):
         load_config(both)
 
 

@@ -100,4 +100,4 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         write_changes(tmp_path / "none" / "tables.json", TableChanges())
     assert caught.value.code == 8015
-    assert "give its disk room" in caught.value.action
+    assert "its disk has free space" in caught.value.action

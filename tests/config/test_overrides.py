@@ -107,13 +107,15 @@ def test_an_object_is_set_before_what_is_within_it() -> None:
     "variable", ["OLR_PG_APPLY__TABLE_LIST", "OLR_PG___X", "OLR_PG_Context__Data"]
 )
 def test_a_variable_of_no_key_is_an_error(variable: str) -> None:
-    with pytest.raises(OverrideError, match=f"{variable}: expected the name of a key"):
+    with pytest.raises(
+        OverrideError, match=f"{variable}: expected the name of a configuration key"
+    ):
         override({}, {variable: "secret"}, SCHEMA)
 
 
 @pytest.mark.parametrize("data", [[], "text", {"target": []}, {"target": "text"}])
 def test_a_file_without_a_place_for_it_is_an_error(data: object) -> None:
-    with pytest.raises(OverrideError, match="has no place for"):
+    with pytest.raises(OverrideError, match="has no entry to which"):
         override(data, {"OLR_PG_TARGET__0__NAME": "secret"}, SCHEMA)
 
 
@@ -136,7 +138,9 @@ def test_a_wrong_value_is_told_with_its_key(tmp_path: Path) -> None:
     path.write_text(json.dumps({"source": SOURCE}))
     with pytest.raises(ConfigError, match=r"context\.memory\.max-mb"):
         load_config(path, {"OLR_PG_CONTEXT__MEMORY__MAX_MB": "many"})
-    with pytest.raises(ConfigError, match="OLR_PG_NO__KEY: expected the name of a key") as caught:
+    with pytest.raises(
+        ConfigError, match="OLR_PG_NO__KEY: expected the name of a configuration key"
+    ) as caught:
         load_config(path, {"OLR_PG_NO__KEY": "hunter2"})
     assert "hunter2" not in str(caught.value)
 

@@ -287,7 +287,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"source": {**OFFLINE, "logs": ["a", 5]}}, "source.logs[1]: found 5, expected a path"),
         (
             {"source": {**OFFLINE, "logs": ["s3://key:hunter2@redo"]}},
-            "source.logs[0]: found a string, expected a path: only olr-pg decode",
+            "source.logs[0]: found a string, expected a path, not a URL: only olr-pg decode",
         ),
         ({"source": {**OFFLINE, "logs": 5}}, "source.logs: found 5, expected a path or a list"),
         ({"source": {**OFFLINE, "dictionary": ""}}, 'source.dictionary: found "", expected a pat'),
@@ -297,7 +297,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"context": {"memory": {"min-mb": True}}}, "context.memory.min-mb: found true, expected"),
         (
             {"context": {"memory": {"max-ts-msgs": 1, "max-tx-msgs": 1}}},
-            "context.memory: expected one of max-tx-msgs and max-ts-msgs, not both",
+            "context.memory: expected only one of max-tx-msgs and max-ts-msgs",
         ),
         (
             {"context": {"memory": {"min-mb": 64, "max-mb": 32}}},
@@ -335,13 +335,16 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"apply": {**APPLY, "schema-mapping": {"A": 1}}}, "apply.schema-mapping.A: found 1, exp"),
         (
             {"apply": {**APPLY, "schema-mapping": {"A": "olr_pg"}}},
-            "apply.schema-mapping: expected another schema than olr_pg",
+            "apply.schema-mapping: expected a schema other than olr_pg",
         ),
         (
             {"apply": {**APPLY, "table-mapping": {"A.B": "olr_pg.ledger"}}},
-            "apply.table-mapping: expected another schema than olr_pg",
+            "apply.table-mapping: expected a schema other than olr_pg",
         ),
-        ({"apply": {**APPLY, "table-mapping": {"A": "b"}}}, "apply.table-mapping: expected every"),
+        (
+            {"apply": {**APPLY, "table-mapping": {"A": "b"}}},
+            "apply.table-mapping: expected a table as OWNER.NAME for every key",
+        ),
         ({"apply": {**APPLY, "table-mapping": {"A.B": "b"}}}, "apply.table-mapping: expected sch"),
         ({"apply": {**APPLY, "start-scn": -1}}, "apply.start-scn: found -1, expected at least 0"),
         (
@@ -499,7 +502,7 @@ def test_a_way_back_has_one_target(tmp_path: Path) -> None:
     fallback = {"user": "u", "password": "p"}
     assert parse(tmp_path, target=[one], fallback=fallback).fallback is not None
     assert parse(tmp_path, target=[one, two]).fallback is None
-    with pytest.raises(OlrPgError, match="one target beside `fallback`"):
+    with pytest.raises(OlrPgError, match="only one target with a `fallback` section"):
         parse(tmp_path, target=[one, two], fallback=fallback)
 
 
@@ -555,7 +558,7 @@ def test_targets_that_cannot_be(tmp_path: Path, target: Any, problem: str) -> No
 
 def test_apply_is_in_the_entries_of_a_list(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, target=[{"name": "a"}], apply=APPLY)
-    assert found == "expected `apply` in each entry of `target`, not beside the list"
+    assert found == "expected `apply` inside each entry of the list `target`, not next to the list"
 
 
 @pytest.mark.parametrize(
