@@ -1,4 +1,4 @@
-"""The database that a simulation models: as given, or drawn from the seed."""
+"""Chooses the database that a simulation models: by arguments, or at random from the seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ DRAWN_MODES: Final = {
     SourceMode.STUB_IMAGES: 0.5,
     SourceMode.PARALLEL_DML: 0.15,
 }
-"""How many random databases have each mode; none of those has a change that is not decoded."""
+"""Probability of each mode in a random database. Modes with changes that cannot be decoded are not
+drawn.
+"""
 
 MEGABYTE: Final = 1_000_000
 LOG_BYTES_MAX: Final = 64 * MEGABYTE
@@ -42,14 +44,14 @@ class DatabaseShape:
         con_id: 0 non-CDB, 3 a PDB.
         threads: redo threads.
         neighbour: a second PDB works with the same object numbers and transaction ids.
-        twins: the second PDB's schema has the name of the first one's, and the truth is of both.
-        logging: supplemental logging levels that tables may have.
+        twins: both PDBs have a schema of the same name, and the truth contains the changes of both.
+        logging: the supplemental logging levels that tables may have.
         sessions: concurrent sessions.
         lobs: how the random workload uses LOBs.
-        ddl: which DDL the random workload has.
+        ddl: the DDL statements of the random workload.
         unproven: some redo is in forms that Oracle is not known to write (docs/simulator.md).
-        unlogged: some of its direct loads are NOLOGGING.
-        rows: of the workload `wide`.
+        unlogged: some direct loads are NOLOGGING.
+        rows: the shape of the rows of the workload `wide`.
         modes: ways of writing redo that most databases do not have.
     """
 
@@ -71,7 +73,7 @@ class DatabaseShape:
 
     @property
     def shares_undo(self) -> bool:
-        """Tell whether PDBs have no undo of their own; 12.1 knows no other way."""
+        """Return whether all PDBs use the undo of the root, as they always do in 12.1."""
         return self.con_id > 0 and (SourceMode.SHARED_UNDO in self.modes or not self.redo.long_scn)
 
 
@@ -102,7 +104,10 @@ def draw_shape(rng: Random) -> DatabaseShape:
 
 
 def draw_modes(seed: int) -> frozenset[SourceMode]:
-    """Draw the modes in which a random database writes its redo; independent of all other draws."""
+    """Draw the modes in which a random database writes its redo.
+
+    They have their own random numbers, so that they do not change any other draw.
+    """
     rng = Random(seed ^ MODES_SEED)  # noqa: S311 - reproducible, not secret
     return frozenset(mode for mode, chance in DRAWN_MODES.items() if rng.random() < chance)
 
@@ -111,7 +116,8 @@ def demo_shape(size: int = DEFAULT_SIZE) -> DatabaseShape:
     """Make the database of the named workloads: a 19c PDB with ALL-column logging.
 
     Args:
-        size: of the redo to write; the logs hold a sixteenth of it, from 1 MB to 64 MB.
+        size: bytes of redo to write. A log has a sixteenth of them, but at least 1 MB and at most
+            64 MB.
     """
     blocks = min(max(size // 16, MEGABYTE), LOG_BYTES_MAX) // 512
     return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=blocks))
@@ -131,22 +137,22 @@ def choose_shape(
     modes: Iterable[SourceMode] | None = None,
     rows: RowShape | None = None,
 ) -> DatabaseShape:
-    """Choose the database that `simulate` would model; arguments replace its own choices.
+    """Choose the database that `simulate` models; each argument replaces a default choice.
 
     Args:
-        seed: the seed that `simulate` will get, from which the rest is drawn.
+        seed: the seed that `simulate` will get; it determines everything that no argument chooses.
         workload: one of `WORKLOADS`.
         version: one of `COMPATIBLE`'s; before 12.1 there are no containers.
         big_endian: byte order of the platform.
-        block_size: one of `BLOCK_SIZES`. A log keeps its bytes.
+        block_size: one of `BLOCK_SIZES`. It does not change the size of a log in bytes.
         threads: redo threads, from 1.
-        size: of the redo to write, in bytes.
+        size: bytes of redo to write.
         unlogged: see `DatabaseShape`.
-        containers: 1 for a PDB; 2 for a second PDB with the same schema, object numbers and
-            transaction ids, which the truth contains, too; neither has DDL then, nor a table whose
-            changes are not all logged.
-        modes: see `DatabaseShape`; None for those that a random database draws.
-        rows: of the workload `wide`, if they are not the default.
+        containers: 1 for one PDB; 2 for two PDBs with the same schema, object numbers and
+            transaction ids. The truth contains the changes of both. With 2, there is no DDL, and
+            all tables have supplemental logging of ALL columns.
+        modes: see `DatabaseShape`; None to draw them, for the random workload only.
+        rows: the shape of the rows of the workload `wide`; None for the default.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     drawn = draw_shape(rng) if workload == "random" else demo_shape(size)

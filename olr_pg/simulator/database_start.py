@@ -1,4 +1,4 @@
-"""The start of a simulated database: its instance with redo threads, its containers, sessions."""
+"""Starts a simulated database: its instance with redo threads, its containers, its sessions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 ROOT_UNDO_FILE: Final = 4
-"""The undo tablespace of the root, which PDBs without undo of their own share."""
+"""The file of the root's undo tablespace, which PDBs without their own undo share."""
 
 
 def database_identity(seed: int) -> LogIdentity:
-    """Return the identity of the database of a seed."""
+    """Return the identity of the database that belongs to a seed."""
     rng = Random(seed ^ 0x5EED)  # noqa: S311 - reproducible, not secret
     return LogIdentity(
         dbid=rng.randrange(1, 1 << 31),
@@ -41,8 +41,8 @@ def start_instance(seed: int, rng: Random, shape: DatabaseShape, archive: LogSin
     """Start an instance with its redo threads.
 
     Args:
-        rng: draws its time, and decides from then on.
-        archive: takes each log that ends.
+        rng: draws the start time; the instance then uses it for all its choices.
+        archive: receives each log that ends.
     """
     instance = Instance(
         *(shape.redo, rng, archive),
@@ -62,7 +62,7 @@ def start_instance(seed: int, rng: Random, shape: DatabaseShape, archive: LogSin
 def start_containers(instance: Instance, shape: DatabaseShape) -> list[Container]:
     """Make the containers that sessions work in, with undo segments for each thread.
 
-    PDBs that share the undo of the root have the same segments.
+    If PDBs share the undo of the root, all of them have the same undo segments.
     """
     dbid = instance.identity.dbid
     if shape.con_id == 0:
@@ -82,7 +82,7 @@ def start_containers(instance: Instance, shape: DatabaseShape) -> list[Container
 
 
 def _segments(instance: Instance, file: int, scn: int) -> dict[int, list[UndoSegment]]:
-    """Make the undo segments of every thread in a file."""
+    """Make the undo segments of every thread in one file."""
     return {one.number: undo_segments(one.number, file, scn) for one in instance.threads}
 
 
@@ -93,7 +93,7 @@ def start_session(
     number: int,
     dictionary: SysDictionary | None = None,
 ) -> SimSession:
-    """Connect a session, by its number from 0."""
+    """Connect a session; `number` counts from 0."""
     who = DatabaseSession(40 + number, 1000 + 7 * number, "SIM", 136)
     writer = PrivateWriter(instance, container, thread, who)
     return SimSession(instance, container, thread, who, dictionary=dictionary, writer=writer)

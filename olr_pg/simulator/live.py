@@ -1,7 +1,7 @@
-"""A named workload that runs on: its redo gets into online logs, from there into the archive.
+"""A named workload that runs until it is stopped, with online logs that are archived.
 
-Redo comes at a rate. It is made a little before it is played, or all of it before the first flush
-(`LiveOptions.ahead`), so that playing it takes next to no work.
+Redo is flushed at a given rate. It is generated shortly before its flush. With `LiveOptions.ahead`,
+all of it is generated before the first flush, so that the flushes need little processor time.
 """
 
 from __future__ import annotations
@@ -49,36 +49,37 @@ TICK: Final = 0.2
 """Seconds of redo that are generated in one step."""
 
 HEARTBEAT_SECONDS: Final = 3.0
-"""An instance without sessions writes a record so often."""
+"""Seconds between two records of a thread without sessions."""
 
 ONLINE: Final = "online"
 LOGS: Final = "logs"
 FLUSHES: Final = "flushes.jsonl"
 MADE: Final = "made"
-"""Folder of the logs that are made ahead."""
+"""Folder of the logs that are generated ahead."""
 
 _SECONDS_AHEAD: Final = 30
-"""The tables are made for as much redo as this time brings."""
+"""Seconds of redo that decide the size of the tables if the workload runs until it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
-    """The options of a database that runs on.
+    """The options of `simulate_live`.
 
     Attributes:
         rate: bytes of redo per second.
-        switch_seconds: a log is switched after this time if it is not full before.
-        growing: archived logs grow in place instead of appearing whole.
-        groups: of each thread, and `members` of each group.
-        flush_ms: between two flushes.
-        archive_lag: switches by which archiving is late, at most; None: nothing is archived.
-        seconds: for which it runs on; None: until it is stopped.
-        ahead: all redo is made before it is played; with `seconds` only.
-        crash_seconds: between two crashes of an instance; None: none crashes.
-        resetlogs_seconds: between two times that the database is opened with RESETLOGS.
-        idle_threads: the last redo threads, so many of them, have no sessions.
-        member_faults: probability, at each switch, that something happens to a member.
-        style: how untidily blocks are written.
+        switch_seconds: after this time, a log is switched even if it is not full.
+        growing: archived logs grow in their final place instead of appearing there complete.
+        groups: log groups of each thread; each group has `members` files.
+        flush_ms: milliseconds between two flushes.
+        archive_lag: maximum number of log switches by which archiving is late; None: nothing is
+            archived.
+        seconds: duration of the run; None: until it is stopped.
+        ahead: all redo is generated before the first flush; requires `seconds`.
+        crash_seconds: seconds between two crashes of an instance; None: no crashes.
+        resetlogs_seconds: seconds between two RESETLOGS; None: no RESETLOGS.
+        idle_threads: number of redo threads without sessions; these are the last ones.
+        member_faults: probability, at each switch, that a member of the group gets a fault.
+        style: how flushes are cut, torn and reordered.
     """
 
     rate: int
@@ -98,17 +99,17 @@ class LiveOptions:
 
     @property
     def size(self) -> int | None:
-        """Bytes of redo that it writes; None: until it is stopped."""
+        """Bytes of redo that the run writes; None if it runs until it is stopped."""
         return None if self.seconds is None else int(self.rate * self.seconds)
 
     @property
     def is_copied(self) -> bool:
-        """Tell whether its redo is made as copies: so much ahead that the model would take long."""
+        """Return whether redo is copied because the model would take long to generate all of it."""
         disturbed = self.crash_seconds or self.resetlogs_seconds or self.idle_threads
         return self.ahead and not disturbed and (self.size or 0) >= COPIED_FROM
 
     def online_options(self, blocks: int) -> OnlineOptions:
-        """Return what its online logs are like, which have no more than so many blocks."""
+        """Return the options of the online logs; a log has at most `blocks` blocks."""
         return OnlineOptions(
             groups=self.groups,
             members=self.members,
@@ -119,7 +120,7 @@ class LiveOptions:
         )
 
     def feed_plan(self, block_size: int) -> FeedPlan:
-        """Return what happens, by bytes of redo."""
+        """Return the planned actions, each after a number of bytes of redo."""
 
         def bytes_of(seconds: float | None) -> int | None:
             return None if seconds is None else max(int(seconds * self.rate), 1)
@@ -134,16 +135,16 @@ class LiveOptions:
 
 
 class LiveWatch(Protocol):
-    """Looks on while a database works."""
+    """Is notified of the progress of a live simulation."""
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
-        """Look at a database that is about to work."""
+        """Note a database that is about to start."""
 
     def made(self, files: SimulatedFiles) -> None:
-        """Look at redo that was made, and is going to be flushed."""
+        """Note that redo was generated and will be flushed."""
 
     def stepped(self, step: Step) -> None:
-        """Look at a step that was carried out."""
+        """Note a step that was carried out."""
 
 
 def simulate_live(
@@ -158,13 +159,13 @@ def simulate_live(
     truth: bool = True,
     watch: LiveWatch | None = None,
 ) -> Summary:
-    """Simulate as `simulate` does, until `stop` is set; then commit and archive what is open.
+    """Simulate until `stop` is set; then commit the open transactions and archive all redo.
 
     Args:
-        watch: called with the progress of the work.
+        watch: notified of the progress.
 
     Raises:
-        OlrPgError: 8050 the workload cannot run on, 8002 the directory cannot be used.
+        OlrPgError: 8050 the workload cannot run live, 8002 the directory cannot be used.
     """
     if workload not in NAMED:
         raise OlrPgError(Code.WORKLOAD_NOT_LIVE, f"{workload} is not among {', '.join(NAMED)}")
@@ -189,7 +190,7 @@ def simulate_live(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The database that is asked for; as of `simulate_live`."""
+    """The requested database: the arguments of `simulate_live`."""
 
     seed: int
     directory: Path
@@ -201,12 +202,12 @@ class _Asked:
 
     @property
     def plan(self) -> FeedPlan:
-        """The planned actions, by bytes of redo."""
+        """The planned actions, each after a number of bytes of redo."""
         return self.options.feed_plan(self.shape.redo.block_size)
 
 
 class _ModelWork:
-    """The model at work."""
+    """Redo that the model generates row by row."""
 
     def __init__(self, asked: _Asked, watch: LiveWatch | None) -> None:
         options, idle = asked.options, asked.options.idle_threads
@@ -227,7 +228,7 @@ class _ModelWork:
         self.zone = self._feed.simulation.instance.zone
 
     def redo(self, stop: threading.Event) -> Iterator[Redo]:
-        """Make redo; ahead of all, if that is asked for."""
+        """Yield generated redo; if the options say so, all of it is generated first."""
         made = self._making(stop)
         yield from spooled(made, self._directory / "redo.part") if self._options.ahead else made
 
@@ -257,7 +258,7 @@ class _ModelWork:
 
 
 class _CopiedWork:
-    """Copies of the model's redo, created before the first of them is flushed."""
+    """Redo that is copies of the model's redo, all made before the first flush."""
 
     def __init__(self, asked: _Asked) -> None:
         size, plan, shape = asked.options.size, asked.plan, asked.shape
@@ -274,7 +275,7 @@ class _CopiedWork:
         self.zone = template.zone
 
     def redo(self, stop: threading.Event) -> Iterator[Redo]:
-        """Yield the redo of the logs that were written, and remove them."""
+        """Yield the redo of the copied logs, and remove these logs."""
         logs = list[WrittenLog]()
         for path in self._summary.logs:
             with path.open("rb") as file:
@@ -289,10 +290,10 @@ class _CopiedWork:
 
 
 class _LiveDatabase:
-    """A database at work.
+    """The online logs and the archive of a live simulation.
 
     Attributes:
-        logs: the archived ones, and `log_bytes` of all of them.
+        logs: the archived logs; `log_bytes` is their total size.
     """
 
     def __init__(
@@ -310,7 +311,7 @@ class _LiveDatabase:
         self.log_bytes = 0
 
     def run(self, work: _CopiedWork | _ModelWork, stop: threading.Event) -> None:
-        """Work until `stop` is set or the time is over."""
+        """Run until `stop` is set or the time is over."""
         zone = work.zone
 
         def now() -> int:
@@ -332,7 +333,8 @@ class _LiveDatabase:
         if isinstance(step, Archived):
             path = self._directory / LOGS / step.name
             self.logs.append(path)
-            # Whoever reads the logs may delete them.
+            # Computed from the header, because a reader of the logs may already have deleted the
+            # file.
             self.log_bytes += step.header.nab * self._redo.block_size
         if self._watch is not None:
             self._watch.stepped(step)

@@ -1,8 +1,8 @@
-"""A database that carries out a named workload: order entry, a bulk load, updates of wide rows.
+"""A simulated database with a named workload: order entry, a bulk load, or updates of wide rows.
 
-The row-by-row model writes all of it. It can do so copy by copy: each has its own keys and blocks,
-and begins like the first one, so that their redo differs only in the values that
-`simulator.stamping` changes.
+The row-by-row model writes all redo. On request, it writes copy by copy: each copy has its own keys
+and blocks, and begins in the same state as the first one. So the redo of the copies differs only in
+the values that `simulator.stamping` changes.
 """
 
 from __future__ import annotations
@@ -40,25 +40,27 @@ if TYPE_CHECKING:
 
 INDEX_BLOCKS: Final = 16
 INDEX_SPACING: Final = 30_000
-"""Blocks from one index to the next: room for the leaves of many copies."""
+"""Blocks from the beginning of one index to the next, so that the leaves of many copies fit between
+them.
+"""
 
 ROW_SPACE: Final = 5200
 UPDATE_RESERVE: Final = 2700
-"""A block has room for updates of all its rows: none has to move."""
+"""Bytes of a block that only updates may fill: enough that no update moves a row."""
 
 LITTLE: Final = 3_000_000
-"""Of less redo than so many bytes half of the sessions work."""
+"""If less redo than this is requested, only half of the sessions work."""
 
 START_ARRAY: Final = 16
-"""Rows of an array that fills the tables before the workload begins."""
+"""Rows per array insert when the tables are filled before the workload begins."""
 
 NOISE: Final = 0.02
-"""How often a space record or a void record follows a statement."""
+"""Probability that a space record or a void record follows a statement."""
 
 WRITTEN_MAX: Final = 30
 SPACE_FILE: Final = 22
 LOG_SLACK: Final = 1 << 20
-"""Bytes by which a log may be longer than it is meant to be."""
+"""Bytes by which a log may exceed its planned size."""
 
 LOST_SEED: Final = 0x1057
 _COPY_SEED: Final = 0xC0B7
@@ -69,8 +71,8 @@ class Named:
     """A named workload.
 
     Attributes:
-        tables: in the order that it numbers them.
-        sessions: that work at a time; half of them where little redo is asked for.
+        tables: makes the tables, in the order of their numbers in the workload.
+        sessions: number of concurrent sessions; half of them if little redo is requested.
         keys: the columns whose numbers are chosen so that redo can be copied.
     """
 
@@ -92,17 +94,17 @@ class NamedSimulation:
     """A database that carries out a named workload, from the first log to the last.
 
     Args:
-        seed: determines everything else.
+        seed: determines all random choices.
         workload: a name in `NAMED`.
-        size: of the redo that is going to be written, in bytes: the tables are made for it.
-        archive: takes each log that ends.
+        size: bytes of redo that will be written; decides the size of the tables.
+        archive: receives each log that ends.
         prefilled: the tables have rows before the first redo.
-        idle_threads: the last threads, so many of them, have no sessions.
+        idle_threads: number of redo threads without sessions; these are the last ones.
         in_copies: the redo is written copy by copy (`begin_copy`).
 
     Attributes:
-        committed: the transactions since they were last taken, in commit order.
-        changes: committed row changes by kind; `transactions` those that have some.
+        changes: number of committed row changes by kind.
+        transactions: number of committed transactions with row changes.
     """
 
     def __init__(
@@ -155,13 +157,15 @@ class NamedSimulation:
         ]
 
     def _now(self) -> int:
-        """Return the time of the workload, in microseconds: that of the first copy."""
+        """Return the time of the workload in microseconds; every copy has the times of the first
+        copy.
+        """
         return int((self.instance.clock - self._time_shift).timestamp() * 1_000_000)
 
-    # --- what there is before the first statement ---
+    # --- before the first statement ---
 
     def _fill(self, tables: Sequence[int]) -> None:
-        """Let tables have their first rows, by redo if they are not prefilled."""
+        """Insert the first rows of tables: with redo, unless the tables are prefilled."""
         if self._prefilled:
             for number in tables:
                 table, scn = self.tables[number], self.shape.start_scn
@@ -184,13 +188,13 @@ class NamedSimulation:
 
     @property
     def is_loading(self) -> bool:
-        """Whether the rows that the workload starts from are still being inserted."""
+        """Whether the first rows of the tables are still being inserted."""
         return self._loading is not None
 
     # --- the work ---
 
     def work(self, size: int) -> None:
-        """Write about `size` bytes of redo more."""
+        """Write about `size` more bytes of redo."""
         end = self.instance.redo_bytes + size
         while self.instance.redo_bytes < end or self._loading is not None:
             self._step()
@@ -207,7 +211,9 @@ class NamedSimulation:
             self._write_noise(self.sessions[number].thread)
 
     def _write_noise(self, thread: RedoThread) -> None:
-        """Write a space record or a void one, as other processes write them (redo-format §12)."""
+        """Write a space record or a void record, like Oracle's background processes (redo-format
+        §12).
+        """
         record, redo = self.instance.record(thread, self.container), self.shape.redo
         if self._rng.random() < 0.5:
             kind = space.FILE_MAPS[0]
@@ -226,7 +232,9 @@ class NamedSimulation:
         record.emit(VLD_VOID)
 
     def heartbeat(self, thread: int) -> None:
-        """Write a record of no transaction into a thread's log, by its number from 0, and flush."""
+        """Write a record without a transaction to a thread's log, and flush; `thread` counts from
+        0.
+        """
         self._write_noise(self.threads[thread])
         self.threads[thread].flush()
 
@@ -236,15 +244,16 @@ class NamedSimulation:
             thread.flush()
 
     def commit_all(self) -> None:
-        """Commit what is open."""
+        """Commit all open transactions."""
         for session in self.sessions:
             session.commit()
         self._count()
 
     def forget_undo(self) -> None:
-        """Forget undo and changes of a transaction that has all statements, but for the newest.
+        """Discard undo and changes of a transaction that has all statements of the run, except the
+        newest.
 
-        Nobody rolls it back. `changes` counts them all.
+        Such a transaction is never rolled back. `changes` counts the discarded changes, too.
         """
         if self.shape.rows.statements != 0 or self.is_loading:
             return
@@ -255,14 +264,16 @@ class NamedSimulation:
                 del transaction.changes[:-1], transaction.undo[:-1]
 
     def switch_logs(self) -> None:
-        """Archive what every thread's log holds; an empty log stays."""
+        """Switch the log of every thread, so that it is archived; a log without redo is not
+        switched.
+        """
         self.flush()
         for thread in self.threads:
             if thread.log.blocks:
                 thread.switch()
 
     def end(self) -> None:
-        """Commit what is open, and archive every thread's log."""
+        """Commit all open transactions, and archive every thread's log."""
         self.commit_all()
         self.flush()
         self.instance.shut_down()
@@ -275,15 +286,16 @@ class NamedSimulation:
         self._counted = len(self.instance.committed)
 
     def take_committed(self) -> list[Transaction]:
-        """Return what has committed since the last call, in commit order, and forget it."""
+        """Return the transactions that were committed since the last call, in commit order."""
         self._count()
         taken, self.instance.committed, self._counted = self.instance.committed, [], 0
         return taken
 
     def take_finished(self) -> dict[SimTable, list[Row]]:
-        """Return committed rows that nothing will change any more, by table, and forget them.
+        """Return, by table, committed rows that no later statement changes; remove them from the
+        tables.
 
-        The final tables contain them in addition to those of `SimTable.live`.
+        The final tables contain these rows in addition to `SimTable.live`.
         """
         finished: dict[SimTable, list[Row]] = defaultdict(list)
         waiting, self._workload.finished = self._workload.finished, []
@@ -296,20 +308,22 @@ class NamedSimulation:
             table.forget(finished[table])
         return finished
 
-    # --- what happens to a database at work ---
+    # --- events of a running database ---
 
     def set_clock(self, unix_time: float) -> None:
-        """Let the database's clock show a time, in seconds since 1970; it never goes back."""
+        """Set the database's clock, in seconds since 1970; the clock never goes back."""
         now = datetime.fromtimestamp(unix_time, UTC)
         self.instance.clock = max(self.instance.clock, now)
 
     def open_begins(self) -> list[int]:
-        """Begin SCNs of the transactions that are open."""
+        """Return the begin SCNs of the open transactions."""
         begins = [one.transaction.begin_scn for one in self.sessions if one.transaction]
         return [scn for scn in begins if scn]
 
     def roll_back(self, thread: int) -> None:
-        """Roll back what a thread's sessions have open, by its number from 0, and flush."""
+        """Roll back the open transactions of a thread's sessions, and flush; `thread` counts from
+        0.
+        """
         for number, session in enumerate(self.sessions):
             if session.thread is self.threads[thread]:
                 session.rollback()
@@ -318,19 +332,21 @@ class NamedSimulation:
 
     def open_resetlogs(self, resetlogs: int, activation: int) -> None:
         """Begin a new incarnation; open transactions are rolled back."""
-        self.flush()  # a log that gets full is switched before the first thread ends
+        self.flush()  # If this fills a log, the log is switched before the first thread ends.
         self.instance.open_resetlogs(resetlogs, activation)
         for thread in range(self.shape.threads):
             self.roll_back(thread)
 
     def lost_redo(self, thread: int, size: int) -> bytes:
-        """Return blocks that a thread was writing after its last LWN when its instance crashed.
+        """Return the blocks that a thread was writing when its instance crashed, after its last
+        LWN.
 
-        Their changes never happened: another database of this shape has written them.
+        The changes in these blocks are lost. Another simulated database of the same shape writes
+        them.
 
         Args:
-            thread: its number from 0; it has nothing pending.
-            size: bytes of redo, about.
+            thread: its number from 0; it must have no pending records.
+            size: approximate bytes of redo.
         """
         own, log = self.instance, self.threads[thread].log
         pace = replace(self.shape.pace, log_blocks=1 << 30)
@@ -350,17 +366,17 @@ class NamedSimulation:
     # --- copies ---
 
     def load_once(self) -> None:
-        """Write what no copy has, each thread's in a log of its own."""
+        """Write the redo that is in no copy; each thread writes it to a separate log."""
         self._fill(sorted(self._workload.written_once))
         self.work(0)
         self.end_copy()
 
     def begin_copy(self, number: int = 0, seconds: int = 0) -> None:
-        """Begin a copy: with keys and blocks of its own, otherwise as the first one.
+        """Begin a copy, with its own keys and blocks, and otherwise in the state of the first copy.
 
         Args:
-            number: of the copy, from 0.
-            seconds: by which it is later than the previous copy.
+            number: the number of the copy, from 0.
+            seconds: time between the beginnings of two copies.
         """
         if number == 0:
             self._copies_from = self.instance.clock
@@ -384,16 +400,16 @@ class NamedSimulation:
         self._fill([at for at in range(len(self.tables)) if at not in once])
 
     def end_copy(self) -> None:
-        """Commit what is open, and end every thread's log."""
+        """Commit all open transactions, and end every thread's log."""
         self.commit_all()
         self.flush()
         for thread in self.threads:
             thread.switch()
 
-    # --- what there is ---
+    # --- the dictionary ---
 
     def snapshot(self) -> Snapshot:
-        """Return the dictionary as it is now."""
+        """Return the current dictionary."""
         database = self.instance.describe(self.container)
         keys = self._workload.next_keys()
         structure = order_structure(self.tables, keys) if keys else table_structure(self.tables)
@@ -402,5 +418,5 @@ class NamedSimulation:
 
 
 def log_blocks_max(shape: DatabaseShape) -> int:
-    """Return the blocks that no log of a database can have more of."""
+    """Return the maximum number of blocks of a log of a database."""
     return FIRST_DATA_BLOCK + shape.pace.log_blocks + LOG_SLACK // shape.redo.block_size

@@ -1,4 +1,4 @@
-"""The errors that Oracle gives."""
+"""The errors that Oracle returns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ class OraError(Exception):
     """An ORA error that is returned to the client.
 
     Args:
-        code: its number.
-        text: its words.
-        offset: in the statement, in characters.
+        code: the number of the error.
+        text: the message.
+        offset: place in the statement, in characters.
     """
 
     def __init__(self, code: int, text: str, offset: int = 0) -> None:

@@ -22,7 +22,7 @@ RECORD_HEADER_SIZE: Final = 24
 LWN_HEADER_SIZE: Final = 68
 FIRST_DATA_BLOCK: Final = 2
 LWN_LENGTH: Final = 32
-"""Where a chunk's first record has the length of its LWN."""
+"""Offset of the LWN's length in the header of a chunk's first record."""
 
 VLD_VALID: Final = 0x01
 VLD_VOID: Final = 0x02
@@ -31,12 +31,12 @@ VLD_LWN: Final = 0x04
 
 @dataclass(frozen=True, slots=True)
 class RedoRecord:
-    """A record before it has its header.
+    """A record without its header.
 
     Attributes:
         scn: 48 bits.
         subscn: from 1, counts the records of one SCN.
-        vld: without the LWN bit; 1 valid, 2 void.
+        vld: the VLD byte without the LWN bit; 1 valid, 2 void.
         con_uid: 0 outside CDBs and before 12.1.
     """
 
@@ -53,7 +53,8 @@ class LwnGroup:
 
     Attributes:
         next_scn: the SCN field at offset 56.
-        chunk, chunks: number of the strand that they are of, from 0, and how many there are.
+        chunk, chunks: the number of the strand that contains the records, from 0, and the number of
+            strands.
     """
 
     records: tuple[RedoRecord, ...]
@@ -64,7 +65,7 @@ class LwnGroup:
     chunks: int = 1
 
     def strands(self, count: int) -> list[LwnGroup]:
-        """Cut the group into chunks of up to `count` strands; records of one SCN stay together."""
+        """Divide the records among up to `count` strands; records of one SCN stay together."""
         parts = [list[RedoRecord]() for _ in range(count)]
         for record in self.records:
             parts[record.scn * 40_503 % 65_536 % count].append(record)
@@ -86,7 +87,7 @@ def _first_header(redo: RedoFormat, group: LwnGroup) -> bytes:
 
 
 def record_images(redo: RedoFormat, group: LwnGroup) -> list[bytes]:
-    """Encode the records of a group with their headers; the group's size is not in yet."""
+    """Encode the records of a group with their headers; the size of the LWN is still missing."""
     images = list[bytes]()
     for number, record in enumerate(group.records):
         extension = b"" if number else _first_header(redo, group)
@@ -115,7 +116,7 @@ def lay_out_group(
     for image in images:
         left = -len(stream) % payload
         if left < RECORD_HEADER_SIZE:
-            stream += bytes(left)  # a record header never straddles blocks
+            stream += bytes(left)  # A record header never spans two blocks.
         starts.append(len(stream))
         stream += image
         stream += bytes(padding(len(image)))
@@ -134,7 +135,7 @@ def _first_offsets(
     for positions in (reversed(ends), reversed(starts)):
         for position in positions:
             block, offset = divmod(position, payload)
-            # At a border there is no data of the record in the block that follows.
+            # A record that ends at the border of a block has no data in the next block.
             if offset and offset <= payload - RECORD_HEADER_SIZE:
                 first[block] = offset + BLOCK_HEADER_SIZE
     for position in starts:
@@ -167,5 +168,5 @@ def seal_blocks(
 
 
 def checksum(block: bytes) -> int:
-    """XOR the block's 16-bit words, little endian; 0 for a block with its checksum in."""
+    """XOR the block's 16-bit words, little endian; 0 if the block contains its right checksum."""
     return int(np.bitwise_xor.reduce(np.frombuffer(block, "<u2")))

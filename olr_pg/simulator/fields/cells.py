@@ -1,6 +1,6 @@
-"""Column values as the model knows them: the stored bytes and the printed form, side by side.
+"""Column values of the model: each with its stored bytes and its printed form.
 
-Both are made from the same Python value, apart from the decoder: the encodings are described in
+Both are made from the same Python value, without the decoder's code. The encodings are described in
 values-and-lobs Part A; the printed form is that of ``olr-pg decode``.
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 import orjson
 
 MAX_MANTISSA: Final = 20
-"""Base-100 digits that a NUMBER holds."""
+"""Maximum number of base-100 digits of a NUMBER."""
 
 _TWO_PAIRS: Final = [bytes((1 + at // 100, 1 + at % 100)) for at in range(10_000)]
 _NEGATIVE: Final = bytes((102 - pair) % 256 for pair in range(256))
 
 EXACT: Final = Context(prec=64)
-"""Decimal arithmetic that rounds no NUMBER."""
+"""Decimal arithmetic with enough digits that no NUMBER is rounded."""
 
 
 class Cell(NamedTuple):
@@ -33,7 +33,7 @@ class Cell(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """The bytes of the value; those of a LOB need not be in the row."""
+        """The bytes of the value. A LOB overrides this: its bytes may be outside the row."""
         return self.raw
 
 
@@ -54,7 +54,7 @@ def number(value: Decimal) -> Cell:
 
 
 def scaled_number(units: int, scale: int) -> Cell:
-    """Encode a NUMBER of so many units of its last decimal place; `scale` is not negative."""
+    """Encode the NUMBER `units` × 10^−`scale`; `scale` is not negative."""
     if not units:
         return Cell(b"\x80", "0")
     sign, rest = "-" * (units < 0), abs(units)
@@ -86,7 +86,7 @@ def _number_bytes(digits: int, exponent: int) -> bytes:
 
 
 def text(value: str, codec: str) -> Cell:
-    """VARCHAR2, NVARCHAR2, CHAR and NCHAR; CHAR comes padded."""
+    """Encode a VARCHAR2, NVARCHAR2, CHAR or NCHAR; the caller pads a CHAR with blanks."""
     return Cell(value.encode(codec), json_text(value))
 
 
@@ -122,7 +122,7 @@ class Moment:
 
     @property
     def label(self) -> str:
-        """ISO 8601 to the second."""
+        """The moment in ISO 8601, without a fraction of the second."""
         sign = "-" if self.year < 0 else ""
         date = f"{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}"
         return f"{date}T{self.hour:02d}:{self.minute:02d}:{self.second:02d}"
@@ -144,7 +144,7 @@ def timestamp(when: Moment) -> Cell:
 
 
 def timestamp_tz(utc: Moment, local: Moment, offset_minutes: int) -> Cell:
-    """Encode a TIMESTAMP WITH TIME ZONE of a fixed offset; `local` is `utc` at that offset."""
+    """Encode a TIMESTAMP WITH TIME ZONE with a fixed offset; `local` is the local time of `utc`."""
     sign = -1 if offset_minutes < 0 else 1
     hours, minutes = divmod(abs(offset_minutes), 60)
     zone = bytes((20 + sign * hours, 60 + sign * minutes))
@@ -158,7 +158,7 @@ def _duration(parts: list[tuple[int | str, str]], sign: str) -> str:
 
 
 def interval_year_to_month(months: int) -> Cell:
-    """Encode an INTERVAL YEAR TO MONTH of so many months; printed as an ISO 8601 duration."""
+    """Encode an INTERVAL YEAR TO MONTH of `months`; it is printed as an ISO 8601 duration."""
     sign = -1 if months < 0 else 1
     years, rest = divmod(abs(months), 12)
     stored = struct.pack(">I", (sign * years) + (1 << 31)) + bytes((60 + sign * rest,))
@@ -167,7 +167,7 @@ def interval_year_to_month(months: int) -> Cell:
 
 
 def interval_day_to_second(nanoseconds: int) -> Cell:
-    """Encode an INTERVAL DAY TO SECOND of so many nanoseconds; printed as an ISO 8601 duration."""
+    """Encode an INTERVAL DAY TO SECOND of `nanoseconds`; it is printed as an ISO 8601 duration."""
     sign = -1 if nanoseconds < 0 else 1
     seconds, nano = divmod(abs(nanoseconds), 1_000_000_000)
     days, seconds = divmod(seconds, 86400)
@@ -198,7 +198,7 @@ def _ordered_bits(stored: bytes) -> bytes:
 
 def binary_double(value: float) -> Cell:
     """Encode a BINARY_DOUBLE."""
-    value = value or 0.0  # there is one zero
+    value = value or 0.0  # Oracle has no negative zero.
     return Cell(_ordered_bits(struct.pack(">d", value)), _float_text(value))
 
 

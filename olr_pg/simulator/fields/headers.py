@@ -1,9 +1,9 @@
-"""Blocks 0 and 1 of a log: the fields they have, read from a block and laid out into one.
+"""Blocks 0 and 1 of a log: their fields, read from a block and encoded into a block.
 
 Bytes without a named field are zero in every real log, so a block rebuilt from its fields equals
 the real block. Values that follow from other fields (checksum, block number, byte-order mark,
-description, the places of constants) are not fields. Facts: redo-format §1.2, §1.3, §1.4; the
-header blocks of the real 23ai logs, which fix the forms of the SCNs.
+description) and constants are not fields. Facts: redo-format §1.2, §1.3, §1.4; the header blocks of
+the real 23ai logs, which fix the forms of the SCNs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ REDO_KEY_SIZE: Final = 48
 
 _LONG_SCN: Final = "long SCN"
 _SHORT_SCN: Final = "short SCN"
-"""Slots of 8 bytes (redo-format §0.3): in the form that the version's headers have, 63 bits from
-12.2 on; in the 48-bit form in every version.
+"""SCNs of 8 bytes (redo-format §0.3). A long SCN has the form that headers of the version use, with
+63 bits from 12.2 on. A short SCN has 48 bits in every version.
 """
 
 
@@ -42,7 +42,8 @@ class OsHeader:
 
     Attributes:
         count: blocks after block 0.
-        unknown: u32 at 32, of no known meaning: 4 in the real 23ai logs, 0x81A0 in a 19c one.
+        unknown: u32 at 32. Its meaning is unknown; it is 4 in the real 23ai logs, 0x81A0 in a 19c
+            log.
     """
 
     count: int
@@ -68,7 +69,7 @@ class OsHeader:
 
 
 def _at(offset: int, layout: str, **default: int | bytes) -> Any:
-    """Declare a field of block 1: its offset, and a layout of `struct` or a form of SCN slots."""
+    """Declare a field of block 1: its offset, and its `struct` layout or its form of SCN."""
     return field(metadata={"offset": offset, "layout": layout}, **default)  # type: ignore[call-overload]
 
 
@@ -78,20 +79,20 @@ class HeaderBlock:
 
     Attributes:
         sequence: log sequence number.
-        name: of the database, 8 bytes, NUL padded.
-        control_sequence: of the control file at the last write of the header.
+        name: the name of the database, 8 bytes, NUL padded.
+        control_sequence: sequence of the control file at the last write of the header.
         online_blocks: size of the online log in blocks.
         group: number of the online log's group.
-        nab: blocks in use, 0 and 1 among them; 0xFFFFFFFF while the log is current.
+        nab: blocks in use, including 0 and 1; 0xFFFFFFFF while the log is current.
         header_writes: how often the header was written; 2 in closed logs.
         next_scn: exclusive; `SCN_NONE` while the log is current.
-        end_of_thread, disabled: of the thread, at the end of this log.
-        unknown: u32 at 252, of no known meaning; 2 in all real logs.
+        end_of_thread, disabled: whether the thread ends, or is disabled, at the end of this log.
+        unknown: u32 at 252. Its meaning is unknown; it is 2 in all real logs.
         largest_lwn: blocks of the largest LWN.
         real_next_scn: `SCN_NONE` in all real logs.
         redo_key: 48 raw bytes: the key of encrypted redo, random (from 432 on in 23ai, from 448 on
             in 19c).
-        redo_key_flag: of no surely known meaning: 0x75 in the real 23ai logs.
+        redo_key_flag: its meaning is not certain; 0x75 in the real 23ai logs.
     """
 
     sequence: int = _at(8, "I")
@@ -172,7 +173,7 @@ class HeaderBlock:
 
     @property
     def description(self) -> bytes:
-        """The words with which the header describes itself."""
+        """The text in which the header describes the log."""
         return (
             f"T {self.thread:04d}, S {self.sequence:010d}, "
             f"SCN 0x{self.first_scn:016x}-0x{self.next_scn:016x}"

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 SECURE_OVERHEAD: Final = 132
 BASIC_OVERHEAD: Final = 60
-"""Bytes of a block that are no payload (values-and-lobs §18.4)."""
+"""Bytes of a block that are not payload (values-and-lobs §18.4)."""
 
 PAGE: Final = 8192 - SECURE_OVERHEAD
 BASIC_PAGE: Final = 8192 - BASIC_OVERHEAD
 POINTERS_MAX: Final = 12
-"""Page addresses that a BASICFILE locator has room for."""
+"""Maximum number of page addresses in a BASICFILE locator."""
 
 BLOB, CLOB, NCLOB = 1, 2, 4
 
@@ -28,7 +28,7 @@ def lob_id(number: int) -> bytes:
 def locator_head(
     kind: int, number: int, *, secure: bool, inode: bool = True, wide: bool = True
 ) -> bytes:
-    """Encode the first 20 bytes of a locator; `wide` for a multi-byte database's CLOB."""
+    """Encode the first 20 bytes of a locator; `wide` for a CLOB of a multi-byte database."""
     character = 2 if kind != BLOB and wide else 1
     flags = 0x80 if kind != BLOB and wide else 0
     return (
@@ -38,7 +38,7 @@ def locator_head(
 
 
 def width_of(number: int) -> int:
-    """Bytes that a number needs, at least 1."""
+    """Return the number of bytes that a number needs, at least 1."""
     return max(1, (number.bit_length() + 7) // 8)
 
 
@@ -49,7 +49,7 @@ def _secure_inode(inode: bytes, flags: int) -> bytes:
 def secure_in_row(
     kind: int, number: int, content: bytes, version: int = 1, *, wide: bool = True
 ) -> bytes:
-    """Encode a SECUREFILE locator with its bytes (values-and-lobs §26)."""
+    """Encode a SECUREFILE locator that contains the value (values-and-lobs §26)."""
     size = width_of(len(content))
     inode = bytes((size - 1, 0)) + len(content).to_bytes(size) + bytes((version,)) + content
     return locator_head(kind, number, secure=True, wide=wide) + _secure_inode(inode, 0x48)
@@ -64,7 +64,7 @@ def secure_extents(
     *,
     page: int = PAGE,
 ) -> bytes:
-    """Encode a SECUREFILE locator of extents (first block, blocks), the last page partly filled."""
+    """Encode a SECUREFILE locator with extents of (first block, number of blocks)."""
     size = width_of(length)
     left, listed = length, b""
     for first, blocks in extents:
@@ -77,7 +77,7 @@ def secure_extents(
 
 
 def secure_header(kind: int, number: int, length: int, dba: int, version: int = 1) -> bytes:
-    """Encode a SECUREFILE locator that leads to a header block."""
+    """Encode a SECUREFILE locator with the address of a header block."""
     size = width_of(length)
     inode = bytes((0x40 | size - 1, 0)) + length.to_bytes(size)
     inode += bytes((version,)) + dba.to_bytes(4)
@@ -85,7 +85,7 @@ def secure_header(kind: int, number: int, length: int, dba: int, version: int = 
 
 
 def basic_in_row(kind: int, number: int, content: bytes) -> bytes:
-    """Encode a BASICFILE locator with its bytes."""
+    """Encode a BASICFILE locator that contains the value."""
     return (
         locator_head(kind, number, secure=False)
         + struct.pack(">HBBIH6s", len(content) + 16, 9, 0, 0, len(content), b"\0\0\0\0\0\1")
@@ -96,7 +96,7 @@ def basic_in_row(kind: int, number: int, content: bytes) -> bytes:
 def basic_pointers(
     kind: int, number: int, length: int, pages: Sequence[int], *, page: int = BASIC_PAGE
 ) -> bytes:
-    """Encode a BASICFILE locator with the blocks of its first pages."""
+    """Encode a BASICFILE locator with the addresses of the value's first pages."""
     listed = b"".join(dba.to_bytes(4) for dba in pages)
     full, rest = divmod(length, page)
     return (
@@ -107,7 +107,7 @@ def basic_pointers(
 
 
 def basic_outside(kind: int, number: int) -> bytes:
-    """Encode the 20 bytes of a BASICFILE LOB that is never in the row."""
+    """Encode the 20-byte locator of a BASICFILE LOB that is never stored in the row."""
     return locator_head(kind, number, secure=False, inode=False)
 
 

@@ -1,6 +1,6 @@
 """Fields of the change vectors that write LOB pages and lists (values-and-lobs §18–§23).
 
-26.6 and 11.17 have the layout of real vectors, the rest is as the document describes it.
+26.6 and 11.17 have the layout of real vectors; the others have the layout that the page describes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OPERATION_ERASE: Final = 0x68
 
 
 def kdli_common(redo: RedoFormat, op: int, kind: int, dba: int, *, page: int = PAGE) -> bytes:
-    """KDLI common: 12 bytes. `page` is the payload of a block."""
+    """Encode the KDLI common field of 12 bytes; `page` is the payload of a block in bytes."""
     return redo.pack("BBBBHHI", op, kind, 2, 0, page, 128, dba)
 
 
 def load_data_item(redo: RedoFormat, number: int, size: int) -> bytes:
-    """Encode the load data item of 56 bytes: `size` bytes of payload follow as a field."""
+    """Encode the load data item of 56 bytes; the next field has `size` bytes of payload."""
     return b"\x04\0" + bytes(10) + lob_id(number) + bytes(30) + redo.pack("I", size)
 
 
@@ -62,7 +62,7 @@ def fill_item(redo: RedoFormat, offset: int, content: bytes, *, page: int = PAGE
 
 
 def zero_item(redo: RedoFormat, offset: int, size: int) -> bytes:
-    """Encode the zero item: so many zeros at an offset of the page."""
+    """Encode the zero item: `size` zeros at an offset of the page."""
     return redo.pack("BBHHH", 5, 0, offset, size, 0)
 
 
@@ -71,7 +71,7 @@ def _runs(redo: RedoFormat, runs: Sequence[tuple[int, int]]) -> bytes:
 
 
 def list_item(redo: RedoFormat, runs: Sequence[tuple[int, int]]) -> bytes:
-    """Encode the lmap item: the whole list of a block, (first block, blocks) each."""
+    """Encode the lmap item: the whole list of a block, with entries of (first block, blocks)."""
     return redo.pack("BBHI", 7, 0, 0, len(runs)) + _runs(redo, runs)
 
 
@@ -91,9 +91,9 @@ def header_item(redo: RedoFormat, number: int, length: int, lists: Sequence[int]
 
 
 def long_field(redo: RedoFormat, dataobj: int, number: int, page: int, payload: bytes) -> bytes:
-    """Encode the first field of a 19.1 with page number `page` of a BASICFILE LOB, not padded.
+    """Encode the first field of a 19.1 with page number `page` of a BASICFILE LOB, without padding.
 
-    The second one is the type of the block, as that of a table's block has it (`LOB_BLOCK`).
+    The second field of the 19.1 is the type of the block, here `LOB_BLOCK`.
     """
     head = redo.pack("I", dataobj) + lob_id(number) + bytes(2)
     return head + redo.pack("IHHIII", 1, 0, 0, page, 0, 0) + payload

@@ -1,4 +1,4 @@
-"""The shape of a redo log that depends on version, byte order and block size.
+"""The properties of a redo log that depend on version, byte order and block size.
 
 Facts: redo-format §0.3, §0.4, §3.1, §5.1.
 """
@@ -35,7 +35,7 @@ def _struct(layout: str) -> struct.Struct:
 
 
 def padding(size: int) -> int:
-    """Bytes from `size` to the next multiple of 4."""
+    """Return the number of bytes from `size` to the next multiple of 4."""
     return -size & 3
 
 
@@ -55,12 +55,12 @@ class RedoFormat:
 
     @property
     def has_container(self) -> bool:
-        """Vectors carry a container id, records the container's UID (12.1 on)."""
+        """Whether vectors and records name their container (from 12.1 on)."""
         return self.version >= 0x0C100000
 
     @property
     def long_scn(self) -> bool:
-        """SCN slots may hold the 63-bit form (12.2 on)."""
+        """Whether SCNs of 8 bytes may have the 63-bit form (from 12.2 on)."""
         return self.version >= 0x0C200000
 
     @property
@@ -70,12 +70,12 @@ class RedoFormat:
 
     @property
     def wide_session(self) -> bool:
-        """5.19/5.20 begin with 8 bytes: the session number is a u32 (19 on)."""
+        """Whether 5.19 and 5.20 begin with 8 bytes, with the session as a u32 (from 19 on)."""
         return self.version >= 0x13000000
 
     @property
     def is_23(self) -> bool:
-        """The audit session id takes 8 bytes, and SUBSCN stays at 1 within an SCN (23ai)."""
+        """Whether the audit session id has 8 bytes and SUBSCN stays at 1 within an SCN (23ai)."""
         return self.version >= 0x17000000
 
     @property
@@ -94,15 +94,17 @@ class RedoFormat:
         return 8 if self.has_container else 4
 
     def pack(self, layout: str, *values: int | bytes) -> bytes:
-        """Pack as `struct.pack` does, in the byte order of the log; `layout` has no order sign."""
+        """Pack like `struct.pack`, in the byte order of the log; `layout` does not name a byte
+        order.
+        """
         return _struct((">" if self.big_endian else "<") + layout).pack(*values)
 
     def unpack(self, layout: str, data: bytes, offset: int = 0) -> tuple[int, ...]:
-        """Unpack as `struct.unpack_from` does, in the byte order of the log."""
+        """Unpack like `struct.unpack_from`, in the byte order of the log."""
         return _struct((">" if self.big_endian else "<") + layout).unpack_from(data, offset)
 
     def scn8(self, scn: int, *, long: bool = False) -> bytes:
-        """Encode an 8-byte SCN slot; `long` selects the 63-bit form, which 12.2 and later have."""
+        """Encode an SCN of 8 bytes; `long` selects the 63-bit form, which exists from 12.2 on."""
         if scn == SCN_NONE:
             return b"\xff" * 8
         if (long and self.long_scn) or scn >> 47:
@@ -111,13 +113,13 @@ class RedoFormat:
         return self.pack("IHH", scn & 0xFFFFFFFF, scn >> 32, 0)
 
     def scn6r(self, scn: int) -> bytes:
-        """Encode a 6-byte SCN, wrap first; in the 63-bit form where version and value allow it."""
+        """Encode a 6-byte SCN, wrap first; in the 63-bit form if version and value allow it."""
         if self.long_scn and not scn >> 32 & 0xFFFF:
             return self.pack("HI", 0x8000 | scn >> 48, scn & 0xFFFFFFFF)
         return self.pack("HI", scn >> 32 & 0x7FFF, scn & 0xFFFFFFFF)
 
     def read_scn8(self, data: bytes, offset: int = 0) -> int:
-        """Read the SCN in an 8-byte slot, `SCN_NONE` for none."""
+        """Read an SCN of 8 bytes; `SCN_NONE` if the bytes mean "none"."""
         base, high, middle = self.unpack("IHH", data, offset)
         if base == 0xFFFFFFFF and high == 0xFFFF:
             return SCN_NONE

@@ -52,7 +52,7 @@ GROUP_ROWID_OMITTED: Final = 0x10
 GROUP_MOVED: Final = 0x80
 
 STUB_LOCK: Final = 2
-"""The lock byte of the stubs that were seen."""
+"""The lock byte of all real stubs that we have seen."""
 
 SLOT_SIZE: Final = 2
 """Bytes of a row directory entry."""
@@ -72,7 +72,7 @@ def stored_sizes(values: Sequence[Value]) -> int:
 
 
 def stored_columns(cells: Sequence[Cell | None]) -> tuple[Value, ...]:
-    """Return the columns of a row as stored: NULLs at the end are not."""
+    """Return the columns of a row that are stored: without the NULLs at its end."""
     width = len(cells)
     while width and cells[width - 1] is None:
         width -= 1
@@ -92,8 +92,8 @@ class RowPiece:
     """A piece of a row as it is in its block.
 
     Attributes:
-        nrid: leads to the next piece.
-        hrid: leads to the head of a migrated row.
+        nrid: address of the next piece.
+        hrid: address of the head of a migrated row.
         row_scn: bytes of the SCN that a row has in a table with row dependencies, else 0.
     """
 
@@ -105,7 +105,7 @@ class RowPiece:
 
     @property
     def size(self) -> int:
-        """tl: number of bytes of the piece in the block."""
+        """The number of bytes of the piece in the block (tl)."""
         links = 6 * (not self.fb & FB_LAST) + 6 * (
             bool(self.fb & FB_FIRST) and not self.fb & FB_HEAD
         )
@@ -116,7 +116,7 @@ class RowPiece:
 class KdoBase:
     """The beginning of every KDO field: the address, and the ITL entry of the change.
 
-    `dependencies` is DEPENDENCIES for a table whose rows bear an SCN, else 0.
+    `dependencies` is DEPENDENCIES for a table with ROWDEPENDENCIES, else 0.
     """
 
     dba: int
@@ -126,13 +126,13 @@ class KdoBase:
     dependencies: int = 0
 
     def image(self, redo: RedoFormat, op: int) -> bytes:
-        """Encode the first 16 bytes; `op` with its undo bit."""
+        """Encode the first 16 bytes; `op` contains the undo bit."""
         op |= self.dependencies
         return redo.pack("IIHBBBBH", self.dba, self.segment, self.max_row, op, 1, self.itli, 0, 0)
 
 
 def null_bitmap(columns: Sequence[Value]) -> bytes:
-    """Bit i is set where column i is NULL."""
+    """Return a bitmap in which bit i is set if column i is NULL."""
     bits = sum(1 << number for number, value in enumerate(columns) if value is None)
     return bits.to_bytes((len(columns) + 7) // 8, "little")
 
@@ -145,7 +145,7 @@ def column_fields(columns: Sequence[Value]) -> list[bytes]:
 def insert_kdo(
     redo: RedoFormat, base: KdoBase, op: int, piece: RowPiece, slot: int, lock: int
 ) -> bytes:
-    """KDO of IRP and ORP: 48 + ceil(columns / 8) bytes."""
+    """Encode the KDO of an IRP or ORP: 48 + ceil(columns / 8) bytes."""
     hrid = piece.hrid or RowAddress(0, 0)
     nrid = piece.nrid or RowAddress(0, 0)
     return (
@@ -159,25 +159,26 @@ def insert_kdo(
 
 
 def delete_kdo(redo: RedoFormat, base: KdoBase, op: int, slot: int) -> bytes:
-    """KDO of DRP: 20 bytes."""
+    """Encode the KDO of a DRP: 20 bytes."""
     return base.image(redo, op) + redo.pack("HBB", slot, 0, 0)
 
 
 def lock_kdo(redo: RedoFormat, base: KdoBase, op: int, slot: int, lock: int) -> bytes:
-    """KDO of LKR: 20 bytes; `lock` is the ITL slot that takes the row, 0 on the undo side."""
+    """Encode the KDO of an LKR: 20 bytes; `lock` is the locking ITL slot, 0 in the undo."""
     return base.image(redo, op) + redo.pack("HBB", slot, 0, lock)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A side of a URP: its undo or its redo.
+    """One side of a URP: its undo or its redo.
 
     Attributes:
         fb: flags of the piece.
         width: columns of the piece in this state.
-        numbers: 0-based columns listed; may be more than `values` (those that are cut off).
-        values: of the first `len(values)` numbers.
-        size: change of the row length towards this state.
+        numbers: the listed columns, from 0. Numbers beyond those of `values` are columns that are
+            cut off the piece.
+        values: the values of the first `len(values)` numbers.
+        size: the number of bytes by which the row grows when it gets this state.
     """
 
     fb: int
@@ -190,7 +191,7 @@ class ColumnChange:
 def update_kdo(
     redo: RedoFormat, base: KdoBase, op: int, change: ColumnChange, slot: int, lock: int
 ) -> bytes:
-    """KDO of URP: 28 + ceil(columns given / 8) bytes."""
+    """Encode the KDO of a URP: 28 + ceil(columns with values / 8) bytes."""
     given = len(change.values)
     return (
         base.image(redo, op)
@@ -203,8 +204,8 @@ def update_kdo(
 def update_fields(redo: RedoFormat, change: ColumnChange) -> list[bytes]:
     """Encode the fields after the KDO of a URP: column numbers, then values.
 
-    A listed column beyond the values has an empty field, as a real record that cuts off its only
-    listed column has one.
+    If no listed column has a value, one empty field follows, as in a real record that cuts off its
+    only listed column.
     """
     surplus = len(change.numbers) - len(change.values)
     return [
@@ -217,17 +218,17 @@ def update_fields(redo: RedoFormat, change: ColumnChange) -> list[bytes]:
 def forward_kdo(
     redo: RedoFormat, base: KdoBase, op: int, slot: int, nrid: RowAddress, lock: int
 ) -> bytes:
-    """KDO of CFA: 32 bytes."""
+    """Encode the KDO of a CFA: 32 bytes."""
     return base.image(redo, op) + redo.pack("IHHHBBB3x", nrid.dba, nrid.slot, 0, slot, 0, 0, lock)
 
 
 def log_kdo(redo: RedoFormat, base: KdoBase, op: int) -> bytes:
-    """KDO of LMN: 16 bytes."""
+    """Encode the KDO of an LMN: 16 bytes."""
     return base.image(redo, op)
 
 
 def multi_kdo(redo: RedoFormat, base: KdoBase, op: int, slots: Sequence[int], lock: int) -> bytes:
-    """KDO of QMI and QMD: 22 + 2 · rows bytes."""
+    """Encode the KDO of a QMI or QMD: 22 + 2 · rows bytes."""
     return (
         base.image(redo, op)
         + redo.pack("BBBB", 0, lock, len(slots), 0)
@@ -256,7 +257,7 @@ def packed_row(redo: RedoFormat, piece: RowPiece, lock: int) -> bytes:
 
 
 def stub_image(piece: RowPiece) -> bytes:
-    """Encode a head without columns as the undo of 26ai has it: as it is in its block."""
+    """Encode a head without columns as the undo of 26ai contains it: in the form of its block."""
     assert piece.nrid is not None
     link = piece.nrid.dba.to_bytes(4, "big") + piece.nrid.slot.to_bytes(2, "big")
     return bytes((piece.fb, STUB_LOCK, 0)) + link
@@ -269,9 +270,9 @@ class Supplemental:
     Attributes:
         kind: `SUPPLEMENTAL_INSERT` and so on.
         group: GROUP_FIRST and GROUP_LAST bits.
-        before, after: 1-based segment column of the first column in the undo and redo data.
-        columns: 1-based number and value of each column logged.
-        head: the row's head, or None to leave it out (20-byte header).
+        before, after: SEGCOL# of the first column in the undo, and of the first column in the redo.
+        columns: SEGCOL# and value of each logged column.
+        head: the address of the row's head; None for a header of 20 bytes without it.
         version: objv#.
     """
 
@@ -284,7 +285,7 @@ class Supplemental:
     version: int = 1
 
     def fields(self, redo: RedoFormat) -> list[bytes]:
-        """Encode the header, and the numbers, lengths and values where columns are logged."""
+        """Encode the header and, if columns are logged, their numbers, lengths and values."""
         fb = self.group | (0 if self.head else GROUP_ROWID_OMITTED)
         flags = 0x10 if self.kind == SUPPLEMENTAL_UPDATE else 0
         header = (

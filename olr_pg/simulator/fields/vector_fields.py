@@ -1,4 +1,4 @@
-"""Change vectors of the transaction, session, cleanout and noise kinds, field by field.
+"""Fields of change vectors that do not change rows: transactions, sessions, cleanouts, noise.
 
 Facts: redo-format §3 (header, field list), §4 (layer 5), §5.1 (KTB redo), §6.1 (index), §8.3
 (24.4), §11.4 (templates); sizes and flags are those of real records.
@@ -22,7 +22,7 @@ TYP_NEW: Final = 1
 TYP_DELAYED: Final = 2
 TYP_MARKER: Final = 6
 TYP_ENCRYPTED: Final = 0x80
-"""Besides: the fields are cipher text (redo-format §3.1)."""
+"""Bit that is added to TYP if the fields are cipher text (redo-format §3.1)."""
 
 KTB_FIRST: Final = 1
 KTB_CONTINUE: Final = 2
@@ -64,7 +64,7 @@ KDILK_COLUMNS: Final = 0x23
 
 @dataclass(frozen=True, slots=True)
 class VectorBlock:
-    """The block that a vector changes, as the vector header has it.
+    """The block that a vector changes, as the vector header describes it.
 
     `scn` and `seq` are the block's state before the change.
     """
@@ -90,7 +90,7 @@ def change_vector(
     con_id: int = 0,
     fill: int = 0,
 ) -> bytes:
-    """Encode a change vector; `fill` is the byte in the places that Oracle leaves undefined."""
+    """Encode a change vector; `fill` is written to the bytes that Oracle leaves undefined."""
     sizes = [len(data) for data in fields]
     header = (
         bytes(opcode)
@@ -110,7 +110,7 @@ def change_vector(
 
 
 def undo_size(sizes: Sequence[int]) -> int:
-    """ktudb.siz: number of bytes of the fields from F2 on in the undo block (redo-format §4.2)."""
+    """Return ktudb.siz: the bytes of the fields from F2 on in the undo block (redo-format §4.2)."""
     table = 2 * (1 + len(sizes))
     return sum([size + 3 & ~3 for size in sizes]) + table + padding(table)
 
@@ -120,10 +120,10 @@ class Ktub:
     """The part of an undo record that names the change (redo-format §4.2).
 
     Attributes:
-        prev_dba: undo block of the transaction's previous record if another one, else 0.
+        prev_dba: the undo block of the transaction's previous record; 0 if it is this block.
         opc: operation that interprets the undo.
-        rci: record number of the previous record in this block, 0 = none here.
-        wrp: low half of the transaction's sequence, 1 in a transaction's first record.
+        rci: the number of the transaction's previous record in this block; 0 for none.
+        wrp: low half of the transaction's sequence; 1 in the transaction's first record.
     """
 
     obj: int
@@ -170,7 +170,7 @@ class UndoControl:
 
 
 def ktudb(redo: RedoFormat, siz: int, spc: int, flg: int, xid: bytes, seq: int, rec: int) -> bytes:
-    """F1 of 5.1."""
+    """Encode F1 of a 5.1."""
     return redo.pack("HHHH", siz, spc, flg, 0) + xid + redo.pack("HBB", seq, rec, 0)
 
 
@@ -183,7 +183,7 @@ def ktudh(
     siz: int,
     parent: bytes = bytes(8),
 ) -> bytes:
-    """F1 of 5.2; `sequence` 0 is a header update that begins nothing."""
+    """Encode F1 of a 5.2; with `sequence` 0, it changes the header but begins no transaction."""
     return redo.pack("HHI", slot, 0, sequence) + uba + redo.pack("HHB3x", flg, siz, 0) + parent
 
 
@@ -196,8 +196,8 @@ def undo_applied(redo: RedoFormat, ktub: Ktub, offset: int) -> list[bytes]:
 class CommitMark:
     """The end of a transaction in 5.4; `undo` is None if no ktucf field is written.
 
-    `parent_scn` is the commit SCN of the parent, None if there is none; which place its field has
-    is not known.
+    `parent_scn` is the commit SCN of the parent, None if there is no parent. The place of its field
+    in real redo is not known.
     """
 
     slot: int
@@ -257,7 +257,7 @@ def marker_fields(
 
 
 def rollback_marker_fields(redo: RedoFormat, xid: bytes) -> list[bytes]:
-    """Encode the fields of the lone 24.4 that announces a rollback."""
+    """Encode the fields of the 24.4 that announces a rollback, alone in its record."""
     return [redo.pack("I", 9000) + xid + redo.pack("HH", 0x71, 0x0B), b""]
 
 
@@ -304,29 +304,29 @@ def _ktb_head(redo: RedoFormat, op: int, *, cleaned: bool) -> bytes:
 
 
 def _with_cleanout(redo: RedoFormat, ktb: bytes, cleanout: bytes) -> bytes:
-    # The cleanout stands where op L would end, whatever the op.
+    # The cleanout begins at the same offset for every operation (redo-format §5.1).
     return ktb + bytes(redo.ktb_start + 36 - len(ktb)) + cleanout if cleanout else ktb
 
 
 def ktb_first(redo: RedoFormat, xid: bytes, uba: bytes, cleanout: bytes = b"") -> bytes:
-    """KTB redo F: the transaction claims an ITL entry."""
+    """Encode KTB redo F: the transaction claims an ITL entry."""
     head = _ktb_head(redo, KTB_FIRST, cleaned=bool(cleanout))
     return _with_cleanout(redo, head + xid + uba, cleanout)
 
 
 def ktb_continue(redo: RedoFormat, uba: bytes, cleanout: bytes = b"") -> bytes:
-    """KTB redo C: the entry already is the transaction's."""
+    """Encode KTB redo C: the entry already belongs to the transaction."""
     head = _ktb_head(redo, KTB_CONTINUE, cleaned=bool(cleanout))
     return _with_cleanout(redo, head + uba, cleanout)
 
 
 def ktb_unused(redo: RedoFormat) -> bytes:
-    """KTB redo Z: the entry was never used."""
+    """Encode KTB redo Z: the entry was never used."""
     return _ktb_head(redo, KTB_UNUSED, cleaned=False)
 
 
 def ktb_previous(redo: RedoFormat, xid: bytes, uba: bytes, scn: int) -> bytes:
-    """KTB redo L: the entry held this committed transaction."""
+    """Encode KTB redo L: the entry belonged to this committed transaction."""
     head = _ktb_head(redo, KTB_PREVIOUS, cleaned=False)
     # lkc and flg are one 16-bit word: the flag byte comes first on big-endian platforms.
     locks = bytes((ITL_COMMITTED, 0)) if redo.big_endian else bytes((0, ITL_COMMITTED))
@@ -354,10 +354,10 @@ def block_cleanout(redo: RedoFormat, scn: int, entries: Sequence[CleanedEntry]) 
 def kdilk(
     redo: RedoFormat, code: int, itli: int, segment: int, dba: int, *, logs: bool = False
 ) -> bytes:
-    """Encode the index undo field; if `logs`, supplemental fields follow the row."""
+    """Encode the index undo field; with `logs`, supplemental fields follow the row."""
     return bytes((code, itli, 0x95 if logs else 1, 0)) + redo.pack("IIiI", segment, dba, 0x7FFE, 0)
 
 
 def index_row(redo: RedoFormat, itli: int, slot: int, size: int, *, others: bool = False) -> bytes:
-    """F2 of leaf changes; if `others`, other data follow the key."""
+    """Encode F2 of a leaf change; with `others`, other data follow the key."""
     return redo.pack("BBHH", itli, 0x10 if others else 0, slot, size)

@@ -1,4 +1,4 @@
-"""Declarations and their random values, edge values among them.
+"""Declarations of column types with their random values, including edge values.
 
 Facts: values-and-lobs §1.1 (what COL$ says), §2–§9 (ranges).
 """
@@ -53,18 +53,18 @@ def number_type(precision: int | None = None, scale: int | None = None) -> Colum
 
 @cache
 def _alphabet(codec: str, *, plain: bool) -> tuple[tuple[str, int], ...]:
-    """Give the letters that text is drawn from, each with its bytes in `codec`."""
+    """Return the letters that text is drawn from, each with its number of bytes in `codec`."""
     letters = _LETTERS if plain else _LETTERS + _BEYOND_ASCII
     return tuple((letter, len(letter.encode(codec))) for letter in letters)
 
 
 def _words(rng: Random, size_max: int, codec: str, *, plain: bool) -> str:
-    """Text of 1 to `size_max` bytes in `codec`; short ones far more often."""
+    """Draw a text of 1 to `size_max` bytes in `codec`; most texts are short."""
     limit = rng.choice((4, 12, 12, 40, size_max))
     alphabet = _alphabet(codec, plain=plain)
     _, width = alphabet[0]
     room = max(rng.randint(1, max(1, min(limit, size_max))), width)
-    # As `rng.choice` draws, by its own way to a number below a limit: most draws of all are these.
+    # The same draws as `rng.choice`, but faster: most draws of a simulation are these.
     count, draw = len(alphabet), rng.getrandbits
     bits = count.bit_length()
     letters = list[str]()
@@ -195,7 +195,7 @@ def binary_double_type() -> ColumnType:
 
 
 def lob_type(storage: LobStorage, size_max: int) -> ColumnType:
-    """BLOB, CLOB or NCLOB with values of at most `size_max` bytes; most are short."""
+    """Declare a BLOB, CLOB or NCLOB with values of at most `size_max` bytes; most are short."""
     kind = storage.kind
 
     def make(rng: Random) -> Cell:
@@ -203,7 +203,7 @@ def lob_type(storage: LobStorage, size_max: int) -> ColumnType:
         if kind == BLOB:
             return LobDraft.of(storage, rng.randbytes(size))
         piece = _words(rng, max(2, min(size, 400)), UTF16, plain=rng.random() < 0.5)
-        # DBMS_LOB may cut anywhere: no character takes two units.
+        # DBMS_LOB may cut a text at any unit, so no character has two units of UTF-16.
         unit = "".join(min(letter, "\uffef") for letter in piece).encode(UTF16)
         return LobDraft.of(storage, unit * -(-size // len(unit)))
 
@@ -214,15 +214,17 @@ def lob_type(storage: LobStorage, size_max: int) -> ColumnType:
 
 
 SWARM_LOB_MAX: Final = 20_000
-"""Bytes of a LOB in the random workload: more would leave little redo for anything else."""
+"""Maximum bytes of a LOB in the random workload; larger LOBs would leave little redo for other
+changes.
+"""
 
 
 LOB_BLOCKS: Final = (*24 * (2048,), *12 * (8192,), 16_384, 32_768)
-"""Sizes of LOB blocks, as often as they are taken."""
+"""Sizes of LOB blocks; the number of times that a size is listed is its weight."""
 
 
 def random_lob(rng: Random) -> ColumnType:
-    """Draw a LOB declaration; small blocks make values of several pages cheap."""
+    """Draw a LOB declaration; blocks are mostly small, so that short values have several pages."""
     storage = LobStorage(
         rng.choice((BLOB, CLOB, NCLOB)),
         securefile=rng.random() < 0.6,
@@ -250,4 +252,4 @@ DECLARATIONS: Final[tuple[Callable[[Random], ColumnType], ...]] = (
     lambda rng: binary_float_type(),
     lambda rng: binary_double_type(),
 )
-"""Makers of a random declaration, one per kind of column."""
+"""Functions that draw a declaration, one for each kind of column."""

@@ -1,8 +1,8 @@
-"""LOBs of the model: where their bytes are, and which of them a transaction's redo holds.
+"""LOBs of the model: where their bytes are, and which bytes a transaction's redo contains.
 
-Redo names pages by their block, so what a change delivers of a LOB is what its pages hold when the
-transaction ends; a value comes out only where each of its pages is in that transaction's redo from
-its first byte on (docs/lobs.md). `StoredLob.content` is the value in SQL.
+Redo names pages by their block. So a change delivers the content that the pages of a LOB have when
+the transaction ends. It delivers a value only if the transaction's redo contains each page of the
+value from its first byte on (docs/lobs.md). `StoredLob.content` is the value in SQL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 UTF16: Final = "utf-16-be"
 RUN_BLOCKS_MAX: Final = 200
-"""Blocks of an extent: a locator has one byte for them."""
+"""Maximum blocks of an extent; a locator stores their number in one byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class LobStorage:
         kind: `lob_layout.BLOB`, CLOB or NCLOB.
         securefile: SECUREFILE, else BASICFILE.
         in_row: ENABLE STORAGE IN ROW.
-        block_size: of the LOB's tablespace.
+        block_size: block size of the LOB's tablespace.
     """
 
     kind: int
@@ -48,7 +48,7 @@ class LobStorage:
 
     @property
     def page(self) -> int:
-        """Bytes of a value in one block."""
+        """Number of bytes of a value that one block contains."""
         return self.block_size - (SECURE_OVERHEAD if self.securefile else BASIC_OVERHEAD)
 
 
@@ -58,8 +58,8 @@ class SimLobSegment:
 
     Attributes:
         next_dba: the next block that was never used.
-        blocks: that were changed in place, by address.
-        index_rows: the data of the LOB index by key.
+        blocks: the blocks that were changed in place, by address.
+        index_rows: the rows of the LOB index: their data by their key.
     """
 
     obj: int
@@ -74,7 +74,7 @@ class SimLobSegment:
     index_rows: dict[bytes, bytes] = field(default_factory=dict)
 
     def allocate(self, rng: Random, count: int) -> list[tuple[int, int]]:
-        """Allocate a number of new blocks, as (first, blocks) runs with a gap after each."""
+        """Allocate `count` new blocks, as (first block, blocks) runs with a gap after each."""
         runs = list[tuple[int, int]]()
         while count:
             blocks = min(count, rng.choice((1, 3, RUN_BLOCKS_MAX)))
@@ -84,7 +84,7 @@ class SimLobSegment:
         return runs
 
     def empty(self, dataobj: int, index_dataobj: int, scn: int) -> None:
-        """TRUNCATE: other segments, in blocks that nothing was in; the old ones are unknown now."""
+        """Replace the segments, as TRUNCATE does: by new ones in blocks that were never used."""
         self.dataobj, self.index_dataobj, self.formatted_scn = dataobj, index_dataobj, scn
         old = self.index_block
         self.index_block = TransactionalBlock(old.afn, old.dba + 1, scn, first_itl=old.first_itl)
@@ -92,7 +92,7 @@ class SimLobSegment:
         self.index_rows.clear()
 
     def block(self, dba: int) -> TransactionalBlock:
-        """Return a block as it is changed in place."""
+        """Return the block at an address, for changes in place."""
         if dba not in self.blocks:
             self.blocks[dba] = TransactionalBlock(self.afn, dba, self.formatted_scn)
         return self.blocks[dba]
@@ -100,10 +100,10 @@ class SimLobSegment:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimLob:
-    """A LOB column of a table: a segment for each of the table's.
+    """A LOB column of a table; it has a LOB segment for each segment of the table.
 
     Attributes:
-        obj, index_obj: OBJ# of LOB and LOB index: of its segment, if it has one.
+        obj, index_obj: OBJ# of LOB and LOB index; if it has one segment, those of that segment.
     """
 
     storage: LobStorage
@@ -113,11 +113,11 @@ class SimLob:
 
     @property
     def is_partitioned(self) -> bool:
-        """Tell whether its segments are fragments."""
+        """Return whether its segments are LOB partitions."""
         return self.obj != self.segments[0].obj
 
     def describe(self) -> Lob:
-        """Describe the LOB as the dictionary snapshot has it."""
+        """Return the LOB in the form of a dictionary snapshot."""
         return Lob(
             tuple(
                 LobSegment(
@@ -132,12 +132,12 @@ class SimLob:
 
 @dataclass(frozen=True, slots=True)
 class StoredLob:
-    """A state of a LOB value.
+    """One state of a LOB value.
 
     Attributes:
-        number: the part of the LOB id that differs.
+        number: the part of the LOB id that differs between LOBs.
         content: the value in SQL.
-        runs: (first block, blocks) in the order of the bytes; empty in the row.
+        runs: (first block, blocks) in the order of the bytes; empty if the value is in the row.
         header: the header block's address (`HEADER`).
     """
 
@@ -157,7 +157,7 @@ class StoredLob:
 
 
 def content_text(kind: int, content: bytes) -> str:
-    """Return the JSON text of a LOB: hexadecimal digits of a BLOB."""
+    """Return the content of a LOB as JSON text; a BLOB as hexadecimal digits."""
     return json_text(content.hex() if kind == BLOB else content.decode(UTF16, "surrogatepass"))
 
 
@@ -185,11 +185,11 @@ class LobCell(Cell):
 
 
 class LobDraft(Cell):
-    """A LOB value that is not stored yet; `raw` is as long as its locator will be, about."""
+    """A LOB value that is not stored yet; `raw` has about the length of its future locator."""
 
     @classmethod
     def of(cls, storage: LobStorage, content: bytes) -> LobDraft:
-        """Make a value for a column."""
+        """Make a value that is to be stored in a column."""
         inline = len(content) if is_inline(storage, len(content)) else 0
         draft = cls(bytes(44 + inline), "")
         draft.draft = content
@@ -199,25 +199,25 @@ class LobDraft(Cell):
 
     @property
     def content(self) -> bytes:
-        """The bytes that it is going to hold."""
+        """The bytes of the value."""
         return self.draft
 
 
 INLINE_MAX: Final = 3900
-"""Bytes of a value that is kept in the row, about (values-and-lobs §16.3: 3964 with the inode)."""
+"""Approximate maximum bytes of a value that is stored in the row (values-and-lobs §16.3: 3964 with
+the inode).
+"""
 
 
 def is_inline(storage: LobStorage, size: int) -> bool:
-    """Tell whether a value of `size` bytes is kept in the row."""
+    """Return whether a value of `size` bytes is stored in the row."""
     if storage.securefile and size == 0:
         return True
     return storage.in_row and size <= INLINE_MAX
 
 
 def drafted(cells: Sequence[Cell | None]) -> list[Cell | None]:
-    """Copy a row with its LOBs as drafts, which are then stored as new values: it goes to another
-    segment.
-    """
+    """Copy a row that moves to another segment; its LOBs become drafts, to be stored again."""
     return [
         LobDraft.of(cell.stored.storage, cell.content) if isinstance(cell, LobCell) else cell
         for cell in cells
@@ -236,7 +236,7 @@ class PageImage:
         return PageImage(bytearray(self.content), bytearray(self.known))
 
     def put(self, offset: int, data: bytes) -> None:
-        """Bytes at an offset."""
+        """Write bytes at an offset."""
         missing = offset + len(data) - len(self.content)
         if missing > 0:
             self.content += bytes(missing)
@@ -245,7 +245,7 @@ class PageImage:
         self.known[offset : offset + len(data)] = b"\1" * len(data)
 
     def start(self, size: int) -> bytes | None:
-        """Return the first `size` bytes; None if the redo does not tell the whole page."""
+        """Return the first `size` bytes; None if redo does not contain the whole page."""
         if len(self.content) < size or 0 in self.known:
             return None
         return bytes(self.content[:size])
@@ -257,8 +257,8 @@ class LobRedo:
 
     Attributes:
         pages: by block address.
-        headers: addresses of header blocks with their lists.
-        index_rows: (bytes of the value, blocks) by LOB number and first page.
+        headers: addresses of header blocks whose lists were written.
+        index_rows: (bytes of the value, page addresses) by LOB number and number of the first page.
     """
 
     pages: dict[int, PageImage] = field(default_factory=dict)
@@ -266,7 +266,7 @@ class LobRedo:
     index_rows: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
     def value(self, stored: StoredLob) -> bytes | None:
-        """Return what is delivered of a LOB; None if the redo does not hold it whole."""
+        """Return the value that decoding delivers; None if redo does not contain it whole."""
         if stored.form is LobForm.INLINE:
             return stored.content
         if stored.form is LobForm.HEADER and stored.header not in self.headers:
@@ -288,7 +288,7 @@ class LobRedo:
         return b"".join(parts)
 
     def _block(self, stored: StoredLob, number: int) -> int:
-        """Return the address of a page, 0 if the redo does not tell it."""
+        """Return the address of a page, 0 if redo does not contain it."""
         is_indexed = stored.form is LobForm.INDEXED
         if not is_indexed and (stored.form is not LobForm.POINTERS or number < POINTERS_MAX):
             return stored.pages[number]
@@ -300,5 +300,7 @@ class LobRedo:
 
 
 def index_row_pages(number: int) -> int:
-    """Return how many pages the LOB index row of page `number` names (values-and-lobs §19)."""
+    """Return the number of page addresses in the LOB index row of page `number` (values-and-lobs
+    §19).
+    """
     return 8 if number else 4

@@ -36,7 +36,7 @@ _WITH_DIGITS: Final = {
 
 
 def data_type(column: Column) -> str:
-    """Name the type as DATA_TYPE of the dictionary's views has it."""
+    """Return the name of the type as in DATA_TYPE of the dictionary's views."""
     code = OracleType(column.type_code)
     if column.xml:
         return "XMLTYPE"
@@ -70,7 +70,7 @@ def _column(column: Column) -> InventoryColumn:
 
 
 def inventory_of(snapshot: Snapshot) -> Inventory:
-    """Return the inventory of a database that has nothing but the snapshot's tables."""
+    """Return the inventory of a database that contains only the tables of the snapshot."""
     tables = [table for table in snapshot.tables if table.owner != "SYS"]
     found = Inventory(
         scn=snapshot.scn,
@@ -95,7 +95,9 @@ def inventory_of(snapshot: Snapshot) -> Inventory:
 
 
 def with_objects(inventory: Inventory) -> Inventory:
-    """Complete an inventory with the objects that its parts are."""
+    """Add an entry of DBA_OBJECTS to an inventory for each of its tables, indexes and other
+    objects.
+    """
     parts: tuple[tuple[str, Iterable[Any]], ...] = (
         ("TABLE", inventory.tables),
         ("INDEX", inventory.indexes),

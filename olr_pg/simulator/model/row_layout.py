@@ -1,4 +1,4 @@
-"""The cutting of a row that is too large for one piece (redo-format §5.3, values-and-lobs §0.2)."""
+"""Cuts a row that is too large for one piece (redo-format §5.3, values-and-lobs §0.2)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PIECE_OVERHEAD: Final = 24
-"""Flags, links and the row SCN of a piece, at most."""
+"""Maximum bytes of the flags, the links and the row SCN of a piece."""
 
 CUT_MIN: Final = 120
-"""Values below it are not cut over two pieces."""
+"""Values with fewer bytes are not divided between two pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class PieceSpan:
-    """The columns of one piece from 0-based column `first` on; `cut`: P and N of its flags."""
+    """The columns of one piece, from 0-based column `first` on; `cut` has P and N of its flags."""
 
     first: int
     columns: tuple[Value, ...]
@@ -34,7 +34,7 @@ class PieceSpan:
 
 
 def lay_out(values: Sequence[Value], room: int) -> list[PieceSpan]:
-    """Cut a row from its end into pieces of at most `room` bytes each; return them head first."""
+    """Cut a row into pieces of at most `room` bytes each, from its end; return them head first."""
     if len(values) <= PIECE_COLUMNS_MAX and stored_sizes(values) <= room - PIECE_OVERHEAD:
         return [PieceSpan(0, tuple(values), 0)]
     rest = list(values)

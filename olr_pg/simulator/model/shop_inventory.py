@@ -1,8 +1,9 @@
-"""The shop's schema as its owner would have made it: objects of every kind around the tables.
+"""The schema of the shop: the tables of the workload `orders`, and objects of every kind around
+them.
 
-The tables of the workload `orders` have rows and redo; objects that are added here have neither:
-they are for assessments and for schema conversion. Constraints and defaults that are added to the
-tables of the workload are true of its rows. ``shop.toml`` lists them.
+The workload's tables have rows and redo. The objects that are added here have neither: they are for
+assessments and schema conversion. The rows of the workload fulfil the constraints that are added to
+its tables. ``shop.toml`` lists the added objects.
 """
 
 from __future__ import annotations
@@ -31,21 +32,24 @@ _TABLES: Final = frozenset(
 )
 _FILE: Final = Path(__file__).with_name("shop.toml")
 _ROWS: Final = 100
-"""Of a table of which nothing else is said."""
+"""Number of rows of a table for which ``shop.toml`` names no number."""
 
 
 def shop_inventory(snapshot: Snapshot) -> Inventory:
-    """Return what is in the schemas of `snapshot`; of the shop, with all that belongs to it."""
+    """Return the inventory of `snapshot`; if its tables are the shop's, with the shop's other
+    objects.
+    """
     found = inventory_of(snapshot)
     names = {table.name for table in found.tables if table.owner == SHOP}
     return with_objects(_completed(found)) if names >= _TABLES else found
 
 
 def write_dictionary(snapshot: Snapshot, directory: Path, *, of_container: bool = False) -> None:
-    """Write the snapshot, ``dictionary.json``, and its inventory in the same folder.
+    """Write the snapshot as ``dictionary.json``, and its inventory in the same folder.
 
     Args:
-        of_container: name it by its container, as of several: ``dictionary.PDB1.json``.
+        of_container: add the container to the file name, as for several containers:
+            ``dictionary.PDB1.json``.
 
     Raises:
         OlrPgError: 3007, a file cannot be written.
@@ -57,7 +61,7 @@ def write_dictionary(snapshot: Snapshot, directory: Path, *, of_container: bool 
 
 
 def _completed(found: Inventory) -> Inventory:
-    """Add the contents of the file to the inventory of the tables."""
+    """Add the content of ``shop.toml`` to the inventory of the tables."""
     document = tomllib.loads(_FILE.read_text("utf-8"))
     known = document.pop("known")
     for parts in document.values():
@@ -89,7 +93,7 @@ def _completed(found: Inventory) -> Inventory:
 
 
 def _known_table(table: InventoryTable, said: Mapping[str, Any]) -> InventoryTable:
-    """Complete a table of the workload."""
+    """Add defaults, comment and size to a table of the workload."""
     defaults, rows = said.get("defaults", {}), said.get("rows", _ROWS)
     columns = tuple(
         replace(column, default=defaults.get(column.name, "")) for column in table.columns

@@ -28,19 +28,23 @@ ROW_SPACE: Final = 7200
 
 WIDE_BLOCK_SIZE: Final = 16_384
 WIDE_ROW_SPACE: Final = 15_200
-"""Of a table in a tablespace of 16 kB blocks. Its undo is in blocks of 8 kB as any other."""
+"""Bytes that rows may fill in a block of 16 kB. Undo of such tables is in blocks of 8 kB, as
+always.
+"""
 
 UPDATE_RESERVE: Final = 120
-"""Bytes that updates may fill beyond what inserts may."""
+"""Additional bytes of a block that only updates may fill."""
 
 PIECE_COLUMNS_MAX: Final = 255
 
 UNDO_BLOCKS_PER_SEGMENT: Final = 4096
-"""From one undo segment to the next, in blocks of their file."""
+"""Blocks from the header of an undo segment to the header of the next one in the file."""
 
 UNDO_EXTENSION: Final = 1 << 18
 UNDO_EXTENSIONS: Final = 15
-"""Blocks of the part of the file that an undo segment grows into, 2 GB, and how many there are."""
+"""An undo segment that grows continues in a part of the file with `UNDO_EXTENSION` blocks (2 GB);
+there are `UNDO_EXTENSIONS` parts.
+"""
 
 UNDO_SPACE: Final = 8150
 UNDO_RECORDS_MAX: Final = 255
@@ -53,12 +57,12 @@ ITL_MAX: Final = 200
 
 
 class Holder(Protocol):
-    """A transaction, as far as the blocks know it that it holds entries, rows or undo records of.
+    """The part of a transaction that is known to blocks with its ITL entries, rows or undo records.
 
     Attributes:
-        con_id: the container that it works in.
-        objects: OBJ# of what it has locked.
-        undo_block: the undo block that it writes into.
+        con_id: the container of the transaction.
+        objects: OBJ# of the tables that it has locked.
+        undo_block: the undo block that it writes to.
     """
 
     con_id: int
@@ -70,7 +74,7 @@ class Holder(Protocol):
 
     @property
     def rci(self) -> int:
-        """Record number of the newest undo that still counts, 0 for none."""
+        """Number of its newest undo record that was not applied, 0 for none."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -83,7 +87,7 @@ class BlockState:
     seq: int = 1
 
     def change(self, scn: int, *, cls: int, obj: int, typ: int = TYP_NORMAL) -> VectorBlock:
-        """Take a change at `scn`; the answer is the state before, as the vector header has it."""
+        """Note a change at `scn`; return the state before the change, for the vector header."""
         if typ == TYP_NEW:
             self.scn, self.seq = scn, 1
         before = VectorBlock(cls, self.afn, self.dba, obj, self.scn, self.seq, typ)
@@ -111,7 +115,7 @@ class ItlClaim:
     cleaned: tuple[CleanedEntry, ...]
 
     def undo_ktb(self, redo: RedoFormat) -> bytes:
-        """KTB redo of the undo side: C, Z or L."""
+        """Encode the KTB redo of the undo side: C, Z or L."""
         if not self.fresh:
             return ktb_continue(redo, self.before.uba)
         owner = self.before.transaction
@@ -122,20 +126,22 @@ class ItlClaim:
 
 @dataclass(slots=True, eq=False, repr=False)
 class TransactionalBlock(BlockState):
-    """A block with an ITL: table or index leaf."""
+    """A block with an ITL: a table block or an index leaf."""
 
     itl: list[ItlEntry] = field(default_factory=lambda: [ItlEntry(), ItlEntry()])
     first_itl: int = 1
 
     def entry_of(self, transaction: Holder) -> int:
-        """Return the 1-based entry that the transaction holds, 0 for none."""
+        """Return the number (from 1) of the transaction's ITL entry, 0 for none."""
         for number, entry in enumerate(self.itl, 1):
             if entry.transaction is transaction:
                 return number
         return 0
 
     def claim(self, transaction: Holder) -> ItlClaim:
-        """Find the entry for a change of `transaction`; clean out committed ones on first touch."""
+        """Find the ITL entry for a change. The transaction's first change of the block also cleans
+        out the entries of ended transactions.
+        """
         held = self.entry_of(transaction)
         if held:
             entry = self.itl[held - 1]
@@ -146,18 +152,18 @@ class TransactionalBlock(BlockState):
         return ItlClaim(number, ItlEntry(entry.transaction, entry.uba), True, cleaned)
 
     def take(self, claim: ItlClaim, transaction: Holder, uba: bytes) -> None:
-        """Carry a claim out: the entry now leads to the undo record at `uba`."""
+        """Carry out a claim: the entry now names the undo record at `uba`."""
         entry = self.itl[claim.itli - 1]
         entry.transaction, entry.uba, entry.cleaned = transaction, uba, False
 
     def restore(self, claim: ItlClaim) -> None:
-        """Give an entry back its state before the change."""
+        """Restore the state that an entry had before the change."""
         entry, before = self.itl[claim.itli - 1], claim.before
         entry.transaction, entry.uba = before.transaction, before.uba
         entry.cleaned = claim.fresh
 
     def clean_out(self) -> tuple[CleanedEntry, ...]:
-        """Mark the entries of ended transactions as committed; the answer are those."""
+        """Mark the entries of ended transactions as committed; return these entries."""
         cleaned = list[CleanedEntry]()
         for number, entry in enumerate(self.itl, 1):
             owner = entry.transaction
@@ -182,7 +188,9 @@ class TransactionalBlock(BlockState):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UndoBlock(BlockState):
-    """An undo block. `incarnation` is the sequence in UBAs, `count` its newest record."""
+    """An undo block. `incarnation` is the sequence in UBAs, `count` the number of its newest
+    record.
+    """
 
     incarnation: int = 1
     count: int = 0
@@ -204,7 +212,9 @@ class UndoPlace:
 
 @dataclass(slots=True)
 class TransactionSlot:
-    """An entry of an undo header's transaction table; `turn` grows with each time it got free."""
+    """A slot of an undo header's transaction table; the slot with the lowest `turn` was freed
+    first.
+    """
 
     sequence: int
     turn: int = 0
@@ -223,7 +233,7 @@ class UndoSegment:
         scn: SCN at which its blocks were formatted.
 
     Attributes:
-        incarnation: of its newest undo blocks.
+        incarnation: incarnation of its newest undo blocks.
     """
 
     def __init__(self, usn: int, afn: int, first_dba: int, scn: int) -> None:
@@ -248,7 +258,9 @@ class UndoSegment:
         return 16 + 2 * self.usn
 
     def free_slot(self) -> int | None:
-        """Return the slot for a new transaction: which ended first; None if all are taken."""
+        """Return the slot for a new transaction: the one that was freed first; None if none is
+        free.
+        """
         free = [(s.turn, n) for n, s in enumerate(self.slots) if s.holder is None]
         return min(free)[1] if free else None
 
@@ -260,10 +272,10 @@ class UndoSegment:
         slot.turn = self._slots_used
 
     def rewind(self) -> None:
-        """Go on with the first slot and the first undo block, as after the start.
+        """Continue with the first slot and the first undo block, as at the start.
 
-        No transaction is open. The contents of slots and blocks stay; the blocks get a new
-        incarnation.
+        No transaction may be open. Slots and blocks keep their content; the blocks get a new
+        incarnation when they are used again.
         """
         del self._blocks[UNDO_RING:]
         self._pool.clear()
@@ -272,7 +284,7 @@ class UndoSegment:
             slot.turn = 0
 
     def place(self, transaction: Holder, size: int) -> UndoPlace:
-        """Room for an undo record of `size` bytes (ktudb.siz)."""
+        """Reserve the place of an undo record of `size` bytes (ktudb.siz)."""
         current = transaction.undo_block
         if current is None:
             return self._place_first(transaction, size)
@@ -282,7 +294,8 @@ class UndoSegment:
         left = current.space
         block = self._new_block(transaction)
         place = self._add(block, size, new=True, prev_dba=prev_dba, rci=0)
-        # Real records that open a block in mid-transaction carry the room left in the old one.
+        # A real record that opens a block within a transaction contains the free space of the old
+        # block.
         return UndoPlace(block, place.rec, left, True, prev_dba, 0)
 
     def room(self, transaction: Holder) -> int:
@@ -329,14 +342,16 @@ class UndoSegment:
         return block
 
     def _dba_of(self, number: int) -> int:
-        """Return where an undo block is, by its number from 0."""
+        """Return the address of the undo block with this number, from 0."""
         if number + 1 < UNDO_BLOCKS_PER_SEGMENT:
             return self.header.dba + 1 + number
         file = self.header.dba >> 22 << 22
         return file + (1 + self.usn % UNDO_EXTENSIONS) * UNDO_EXTENSION + number
 
     def retire(self, transaction: Holder) -> None:
-        """Free the blocks of an ended transaction: its newest one serves the next transaction."""
+        """Free the undo blocks of an ended transaction; the next transaction continues in its
+        newest one.
+        """
         for block in self._blocks:
             if block.holder is transaction:
                 block.holder, self._held = None, self._held - 1
@@ -345,5 +360,5 @@ class UndoSegment:
 
 
 def undo_vector_block(block: BlockState, scn: int, *, cls: int, new: bool = False) -> VectorBlock:
-    """Change an undo block or header; return the header part of the vector that does."""
+    """Note a change of an undo block or header; return the block part of the vector header."""
     return block.change(scn, cls=cls, obj=NO_OBJECT, typ=TYP_NEW if new else TYP_NORMAL)

@@ -1,7 +1,7 @@
-"""Indexes, keys and sequences that belong to the simulated tables, for targets that are created.
+"""Indexes, keys and sequences of the simulated tables, for creating target tables.
 
-The indexes write redo. The unique key and the foreign keys of the shop are true of its rows, but
-nothing checks them and no index of the unique key is maintained.
+The indexes have redo. The rows of the shop fulfil its unique key and its foreign keys, but the
+model does not check them, and it does not maintain an index for the unique key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import SimTable
 
 CACHE: Final = 20
-"""Values of a sequence that an instance takes at a time (CACHE 20, Oracle's default)."""
+"""Number of values of a sequence that an instance reserves at a time (CACHE 20, Oracle's default).
+"""
 
 _ORDER_PARENTS: Final = (
     ("DISTRICTS", "WAREHOUSE_ID", "WAREHOUSES"),
@@ -28,7 +29,7 @@ _ORDER_PARENTS: Final = (
     ("ORDER_LINES", "ORDER_ID", "ORDERS"),
     ("PAYMENTS", "CUSTOMER_ID", "CUSTOMERS"),
 )
-"""Table, column and the table whose primary key it refers to."""
+"""(table, column, table whose primary key the column refers to)."""
 
 _ORDER_SEQUENCES: Final = ("CUSTOMERS", "ORDERS", "PAYMENTS")
 
@@ -67,7 +68,7 @@ def order_structure(tables: Iterable[SimTable], next_keys: Mapping[str, int]) ->
         Sequence(
             owner=owner,
             name=f"{name}_SEQ",
-            # HIGHWATER is behind all the values that the instance has taken.
+            # HIGHWATER is the value after all values that the instance has reserved.
             next=(next_keys[name] + CACHE - 2) // CACHE * CACHE + 1,
             cache=CACHE,
         )

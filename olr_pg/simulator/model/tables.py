@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 CHARSET_UTF8: Final = 873
 CHARSET_UTF16: Final = 2000
 ROW_MAX: Final = 3500
-"""Bytes that a row may take, of tables without long rows."""
+"""Maximum bytes of a row in a table without long rows."""
 
 INDEX_BLOCKS: Final = 4
 ROWS_INDEX: Final = 9
-"""The number that the index of a partitioned index-organised table uses: the table's and this."""
+"""OBJ# of the index of a partitioned index-organised table, minus the OBJ# of the table."""
 
 RANGES: Final = 64
-"""Ranges of values of a partition column."""
+"""Number of ranges into which the values of a partition column are divided."""
 
 
 class Logging(Enum):
-    """The amount of supplemental logging that a table's changes carry."""
+    """The supplemental logging of a table."""
 
     NONE = "none"
     MINIMAL = "minimal"
@@ -64,9 +64,9 @@ class Logging(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A declaration: the COL$ numbers and how random values of it are made.
+    """A declared column type: its numbers in COL$, and a function that draws values.
 
-    `lob` is the storage of a LOB column.
+    `lob` is the storage of a LOB column, None for other types.
     """
 
     type_code: int
@@ -81,11 +81,12 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class SimColumn:
-    """A column; its place in the table is its segment column number.
+    """A column; its place in the table is its SEGCOL#.
 
     Attributes:
-        default: of a NOT NULL column that was added later: the value of rows that do not store it.
-        unused: set unused: rows may still contain its values, which SQL does not show.
+        default: for a NOT NULL column that was added later, the value of rows that do not store it.
+        unused: the column was set unused. Rows may still contain its values, but SQL does not show
+            them.
     """
 
     name: str
@@ -97,7 +98,7 @@ class SimColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoredPiece:
-    """A row piece at its place; `first` is the 0-based column that it begins with."""
+    """A row piece and its place; `first` is its first column (0-based)."""
 
     block: DataBlock
     slot: int
@@ -106,7 +107,7 @@ class StoredPiece:
 
     @property
     def address(self) -> RowAddress:
-        """The place of the piece."""
+        """The address of the piece."""
         return RowAddress(self.block.dba, self.slot)
 
 
@@ -117,11 +118,12 @@ class Row:
     Attributes:
         cells: one per column of the table, None is NULL.
         owner: the last transaction that locked it.
-        deleted: deleted, by `owner` if that is still active.
-        chain: its pieces in row order if there are several, head first; empty for one.
-        chain_owner: the transaction that wrote all of the chain but its head, None where several
-            did.
-        position: index in the table's `live`, -1 if it is not there.
+        deleted: the row is deleted. If `owner` is still active, it is the transaction that deleted
+            it.
+        chain: its pieces in row order, head first; empty if the row has one piece.
+        chain_owner: the transaction that wrote all pieces after the head; None if several
+            transactions wrote them.
+        position: index in `SimTable.live`, -1 if the row is not in this list.
     """
 
     table: SimTable
@@ -136,7 +138,9 @@ class Row:
 
     @property
     def rowid(self) -> str:
-        """The row's place, or its place before it moved; empty in an index-organised table."""
+        """The row's ROWID, which stays the same if the row moves; empty in an index-organised
+        table.
+        """
         organised = self.table.index_organised
         return "" if organised else format_rowid(self.block.dataobj, self.block.dba, self.slot)
 
@@ -145,7 +149,7 @@ class Row:
 class DataBlock(TransactionalBlock):
     """A table block: rows by slot, and the bytes that they take.
 
-    `obj`, `dataobj` and `segment_dba` are of the table's or partition's segment.
+    `obj`, `dataobj` and `segment_dba` describe the segment of the table or partition.
     """
 
     obj: int = 0
@@ -169,23 +173,23 @@ class DataBlock(TransactionalBlock):
         self.rows[slot] = row
 
     def release(self, slot: int) -> None:
-        """Make a slot free for other rows."""
+        """Free a slot for other rows."""
         self.rows[slot] = None
         self.free_slots.append(slot)
 
 
 OPEN_BLOCKS: Final = 3
-"""Of a segment, the last so many get new rows."""
+"""Number of blocks of a segment that receive new rows: the last ones."""
 
 NOWHERE: Final = DataBlock(0, 0, 0)
-"""The block of rows that have none yet."""
+"""The block of rows that are not placed in a block yet."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimIndex:
-    """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based.
+    """A B-tree index, whose redo a decoder must skip. `columns` are 0-based.
 
-    `blocks` are the leaves that are written to.
+    `blocks` are its leaf blocks.
     """
 
     obj: int
@@ -197,10 +201,11 @@ class SimIndex:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimSegment:
-    """A segment of a table: its own, or a partition's. `blocks` in the order of formatting.
+    """A segment of a table or partition; `blocks` are in the order in which they were formatted.
 
-    `table_part` is the OBJ# of the table's partition if the segment belongs to the table's index;
-    `open_from` is the first block that rows are still put into; `forgotten` blocks came before.
+    If the segment belongs to the index of an index-organised table, `table_part` is the OBJ# of the
+    table's partition. New rows go only into blocks from index `open_from` on. `forgotten` is the
+    number of earlier blocks that are no longer in `blocks`.
     """
 
     obj: int
@@ -213,7 +218,7 @@ class SimSegment:
     forgotten: int = 0
 
     def exchange(self, other: SimSegment) -> None:
-        """Give each the blocks of the other one; their OBJ# stay."""
+        """Exchange the blocks of two segments; each segment keeps its OBJ#."""
         for name in ("dataobj", "afn", "dba", "blocks", "open_from", "forgotten"):
             mine, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, theirs)
@@ -222,12 +227,12 @@ class SimSegment:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimBeside:
-    """What statements have created for a table in addition to its columns and rows.
+    """Objects that statements have created for a table: comments, indexes and checks.
 
     Attributes:
-        comments: by 0-based number of a column; None: that of the table.
-        indexes: number of the column, by OBJ#: each is of one.
-        checks: number of the column that must not be NULL, and whether it is enabled, by CON#.
+        comments: by 0-based column; the key None is for the table's comment.
+        indexes: the column of each index, by OBJ# of the index; an index has one column.
+        checks: by CON#, the column that must not be NULL, and whether the check is enabled.
     """
 
     comments: dict[int | None, str] = field(default_factory=dict)
@@ -237,30 +242,31 @@ class SimBeside:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimTable:
-    """A heap table and its segments.
+    """A table and its segments.
 
     Attributes:
         key: 0-based columns of the primary key, empty for none.
         blocks: in the order they were formatted.
-        live: rows that SQL may see, in no order.
+        live: the rows that SQL may see, in any order.
         row_space: bytes of a block that inserts may fill.
-        update_reserve: bytes beyond them that updates may fill.
-        piece_max: bytes that a row piece may take; a longer row takes several.
-        row_max: bytes that a row may take.
-        row_scn: bytes of the SCN that rows bear (ROWDEPENDENCIES), 0 for none.
+        update_reserve: additional bytes of a block that only updates may fill.
+        piece_max: maximum bytes of a row piece; a longer row has several pieces.
+        row_max: maximum bytes of a row.
+        row_scn: bytes of the SCN in each row (ROWDEPENDENCIES), 0 for none.
         partition_column: the 0-based column that decides a row's partition.
-        segments: of the partitions; the table's own one if it has none; the index of an
-            index-organised table.
+        segments: those of the partitions, or the single segment of the table. For an
+            index-organised table, they belong to its index.
         routes: the segment of each range of values of the partition column.
         index_organised: the rows are in the primary key's index; its columns are the first ones.
         lobs: the LOB columns, by 0-based number.
-        at_start: the rows from before the first log, by ROWID, or by key if they have none.
-        encrypted: its tablespace is, which its indexes and LOBs are in, too.
-        former_columns: (up to which SCN, the columns then), of each DDL that altered one.
-        former_names: (up to which SCN, the name then), of each rename.
-        beside: what statements have created for it in addition.
-        bounds: which route a row takes by the value of its partition column; None where that does
-            not matter. A value that has none is sent to -1.
+        at_start: the rows that exist before the first log, by ROWID, or by key if they have no
+            ROWID.
+        encrypted: the tablespace of the table, its indexes and its LOBs is encrypted.
+        former_columns: (last SCN, columns up to this SCN) for each DDL that altered a column.
+        former_names: (last SCN, name up to this SCN) for each rename.
+        beside: comments, indexes and checks that statements have created.
+        bounds: returns the index in `routes` for the value of the partition column, or -1 if no
+            partition accepts the value. None: the model distributes the values over the ranges.
     """
 
     owner: str
@@ -302,7 +308,9 @@ class SimTable:
         self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
 
     def columns_at(self, scn: int) -> tuple[SimColumn, ...]:
-        """Return the columns as they were named and typed at an SCN; there may be later ones."""
+        """Return the columns with the names and types that they had at an SCN; columns that were
+        added later are included.
+        """
         former = (columns for until, columns in self.former_columns if scn <= until)
         return next(former, self.columns)
 
@@ -313,12 +321,12 @@ class SimTable:
 
     @property
     def is_partitioned(self) -> bool:
-        """Tell whether its segments are partitions' or an index's."""
+        """Return whether its segments belong to partitions or to an index."""
         return self.index_organised or self.segments[0].obj != self.obj
 
     @property
     def has_partitions(self) -> bool:
-        """Tell whether its segments are partitions', of the table or of the index with its rows."""
+        """Return whether its segments are partitions of the table or of the index with its rows."""
         return self.is_partitioned and (not self.index_organised or self._index_is_partitioned)
 
     @property
@@ -327,22 +335,22 @@ class SimTable:
 
     @property
     def rows_index(self) -> int:
-        """OBJ# of the index that holds the rows of an index-organised table."""
+        """OBJ# of the index that contains the rows of an index-organised table."""
         return self.obj + ROWS_INDEX if self._index_is_partitioned else self.segments[0].obj
 
     @property
     def block_size(self) -> int:
-        """Bytes of a block of its tablespace."""
+        """Block size of its tablespace in bytes."""
         return WIDE_BLOCK_SIZE if self.piece_max > ROW_SPACE else DATABASE_BLOCK_SIZE
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether it is neither index-organised nor has LOBs."""
+        """Return whether it is a heap table without LOBs."""
         return not (self.lobs or self.index_organised)
 
     @property
     def is_delivered(self) -> bool:
-        """Tell whether it is no table of SYS."""
+        """Return whether its changes are delivered: it is not a table of SYS."""
         return self.owner != "SYS"
 
     @property
@@ -351,19 +359,19 @@ class SimTable:
         return frozenset((self.obj, *(segment.obj for segment in self.segments)))
 
     def holds(self, dataobj: int) -> bool:
-        """Tell whether a segment has rows or LOBs of the table, by its DATAOBJ#."""
+        """Return whether the segment `dataobj` contains rows or LOBs of the table."""
         pages = (segment.dataobj for lob in self.lobs.values() for segment in lob.segments)
         return dataobj in (*(segment.dataobj for segment in self.segments), *pages)
 
     def owns(self, dataobj: int) -> bool:
-        """Tell whether a segment is the table's, or one of its indexes."""
+        """Return whether the segment `dataobj` belongs to the table or one of its indexes."""
         indexes = (index.obj for index in self.indexes)
         of_lobs = (one.index_dataobj for lob in self.lobs.values() for one in lob.segments)
         return self.holds(dataobj) or dataobj in (*indexes, *of_lobs)
 
     @property
     def logs_whole_rows(self) -> bool:
-        """Tell whether updates log every column, as PRIMARY KEY logging does without a key."""
+        """Return whether updates log every column; without a key, PRIMARY KEY logging does so."""
         keyless = self.logging is Logging.PRIMARY_KEY and not self.key
         return self.logging is Logging.ALL or keyless
 
@@ -385,12 +393,12 @@ class SimTable:
         return f"{self.owner}.{self.name}"
 
     def add_live(self, row: Row) -> None:
-        """Let SQL see the row."""
+        """Make the row visible to SQL."""
         row.position = len(self.live)
         self.live.append(row)
 
     def drop_live(self, row: Row) -> None:
-        """Let SQL see the row no more."""
+        """Hide the row from SQL."""
         last = self.live.pop()
         if last is not row:
             self.live[row.position] = last
@@ -398,7 +406,7 @@ class SimTable:
         row.position = -1
 
     def forget(self, rows: Iterable[Row]) -> None:
-        """Forget rows that no statement will concern any more, and blocks that get no more rows."""
+        """Discard rows that no later statement uses, and blocks that receive no more rows."""
         for row in rows:
             self.drop_live(row)
             for block, slot in ((row.block, row.slot), *((p.block, p.slot) for p in row.chain)):
@@ -414,14 +422,14 @@ class SimTable:
         return self.routes[self.range_of(cells)]
 
     def range_of(self, cells: Sequence[Cell | None]) -> int:
-        """Return the range that a row's partition column is in."""
+        """Return the number of the range that contains the row's partition value."""
         cell = cells[self.partition_column]
         if self.bounds is not None:
             return self.bounds(cell)
         return sum(cell.raw if cell else b"") % RANGES
 
     def store(self, cells: Sequence[Cell | None], scn: int) -> Row:
-        """Store a row without redo: it is from before the first log."""
+        """Store a row without redo; it exists before the first log."""
         row = Row(self, NOWHERE, 0, list(cells))
         pieces = self.place(row, lay_out(stored_columns(cells), self.piece_max), None, scn)
         row.block, row.slot = pieces[0].block, pieces[0].slot
@@ -433,9 +441,9 @@ class SimTable:
     def place(
         self, row: Row, parts: Sequence[PieceSpan], hrid: RowAddress | None, scn: int
     ) -> list[StoredPiece]:
-        """Room for the pieces of a row, last first; the answer is in row order.
+        """Place the pieces of a row in blocks, the last piece first; return them in row order.
 
-        With `hrid` the row has moved and its head stays a stub there.
+        If `hrid` is given, the row has moved, and a stub at this address is its head.
         """
         segment = self.segment_of(row.cells)
         placed = list[StoredPiece]()
@@ -454,11 +462,11 @@ class SimTable:
         return placed
 
     def key_text(self, cells: Sequence[Cell | None] | Mapping[int, Cell | None]) -> str:
-        """Return the key of a row by which the truth knows it where it has no ROWID."""
+        """Return the key text that identifies a row without ROWID in the truth."""
         return ",".join(cell.json for at in self.key if (cell := cells[at]))
 
     def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
-        """Return a block with `size` bytes free for inserts: one of the last, or a new one."""
+        """Return a block with `size` free bytes for inserts: one of the last, or a new one."""
         for block in segment.blocks[max(segment.open_from, len(segment.blocks) - OPEN_BLOCKS) :]:
             if block.used + size <= self.row_space:
                 return block
@@ -475,7 +483,7 @@ class SimTable:
         return block
 
     def describe(self) -> Table:
-        """Describe the table as the dictionary snapshot has it."""
+        """Return the table in the form of a dictionary snapshot."""
         columns = tuple(
             Column(
                 *(column.name, number, number, number, column.type.type_code, column.type.length),

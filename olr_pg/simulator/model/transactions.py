@@ -1,4 +1,4 @@
-"""Transactions of the model: the undo they hold, the changes they would deliver."""
+"""Transactions of the model: their undo, and the changes that decoding must deliver."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row change as it must be delivered; `dataobj` 0 if the row has no ROWID.
+    """A row change that decoding must deliver; `dataobj` is 0 if the row has no ROWID.
 
-    One that is not `logged` has left no redo: it cannot be delivered.
+    A change that is not `logged` has no redo, so decoding cannot deliver it.
     """
 
     kind: DmlKind
@@ -66,14 +66,14 @@ class DdlEffect:
     Attributes:
         operation: as printed into ``ddl.jsonl``.
         emptied: DATAOBJ# of segments whose rows were removed.
-        emptied_keys: of the rows that were removed with partitions of an index-organised table.
-        names: of a column that is altered, or a table that is renamed: its old name and its new
-            one, empty for none.
+        emptied_keys: keys of the rows that were removed with partitions of an index-organised
+            table.
+        names: old and new name of an altered column or a renamed table; an empty text for none.
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
-        columns: of a table that was dropped or created again, the names of all.
-        other: the table whose segment was exchanged for one of this one's.
-        exchanged: DATAOBJ# of the segments that came to this table, and to the other one.
+        columns: the names of all columns of a table that was dropped or created again.
+        other: the table whose segment was exchanged for a segment of this table.
+        exchanged: DATAOBJ# of the segment that this table received, and of the other table's.
     """
 
     operation: str
@@ -90,14 +90,14 @@ class DdlEffect:
 
 @dataclass(frozen=True, slots=True)
 class UndoEntry:
-    """An undo record, and how to take its change back.
+    """An undo record, and how to undo its change.
 
     Attributes:
         payload: fields from F3 on.
-        redo_code: opcode of the row or index vector that undoes it; None if the undo is marked
-            without one.
-        revert: takes the change back in the model's rows.
-        changes: how many changes the transaction had before this record.
+        redo_code: opcode of the row or index vector that undoes the change; None if only a marker
+            is written.
+        revert: undoes the change in the model's rows.
+        changes: number of changes that the transaction had before this record.
     """
 
     place: UndoPlace
@@ -116,14 +116,15 @@ class Transaction:
     """A transaction.
 
     Attributes:
-        commit_scn: counts from the end of `active` on.
-        commit_delay: number of SCNs by which its commit record is later.
+        commit_scn: valid when `active` is False.
+        commit_delay: SCN of its commit record minus `commit_scn`.
         changes: the changes that SQL made.
         ddl: the effects of DDL.
         objects: OBJ# of what it has locked.
-        lobs: the LOB contents in its redo.
+        lobs: the LOB pages and lists in its redo.
         delivered: the part of `changes` that decoding delivers, set at the commit.
-        parent_xid: of parallel DML, the transaction of its coordinator, which is its own parent.
+        parent_xid: in parallel DML, the XID of the coordinator's transaction; for the coordinator,
+            its own XID.
     """
 
     segment: UndoSegment
@@ -155,13 +156,13 @@ class Transaction:
 
 
 def delivered_changes(transaction: Transaction, *, unlogged: bool = False) -> list[Change]:
-    """Return the changes of an ended transaction, with the LOB values that its redo holds.
+    """Return the changes of an ended transaction, with the LOB values that its redo contains.
 
-    Changes of SYS tables, changes that are not logged, encrypted values and old values of LOBs are
-    not delivered; an update that sets nothing else is not delivered.
+    These are not delivered: changes of SYS tables, of encrypted tables, and without redo; old
+    values of LOBs; and an update without any delivered new value.
 
     Args:
-        unlogged: what is not logged, and what is cipher text, too.
+        unlogged: also return changes without redo and changes of encrypted tables.
     """
     found: list[Change] = []
     for change in transaction.changes:

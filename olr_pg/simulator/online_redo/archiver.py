@@ -1,4 +1,4 @@
-"""The archiver: copies of logs that have ended, late by some switches, two at a time."""
+"""The archiver: copies ended logs, some switches late, two logs at a time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 AT_A_TIME: Final = 2
 PIECE_BLOCKS: Final = 1_024
-"""Blocks that one step copies at most."""
+"""Maximum number of blocks that one step copies."""
 
 
 @dataclass(slots=True)
 class _Job:
-    """A group that is to be archived, once so many switches are over."""
+    """A group that must be archived; it is due after `due` switches."""
 
     number: int
     header: HeaderBlock
@@ -36,8 +36,8 @@ class Archiver:
     """Archives groups.
 
     Args:
-        lag: switches by which it is late at most; None: it archives nothing, and groups are
-            overwritten.
+        lag: maximum number of switches by which it is late; None: it archives nothing, and groups
+            are overwritten.
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class Archiver:
 
     @property
     def is_working(self) -> bool:
-        """Whether there is something to do now."""
+        """Whether a log is due to be archived."""
         return bool(self._due())
 
     def stop(self) -> None:
-        """Archive nothing until `start`."""
+        """Stop archiving until `start` is called."""
         self._is_stopped = True
 
     def start(self) -> None:
-        """Archive again."""
+        """Resume archiving."""
         self._is_stopped = False
 
     def add(self, number: int, header: HeaderBlock) -> None:
-        """Take a group whose log has ended."""
+        """Schedule a group whose log has ended."""
         if self._lag is not None:
             due = self._switches + self._rng.randint(0, self._lag)
             self._jobs.append(_Job(number, header, due))
@@ -72,19 +72,21 @@ class Archiver:
         self._switches += 1
 
     def may_reuse(self, number: int) -> bool:
-        """Tell whether a group's log is archived or need not be; if not, it is due immediately."""
+        """Return whether a group need not be archived any more; if it must, make it due
+        immediately.
+        """
         jobs = [job for job in self._jobs if job.number == number]
         for job in jobs:
             job.due = 0
         return not jobs
 
     def hurry(self) -> None:
-        """Let everything be due."""
+        """Make all groups due immediately."""
         for job in self._jobs:
             job.due = 0
 
     def forget(self) -> None:
-        """Leave the rest unarchived."""
+        """Discard all scheduled groups without archiving them."""
         self._jobs.clear()
 
     def step(self) -> Iterator[Step]:
@@ -117,5 +119,5 @@ class Archiver:
         yield Archived(name, header)
 
     def _source(self, number: int) -> str:
-        """Return a member that has everything."""
+        """Return a member that contains the complete log."""
         return next(m.name for m in self._control.groups[number].members if m.is_written)

@@ -1,7 +1,7 @@
 """The control file's information on the online logs: groups, members, and the views on them.
 
-The groups are frozen and replaced all together, so that another thread that reads the views always
-sees a consistent state.
+Groups are immutable, and the dictionary of all groups is replaced as a whole. So another thread
+that reads the views always sees a consistent state.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class MemberFile:
     """A file of a group.
 
     Attributes:
-        name: of the file, without a folder.
-        is_written: the instance writes it; else V$LOGFILE has it as INVALID.
-        is_readable: it exists and can be read.
+        name: name of the file, without a folder.
+        is_written: the instance writes the file; if not, V$LOGFILE shows it as INVALID.
+        is_readable: the file exists and can be read.
     """
 
     name: str
@@ -44,7 +44,7 @@ class MemberFile:
 
     @property
     def is_good(self) -> bool:
-        """Whether all of the group's redo can be read from it."""
+        """Whether the complete redo of the group can be read from the file."""
         return self.is_written and self.is_readable
 
 
@@ -53,7 +53,7 @@ class Group:
     """A group of online logs.
 
     Attributes:
-        header: of the log that is in its files; None if there was none so far.
+        header: header of the log in its files; None if no log was written to them yet.
     """
 
     number: int
@@ -73,10 +73,10 @@ class ControlFile:
     """The groups of all threads.
 
     Args:
-        threads: their numbers.
-        groups: how many each thread has.
-        members: of each group.
-        blocks: of each file, block 0 among them.
+        threads: the numbers of the threads.
+        groups: number of groups of each thread.
+        members: number of files of each group.
+        blocks: number of blocks of each file, including block 0.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class ControlFile:
         return [group for group in self.groups.values() if group.thread == thread]
 
     def change(self, number: int, **values: Any) -> Group:
-        """Change a group; returns it."""
+        """Change fields of a group; return the changed group."""
         group = replace(self.groups[number], **values)
         self.groups = self.groups | {number: group}
         return group
 
     def change_member(self, number: int, name: str, **values: Any) -> Group:
-        """Change a member of a group; returns the group."""
+        """Change fields of a member of a group; return the changed group."""
         members = tuple(
             replace(member, **values) if member.name == name else member
             for member in self.groups[number].members
@@ -113,8 +113,8 @@ class ControlFile:
         return self.change(number, members=members)
 
     def switch(self, number: int, header: HeaderBlock) -> None:
-        """Make a group its thread's current one; the previous current group stays active for a
-        while.
+        """Make a group CURRENT; the thread's CURRENT group becomes ACTIVE, its ACTIVE group
+        INACTIVE.
         """
         after = {CURRENT: ACTIVE, ACTIVE: INACTIVE}
         begun = self.groups[number]
@@ -126,7 +126,7 @@ class ControlFile:
         } | {number: replace(begun, header=header, status=CURRENT, is_archived=False)}
 
     def reset(self) -> None:
-        """Forget all logs."""
+        """Reset all groups: they contain no log."""
         self.groups = {
             number: replace(group, header=None, status=UNUSED, is_archived=True)
             for number, group in self.groups.items()
@@ -152,9 +152,10 @@ class ControlFile:
             }
 
     def standby_logs(self) -> Iterator[dict[str, object]]:
-        """Yield the rows of V$STANDBY_LOG of a standby that receives this redo into these files.
+        """Yield the rows of V$STANDBY_LOG for a standby that writes the redo it receives to these
+        files.
 
-        A group is assigned to a log from its beginning until it is archived.
+        A group is assigned to a log from the beginning of the log until the log is archived.
         """
         for row in self.logs():
             del row["MEMBERS"]
@@ -171,7 +172,7 @@ class ControlFile:
         """Yield the rows of V$LOGFILE.
 
         Args:
-            folder: that the files are in.
+            folder: the folder of the files.
             kind: ONLINE or STANDBY.
         """
         for group in self.groups.values():

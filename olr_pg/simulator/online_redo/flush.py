@@ -1,7 +1,7 @@
-"""The writes of one flush: its blocks in pieces, to each member, in an order that a seed decides.
+"""The writes of one flush: its blocks, cut into pieces, to each member, in a random order.
 
-A piece may begin and end within a block: until the next one is written, the block is torn, and its
-checksum is wrong (redo-format §1.6).
+A piece may begin and end within a block. Until the rest of this block is written, the block is
+torn, and its checksum is wrong (redo-format §1.6).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _BEFORE_CHECKSUM: Final = (4, 8, 12)
 
 @dataclass(frozen=True, slots=True)
 class FlushStyle:
-    """How untidily blocks are written.
+    """How flushes are cut, torn and reordered.
 
     Attributes:
-        pieces: into which a flush is cut, at most.
-        torn: probability that a cut is within a block, and that the header's block is torn for a
-            moment when it is written.
-        reordered: probability that the pieces of a member come in any order.
+        pieces: maximum number of pieces into which a flush is cut.
+        torn: probability that a cut is within a block, and probability that a write of a log's
+            header leaves it torn for a moment.
+        reordered: probability that the pieces of a member are written in random order.
     """
 
     pieces: int = 4
@@ -41,29 +41,30 @@ class FlushStyle:
 
 @dataclass(slots=True)
 class FlushInProgress:
-    """A flush, and how much of it each member's file contains."""
+    """A flush in progress: the blocks that each member's file already contains."""
 
     redo: RedoFormat
     part: FlushedLwns
     written: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def note(self, write: Write) -> None:
-        """Note a write that is in its file from now on.
+        """Note a write that was carried out.
 
-        A torn block counts with its beginning: later parts may already be written.
+        A torn block counts when its beginning is written, because its later parts may already be
+        written.
         """
         size = self.redo.block_size
         end = -(-(write.offset + len(write.data)) // size)
         self.written.setdefault(write.member, []).append((-(-write.offset // size), end))
 
     def whole_end(self) -> int:
-        """Return the block up to which some member may have every LWN whole."""
+        """Return the block after the last LWN that may be complete in some member."""
         reached = max([self.part.block, *map(self._reached, self.written)])
         lwns = find_lwns(self.redo, self.part.data, self.part.block)
         return max([self.part.block, *(lwn.end for lwn in lwns if lwn.end <= reached)])
 
     def _reached(self, member: str) -> int:
-        """Return the block up to which a member may have everything."""
+        """Return the block up to which a member may contain all blocks."""
         reached = self.part.block
         for start, end in sorted(self.written[member]):
             if start > reached:
@@ -80,7 +81,7 @@ def flush_writes(
     data: bytes | memoryview,
     block_size: int,
 ) -> Iterator[Write]:
-    """Yield the writes that bring `data`, whole blocks, into every member's file at `offset`."""
+    """Yield the writes of `data`, whole blocks, to every member's file at `offset`."""
     queues = [
         [Write(member, offset + start, data[start:end]) for start, end in pieces]
         for member in members
@@ -108,7 +109,7 @@ def _pieces(rng: Random, style: FlushStyle, size: int, block_size: int) -> list[
 def header_writes(
     rng: Random, style: FlushStyle, members: Sequence[str], image: bytes
 ) -> Iterator[Write]:
-    """Yield the writes that put a block 1 in its place, in one member after the other."""
+    """Yield the writes of block 1 to one member after the other."""
     for member in rng.sample(members, len(members)):
         if rng.random() < style.torn:
             yield Write(member, len(image), image[: rng.randrange(4, len(image), 4)])
@@ -122,16 +123,18 @@ def crash_writes(
     lost: tuple[Lwn, bytes | memoryview],
     block_size: int,
 ) -> Iterator[Write]:
-    """Yield the writes of a flush that a crash breaks off: a block of its first LWN stays out.
+    """Yield the writes of a flush that a crash interrupts: one block of its first LWN is not
+    written.
 
     Args:
-        lost: the first LWN, and the blocks from there on.
+        lost: the first LWN, and the blocks from its beginning on.
     """
     first, data = lost
     missing = rng.randrange(first.blocks)
     offset = first.block * block_size
     parts = [(0, missing * block_size), ((missing + 1) * block_size, len(data))]
-    # Before the checksum, so that the block cannot happen to be whole.
+    # At most the bytes before the checksum are written, so that the block cannot be valid by
+    # chance.
     half = rng.choice(_BEFORE_CHECKSUM) if rng.random() < style.torn else 0
     writes = [
         write

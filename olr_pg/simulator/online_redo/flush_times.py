@@ -1,4 +1,4 @@
-"""The times in redo that was made ahead: when a log begins and ends, when an LWN is flushed."""
+"""Sets the times in redo that was generated ahead: of the begin and end of logs, and of flushes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CHECKSUM: Final = 14
 
 
 def timed(redo: RedoFormat, items: Iterable[Redo], now: Callable[[], int]) -> Iterator[Redo]:
-    """Yield the redo with the times at which it is asked for.
+    """Yield the redo; each item gets the time at which it is requested.
 
     Args:
-        now: the time, as redo has it.
+        now: returns the current time as a redo time.
     """
     began = dict[int, int]()
     for item in items:

@@ -1,4 +1,4 @@
-"""Faults of the files of a group: lost, unreadable, no longer written, created again."""
+"""Faults of members: a file is lost, unreadable or not written any more; and their repair."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ _FAULTS: Final[tuple[tuple[dict[str, bool], Callable[[str], Step] | None], ...]]
     ({"is_readable": False}, partial(ForbidReading, forbidden=True)),
     ({"is_written": False}, None),
 )
-"""The file is taken away, and the instance notices; readers lose access, and the instance
-continues; it stays as it is, for the instance could not write it once.
+"""The faults: 1. the file is removed, and the instance notices it; 2. others cannot read the file,
+and the instance continues to write it; 3. the instance stops writing the file, which keeps its
+content.
 """
 
 
 class MemberFaults:
-    """Faults of members; one member of each group stays good.
+    """Produces faults of members; one member of each group always stays good.
 
     Args:
-        chance: that something happens when a group is used again.
+        chance: probability of a fault or a repair when a group is used again.
     """
 
     def __init__(self, control: ControlFile, rng: Random, chance: float) -> None:
         self._control, self._rng, self._chance = control, rng, chance
 
     def at_switch(self, number: int, create: Callable[[str], CreateFile]) -> Iterator[Step]:
-        """Yield the faults of a group's members before its next log begins."""
+        """Yield a fault or a repair of a group's member, before the group's next log begins."""
         if self._rng.random() >= self._chance:
             return
         members = self._control.groups[number].members

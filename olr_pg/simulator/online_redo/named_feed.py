@@ -1,7 +1,7 @@
-"""The redo of a named workload as it is made, with switches, crashes and RESETLOGS in between.
+"""The redo of a named workload while it is generated, with log switches, crashes and RESETLOGS.
 
-When these come is measured in bytes of redo, so that the same seed and the same sizes give the
-same redo, whenever it is asked for.
+These actions happen after a number of bytes of redo, not after a time. So the same seed and sizes
+always give the same redo.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class FeedPlan:
     """The planned actions, each after a number of bytes of redo; None: never.
 
     Attributes:
-        switch: every thread switches.
+        switch: every thread switches its log.
         crash: an instance crashes and recovers.
         resetlogs: the database is opened with RESETLOGS.
         heartbeat: threads without sessions write a record.
-        flush_blocks: of a flush, at least; it takes whole LWNs.
+        flush_blocks: minimum number of blocks of a flush, which always has whole LWNs.
     """
 
     switch: int | None = None
@@ -54,19 +54,21 @@ class FeedPlan:
 
 @dataclass(slots=True)
 class _Taken:
-    """The part of a thread's log that was consumed: its sequence, and how many data blocks."""
+    """The part of a thread's log that was taken: `log` is (resetlogs id, sequence), `blocks` the
+    number of data blocks.
+    """
 
     log: tuple[int, int] = (0, 0)
     blocks: int = 0
 
 
 class NamedFeed:
-    """Lets a named workload work, and takes its redo.
+    """Runs a named workload, and takes its redo.
 
     Args:
-        make: makes the simulation, with the sink that it hands its logs to.
-        threads: how many redo threads it has.
-        idle_threads: the last ones, so many of them, have no sessions.
+        make: makes the simulation; its argument is the sink that receives ended logs.
+        threads: number of redo threads.
+        idle_threads: number of redo threads without sessions; these are the last ones.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class NamedFeed:
         self._made = 0
         self._due = {name: every for name, every in self._events() if every is not None}
         if plan.crash is not None:
-            self._due["crash"] = plan.crash * 3 // 5  # not with a switch
+            self._due["crash"] = plan.crash * 3 // 5  # so that crashes and switches do not coincide
         self._sizes = itertools.repeat(plan.flush_blocks)
         self.simulation = make(self._log_ended)
 
@@ -100,7 +102,7 @@ class NamedFeed:
         )
 
     def work(self, size: int) -> Iterator[Redo]:
-        """Write about `size` bytes of redo more, and yield what was flushed, by SCN."""
+        """Write about `size` more bytes of redo; yield the redo that was flushed, by SCN."""
         self.simulation.work(size)
         self._made += size
         for name, every in self._events():
@@ -113,7 +115,7 @@ class NamedFeed:
         return self._merged()
 
     def end(self) -> Iterator[Redo]:
-        """Commit what is open and end the logs; return the rest of the redo."""
+        """Commit all open transactions and end the logs; return the rest of the redo."""
         self.simulation.end()
         return self._merged()
 
@@ -151,7 +153,7 @@ class NamedFeed:
         self._add(thread, header, header.next_scn, end)
 
     def _take(self, thread: int) -> None:
-        """Take what a thread's log has got since the last time."""
+        """Take the redo that a thread has written since the last call."""
         log = self.simulation.threads[thread].log
         header = log.header()
         self._begin(thread, header)

@@ -1,12 +1,12 @@
-"""The instances of a database and their archiver, as far as online logs go: a sequence of steps.
+"""The online logs of a database and their archiver, as a sequence of steps.
 
-There is no clock in it and no file. Everything that redo does not decide is drawn from a seed: how
-flushes are cut, torn and reordered, how two threads overlap, when what is archived, which member is
-lost. A step is to be carried out when it comes; all that can be asked of the database then holds
-for the files, after any step.
+This module reads no clock and no file. A seed decides everything that redo does not decide: how
+flushes are cut, torn and reordered, how two threads overlap, when a log is archived, which member
+is lost. The caller must carry out each step before it requests the next one. Then the state of the
+database always agrees with the files.
 
-Each thread has tasks, generators of steps (a flush, a switch), of which it does one after the
-other; so has the archiver, with its copies.
+Each thread has a queue of tasks, such as a flush or a switch, and does them one after the other. A
+task is a generator of steps. The archiver's copies are also generators of steps.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class OnlineOptions:
     """The layout of a database's online logs, and their faults.
 
     Attributes:
-        groups: of each thread, two at least.
-        members: files of each group.
-        blocks: of each file, blocks 0 and 1 among them.
-        archive_lag: switches by which archiving is late, at most; None: nothing is archived, groups
-            are overwritten (NOARCHIVELOG).
-        style: how untidily blocks are written.
-        overlap: tasks that threads may have left when more redo comes: several threads then write
-            at the same time.
-        member_faults: probability, at each switch, that something happens to a member.
+        groups: number of groups of each thread, at least 2.
+        members: number of files of each group.
+        blocks: number of blocks of each file, including blocks 0 and 1.
+        archive_lag: maximum number of switches by which archiving is late; None: nothing is
+            archived, and groups are overwritten (NOARCHIVELOG).
+        style: how flushes are cut, torn and reordered.
+        overlap: maximum number of pending tasks when the next redo is taken. With several threads,
+            they then write at the same time.
+        member_faults: probability, at each switch, that a member gets a fault or is repaired.
     """
 
     groups: int = 3
@@ -81,9 +81,9 @@ class _Thread:
     """A redo thread.
 
     Attributes:
-        group: number of the current one; 0 before the first.
+        group: number of the current group; 0 before the first log.
         position: end of the last LWN that is complete in every member in use.
-        scn: above the SCN of all that was flushed.
+        scn: an SCN above those of all flushed records.
         flush: the flush in progress.
         queued: the first SCN of each pending flush, including the one in progress.
         ending: its log has ended, and the next one has not begun.
@@ -104,11 +104,11 @@ class OnlineDatabase:
 
     Args:
         threads: numbers of its redo threads.
-        seed: decides what redo does not.
+        seed: decides everything that redo does not decide.
 
     Attributes:
         control: groups and members, and the views on them.
-        archiver: may be stopped: threads then wait once all their groups need archiving.
+        archiver: can be stopped; a thread then waits when its next group is not archived.
     """
 
     def __init__(
@@ -124,10 +124,11 @@ class OnlineDatabase:
         self._resetlogs = 0
 
     def steps(self, redo: Iterable[Redo]) -> Iterator[Step]:
-        """Yield the steps by which redo gets into the files, and from there into the archive.
+        """Yield the steps that write redo to the online logs and archive these logs.
 
         Args:
-            redo: in the order in which it was made; asked for when what was before is nearly done.
+            redo: in the order in which it was generated; the next item is requested when the
+                earlier ones are almost written.
 
         Raises:
             ValueError: a log does not fit its file.
@@ -155,7 +156,7 @@ class OnlineDatabase:
     def reached(self) -> dict[int, LwnPosition]:
         """Return, by thread, the end of the last LWN that is complete in at least one member.
 
-        Nobody can have read more, nor less than `flushed`.
+        A reader may have read at most up to here, and can always read up to `flushed`.
         """
         return {
             number: thread.position
@@ -165,7 +166,7 @@ class OnlineDatabase:
         }
 
     def current_scn(self) -> int:
-        """Return an SCN up to which every commit is flushed, 0 before the first flush."""
+        """Return an SCN up to which all commits are flushed; 0 before the first flush."""
         flushed = max(thread.scn for thread in self._threads.values())
         waiting = [min(thread.queued) for thread in self._threads.values() if thread.queued]
         if len(self._threads) > 1:
@@ -186,7 +187,7 @@ class OnlineDatabase:
                 thread.tasks.append(self._flush(thread, item))
             case EndedLog():
                 self._taken_scn = item.header.next_scn
-                # It is closed with the switch to the next log, before or behind its beginning.
+                # The switch to the next log closes it, before or after the next log begins.
                 thread.ending = item
 
     def _left(self) -> int:
@@ -206,7 +207,7 @@ class OnlineDatabase:
             yield step
 
     def _finish(self) -> Iterator[Step]:
-        """Yield the rest: the remaining flushes, the ends of the logs, the archiver's copies."""
+        """Yield the remaining steps: flushes, ends of logs, copies of the archiver."""
         for thread in self._threads.values():
             if thread.ending is not None:
                 thread.tasks.append(self._close(thread, thread.ending))
@@ -223,7 +224,7 @@ class OnlineDatabase:
         return CreateFile(member, block_0, blocks * self._redo.block_size)
 
     def _reset(self, header: HeaderBlock) -> Iterator[Step]:
-        """Open a new incarnation: all logs of the previous one end, and its groups are cleared."""
+        """Open a new incarnation: end all logs of the previous one, and clear the groups."""
         if self._resetlogs:
             yield from self._finish()
             self.archiver.forget()
@@ -302,7 +303,7 @@ class OnlineDatabase:
         yield self._event(OnlineEventKind.SWITCHED, thread)
 
     def _close(self, thread: _Thread, ending: EndedLog, *, crash: bool = True) -> Iterator[Step]:
-        """Yield the end of the current log, and the crash before it."""
+        """Yield the end of the current log, after a crash if there was one."""
         if crash and ending.lost is not None:
             yield from self._crash(thread, ending.lost)
         yield from self._write_end(thread, thread.group, ending)
@@ -310,8 +311,8 @@ class OnlineDatabase:
             yield self._event(OnlineEventKind.RECOVERED, thread)
 
     def _write_end(self, thread: _Thread, number: int, ending: EndedLog) -> Iterator[Step]:
-        """Yield the last writes of a log's header; from then on it can be archived."""
-        # What comes in the next log has the SCN that ends this one, or a higher one.
+        """Yield the last writes of a log's header, and schedule the log for archiving."""
+        # Records of the next log have at least the SCN that ends this log.
         thread.scn = max(thread.scn, ending.header.next_scn + 1)
         header = replace(ending.header, group=number, online_blocks=self._options.blocks)
         written, image = self.control.groups[number].written, header.image(self._redo)
@@ -320,7 +321,7 @@ class OnlineDatabase:
         self.archiver.add(number, header)
 
     def _crash(self, thread: _Thread, lost: FlushedLwns) -> Iterator[Step]:
-        """Yield what gets into the files of a flush that a crash breaks off."""
+        """Yield the writes of a flush that a crash interrupts."""
         group, style = self.control.groups[thread.group], self._options.style
         first = next(find_lwns(self._redo, lost.data, lost.block))
         if lost.end <= self._options.blocks:

@@ -1,4 +1,4 @@
-"""The files of the online logs and of the archive: carries out the steps."""
+"""Carries out steps on the files of the online logs and of the archive."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ZEROS: Final = 1 << 20
 
 
 class OnlineFiles:
-    """Folders that steps are carried out in; a context.
+    """The folders in which steps are carried out; a context manager.
 
     Args:
-        online: gets the members' files; created if it does not exist.
-        archive: gets archived logs; created if it does not exist.
-        making: archived logs grow here before they get their name in `archive` by one rename; None:
+        online: folder of the members' files; created if it does not exist.
+        archive: folder of the archived logs; created if it does not exist.
+        making: folder in which archived logs grow before they are renamed into `archive`; None:
             they grow in `archive`.
     """
 
@@ -57,7 +57,7 @@ class OnlineFiles:
         """Carry a step out.
 
         Raises:
-            OSError: of the file system.
+            OSError: an operation of the file system failed.
         """
         match step:
             case Write():
@@ -81,7 +81,7 @@ class OnlineFiles:
                 pass
 
     def _create(self, step: CreateFile) -> None:
-        """Fill it with zeros; if it already exists, in place, as CLEAR LOGFILE does."""
+        """Fill a file with zeros; an existing file is overwritten in place, as by CLEAR LOGFILE."""
         path = self._online / step.member
         path.touch(_PUBLIC)
         file = self._member(step.member)
@@ -97,8 +97,8 @@ class OnlineFiles:
             file.write(data)
 
     def _member(self, name: str) -> int:
-        """Return the open file: a process that can no longer open it continues to read and write
-        it.
+        """Return the file's descriptor. It stays open, so that it works after the file was made
+        unreadable.
         """
         if name not in self._open:
             self._open[name] = os.open(self._online / name, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""Plays steps against the clock: flushes come at a rate of redo."""
+"""Carries out steps in real time, so that redo is flushed at a given rate."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _WAITING_PAUSE: Final = 0.05
 
 
 class Pacing:
-    """The time at which each flush is due.
+    """Waits until each flush is due.
 
-    After a time in which the process stood still for more than `LONGEST_DELAY`, nothing is made up
-    for.
+    If the process is late by more than `LONGEST_DELAY` seconds, it does not catch up on the rest of
+    the delay.
 
     Args:
         rate: bytes of redo per second.
-        stop: once it is set, nothing waits any more.
-        clock: seconds that only grow.
+        stop: when it is set, all waits end.
+        clock: returns seconds that never decrease.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Pacing:
         self._due: float | None = None
 
     def flushed(self, size: int) -> None:
-        """Wait until what follows `size` bytes is due."""
+        """Wait after a flush of `size` bytes until the next flush is due."""
         now = self._clock()
         due = (now if self._due is None else self._due) + size / self._rate
         self._due = max(due, now - LONGEST_DELAY)
@@ -46,15 +46,15 @@ class Pacing:
             self._stop.wait(self._due - now)
 
     def waiting(self) -> None:
-        """Wait a little for the archiver."""
+        """Wait for a short time, because a thread waits for the archiver."""
         self._stop.wait(_WAITING_PAUSE)
 
 
 def note_flush(file: BinaryIO, event: Event) -> None:
-    """Write down when what was flushed, in a JSON line: for measurements of latency.
+    """Write a JSON line with the time and the end of a flush, for measurements of latency.
 
-    It has the Unix time, thread, sequence, the block after the last complete LWN, and an SCN above
-    all flushed ones.
+    The line has the Unix time, thread, sequence, the block after the last complete LWN, the number
+    of bytes, and an SCN above all flushed SCNs.
     """
     line = {
         "time": time.time(),
@@ -74,7 +74,7 @@ def play(
     pacing: Pacing,
     stepped: Callable[[Step], None],
 ) -> None:
-    """Carry out steps, flushes at their time.
+    """Carry out steps; wait after each flush until the next one is due.
 
     Args:
         stepped: called with each step after it is carried out.

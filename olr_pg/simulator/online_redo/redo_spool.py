@@ -1,4 +1,4 @@
-"""Redo that was made ahead, in a file, so that playing it takes no work."""
+"""Keeps redo that was generated ahead in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def spooled(redo: Iterable[Redo], path: Path) -> Iterator[Redo]:
-    """Yield redo once all of it is generated; its data are in a file that is unlinked by then."""
+    """Generate all redo into a file, and then yield it; the file is unlinked before that."""
     items: list[tuple[Redo, int]] = []
     with path.open("w+b") as file:
         for item in redo:

@@ -1,6 +1,6 @@
-"""The steps by which an instance and its archiver change files, and their meaning.
+"""The steps with which instances and their archiver change files.
 
-A step is a value: `online_files.OnlineFiles` carries it out.
+A step is a value; `online_files.OnlineFiles` carries it out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateFile:
-    """Create a member's file again: block 0, followed by zeros.
+    """Create a member's file, or clear it: block 0, followed by zeros.
 
     Attributes:
-        size: of the file in bytes.
+        size: size of the file in bytes.
     """
 
     member: str
@@ -37,14 +37,16 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """Take a member's file away."""
+    """Remove a member's file."""
 
     member: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForbidReading:
-    """Make a member's file readable only by its owner, root."""
+    """Let only the owner of a member's file (root) read it; if not `forbidden`, let everybody read
+    it.
+    """
 
     member: str
     forbidden: bool
@@ -70,7 +72,7 @@ class CopyToArchive:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """An archived log is whole; from now on it has its name, and V$ARCHIVED_LOG knows it."""
+    """Give a complete archived log its final name; V$ARCHIVED_LOG contains it from now on."""
 
     name: str
     header: HeaderBlock
@@ -81,35 +83,35 @@ class OpenResetlogs:
     """The database is opened with RESETLOGS: all online logs are empty.
 
     Attributes:
-        header: of the first log of the new incarnation.
+        header: header of the first log of the new incarnation.
     """
 
     header: HeaderBlock
 
 
 class OnlineEventKind(StrEnum):
-    """The kinds of events, which change no file."""
+    """The kinds of events. Events do not change files."""
 
     FLUSHED = "flushed"
-    """A flush is whole in every member in use: its commits are acknowledged."""
+    """A flush is complete in every member in use: its commits are acknowledged."""
     SWITCHED = "switched"
     """The thread writes to the next log from now on."""
     WAITING = "waiting"
     """The thread cannot switch: its next group must be archived first."""
     CRASHED = "crashed"
     RECOVERED = "recovered"
-    """The crashed thread's log ends with its last whole LWN."""
+    """The log of the crashed thread was ended after its last complete LWN."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something has happened.
+    """An event of a redo thread.
 
     Attributes:
-        sequence: of the thread's log.
-        block: after the last complete LWN.
-        size: bytes that were flushed, in each member.
-        scn: above the SCN of all that was flushed.
+        sequence: sequence of the thread's log.
+        block: the block after the last complete LWN.
+        size: bytes that were flushed to each member.
+        scn: an SCN above those of all flushed records.
     """
 
     kind: OnlineEventKind

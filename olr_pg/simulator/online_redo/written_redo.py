@@ -1,7 +1,7 @@
-"""Redo on its way to the online logs: the logs' beginnings, runs of whole LWNs, the logs' ends.
+"""Redo that is to be written to online logs: begins of logs, runs of whole LWNs, ends of logs.
 
-It comes from finished logs, or from a simulation that runs on (`log_feed`); in both cases the
-blocks are those that the simulator's writers have sealed.
+It comes from finished logs, or from a running simulation (`named_feed`). In both cases, the
+simulator's writers have already written block headers and checksums.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NEXT_LWN_SCN: Final = 56
 
 
 class Lwn(NamedTuple):
-    """A whole LWN, all its chunks.
+    """A complete LWN with all its chunks.
 
     Attributes:
-        block, blocks: its first block in the log, and how many there are.
-        scn: the lowest of its records.
-        next_scn: above the SCN of all its records.
+        block, blocks: its first block in the log, and its number of blocks.
+        scn: the lowest SCN of its records.
+        next_scn: an SCN above those of all its records.
     """
 
     block: int
@@ -43,13 +43,13 @@ class Lwn(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The block after it."""
+        """The block after the LWN."""
         return self.block + self.blocks
 
 
 @dataclass(frozen=True, slots=True)
 class LogStart:
-    """A thread begins a log; only the fields of `header` that are known at that time count."""
+    """A thread begins a log; only the fields of `header` that are known at that time are valid."""
 
     header: HeaderBlock
 
@@ -61,12 +61,12 @@ class LogStart:
 
 @dataclass(frozen=True, slots=True)
 class FlushedLwns:
-    """LWNs that one flush writes, one after the other.
+    """Consecutive LWNs that one flush writes.
 
     Attributes:
         block, end: the first block in the log, and the block after the last.
-        scn: the lowest of the first LWN.
-        next_scn: above the SCN of all its records.
+        scn: the lowest SCN of the first LWN.
+        next_scn: an SCN above those of all its records.
     """
 
     thread: int
@@ -82,8 +82,8 @@ class EndedLog:
     """A thread ends its log.
 
     Attributes:
-        header: as it is from now on.
-        lost: the redo whose write a crash of the instance interrupted; None: none crashed.
+        header: the final header.
+        lost: the redo that the instance was writing when it crashed; None if it did not crash.
     """
 
     header: HeaderBlock
@@ -103,7 +103,7 @@ class WrittenLog(NamedTuple):
 
     Attributes:
         data: the file as it would be archived.
-        lost: blocks after its end that its instance was writing when it crashed.
+        lost: the blocks after its end that the instance was writing when it crashed.
     """
 
     data: memoryview
@@ -125,7 +125,7 @@ def read_header(data: memoryview) -> HeaderBlock:
 
 
 def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
-    """Yield the LWNs that lie in `data` one after the other, the first one in `block`."""
+    """Yield the consecutive LWNs in `data`; the first one begins in `block`."""
     at, size = 0, redo.block_size
     while at < len(data):
         head = bytes(data[at + BLOCK_HEADER_SIZE : at + BLOCK_HEADER_SIZE + LWN_HEADER_SIZE])
@@ -138,10 +138,10 @@ def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
 def log_parts(
     redo: RedoFormat, thread: int, data: memoryview, block: int, sizes: Iterator[int]
 ) -> Iterator[FlushedLwns]:
-    """Cut sealed blocks, of which `block` is the first, into flushes.
+    """Cut blocks into flushes; `block` is the first one.
 
     Args:
-        sizes: of each flush in blocks, at least; it takes whole LWNs, one or more.
+        sizes: minimum number of blocks of each flush, which has one or more whole LWNs.
     """
     size, start, scn = redo.block_size, block, -1
     end, wanted = block + len(data) // size, next(sizes)
@@ -154,11 +154,11 @@ def log_parts(
 
 
 def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None) -> Iterator[Redo]:
-    """Yield the redo of finished logs by SCN, that of each thread in its order.
+    """Yield the redo of finished logs by SCN; the redo of each thread stays in its order.
 
     Args:
-        logs: of all threads, in the order of each thread's sequences.
-        sizes: of the flushes, in blocks, at least; by default each flushes one LWN.
+        logs: the logs of all threads; those of one thread in the order of their sequences.
+        sizes: minimum number of blocks of each flush; by default, a flush writes one LWN.
     """
     headers = [read_header(log.data) for log in logs]
     sizes = sizes or itertools.repeat(1)
@@ -175,7 +175,7 @@ def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None)
 def _thread_redo(
     logs: Iterable[WrittenLog], sizes: Iterator[int]
 ) -> Iterator[tuple[tuple[int, int], Redo]]:
-    """Yield the parts of a thread's redo, each with its incarnation and its SCN."""
+    """Yield the redo of a thread; each item with its (resetlogs SCN, SCN)."""
     for log in logs:
         redo, header = read_format(log.data), read_header(log.data)
         incarnation, size = header.resetlogs_scn, redo.block_size
@@ -187,7 +187,7 @@ def _thread_redo(
 
 
 def lost_part(redo: RedoFormat, header: HeaderBlock, lost: bytes) -> FlushedLwns | None:
-    """Return the redo whose write a crash interrupted, after the end of its log; None: nothing."""
+    """Return the redo that a crash interrupted, after the end of its log; None if there is none."""
     if not lost:
         return None
     sizes = itertools.repeat(len(lost))

@@ -47,7 +47,7 @@ class PasswordCheck:
         ]
 
     def accepts(self, pairs: dict[str, str]) -> bool:
-        """Tell whether the client's answer in the second phase proves the password."""
+        """Return whether the client's answer in the second phase proves the password."""
         theirs = _decrypt(self._password_key, bytes.fromhex(pairs["AUTH_SESSKEY"]))
         both = _hex(theirs[:_KEY] + self._half[:_KEY]).encode()
         self._session_key = hashlib.pbkdf2_hmac(

@@ -71,7 +71,7 @@ class PacketStream:
         return Packet(header[4], self._exactly(size - HEADER_BYTES))
 
     def readable(self, seconds: float) -> bool:
-        """Tell whether the client has sent something, within `seconds`."""
+        """Return whether the client has sent something, within `seconds`."""
         return bool(select.select([self._socket], [], [], seconds)[0])
 
     def send(self, packet_type: PacketType, body: bytes) -> None:

@@ -96,7 +96,7 @@ class RowVersions:
         )
 
     def knows(self, names: Iterable[str]) -> bool:
-        """Tell whether it has versions of the rows of all these tables (``OWNER.NAME``)."""
+        """Return whether it has versions of the rows of all these tables (``OWNER.NAME``)."""
         return self._tables.keys() >= set(names)
 
     def follow(self, tables: Iterable[Table], added: Mapping[tuple[str, str], object]) -> None:

@@ -81,7 +81,7 @@ class Query:
 
 @lru_cache(_KEPT_MAX)
 def is_query(sql: str) -> bool:
-    """Tell whether the statement returns rows."""
+    """Return whether the statement returns rows."""
     words = [text for kind, text in _tokens(sql) if kind == "word"]
     return bool(words) and words[0].upper() in ("SELECT", "WITH")
 

@@ -42,7 +42,7 @@ class TtcReader:
 
     @property
     def done(self) -> bool:
-        """Tell whether everything that has come has been read."""
+        """Return whether everything that has come has been read."""
         return self._at >= len(self._data)
 
     def raw(self, size: int) -> bytes:

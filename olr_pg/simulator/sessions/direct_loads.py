@@ -101,11 +101,11 @@ class DirectLoads:
         return len(whole)
 
     def is_whole(self, table: SimTable, cells: Sequence[Cell | None]) -> bool:
-        """Tell whether a row fits into one piece."""
+        """Return whether a row fits into one piece."""
         return len(self._chains.parts(table, cells)) == 1
 
     def is_free(self, table: SimTable) -> bool:
-        """Tell whether a table may be loaded: no transaction has locked it."""
+        """Return whether a table may be loaded: no transaction has locked it."""
         may = can_be_loaded(table, self._tx.instance.modes)
         return may and not self._tx.container.is_locked(table)
 
@@ -243,7 +243,7 @@ class DirectLoads:
 
 
 def can_be_loaded(table: SimTable, modes: frozenset[SourceMode]) -> bool:
-    """Tell whether a table's blocks are modelled: heap tables without LOBs.
+    """Return whether a table's blocks are modelled: heap tables without LOBs.
 
     Those with row dependencies only with the mode for it.
     """

@@ -93,7 +93,7 @@ class WideUpdates(_Load):
             yield
 
     def _ends(self, done: int) -> bool:
-        """Tell whether a transaction ends that has done so many statements."""
+        """Return whether a transaction ends that has done so many statements."""
         statements = self._shape.statements
         if statements is None:
             return self._rng.random() < WIDE_END

@@ -69,7 +69,7 @@ class LobStatements:
         )
 
     def wrote_lob(self, row: Row, cell: LobCell) -> bool:
-        """Tell whether the session's transaction has the whole value in its redo."""
+        """Return whether the session's transaction has the whole value in its redo."""
         if cell.stored.form is LobForm.INLINE:
             return True
         return row.owner is self._tx.transaction is not None and (

@@ -215,7 +215,7 @@ class RowStatements:
         return True
 
     def may_change(self, row: Row) -> bool:
-        """Tell whether the session may change a row: no other transaction has locked it."""
+        """Return whether the session may change a row: no other transaction has locked it."""
         owner = row.owner
         if row.deleted or (
             owner is not None and owner.active and owner is not self._tx.transaction

@@ -148,7 +148,7 @@ def _wider(kind: ColumnType) -> ColumnType | None:
 
 
 def is_wide(column: SimColumn) -> bool:
-    """Tell whether a column is one of those that make rows of wide tables long."""
+    """Return whether a column is one of those that make rows of wide tables long."""
     return column.nullable and column.type.lob is None and column.type.length >= WIDE_COLUMN
 
 

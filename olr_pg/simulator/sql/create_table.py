@@ -91,7 +91,7 @@ class Words:
 
     @property
     def done(self) -> bool:
-        """Tell whether everything was read."""
+        """Return whether everything was read."""
         return self.at >= len(self.tokens)
 
     def peek(self, ahead: int = 0) -> str:

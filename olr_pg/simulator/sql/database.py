@@ -133,7 +133,7 @@ class SqlDatabase:
         return dictionary_view(name, shown)
 
     def is_sequence(self, name: str) -> bool:
-        """Tell whether there is a sequence."""
+        """Return whether there is a sequence."""
         return name in self.sequences
 
     def check_scn(self, scn: int) -> None:

@@ -70,7 +70,7 @@ _INNER: Final[dict[Any, Any]] = {}
 
 
 def takes(function: Function, count: int) -> bool:
-    """Tell whether a function may have so many arguments."""
+    """Return whether a function may have so many arguments."""
     inner = _INNER.get(function)
     try:
         signature(inner or function).bind(*[None] * (count + (inner is None)))

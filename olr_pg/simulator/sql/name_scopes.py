@@ -110,5 +110,5 @@ class Scope:
         return None if self.parent is None else self.parent.rowid(alias)
 
     def is_own(self, slot: int) -> bool:
-        """Tell whether a slot is of this query."""
+        """Return whether a slot is of this query."""
         return any(one.slot == slot for one in self.sources)

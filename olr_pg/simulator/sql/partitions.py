@@ -34,12 +34,12 @@ class RangeBounds:
 
     @property
     def is_sorted(self) -> bool:
-        """Tell whether the bounds are ascending."""
+        """Return whether the bounds are ascending."""
         values = [bound[0] or b"" for bound in self.cells if bound]
         return values == sorted(set(values))
 
     def may_follow(self, bound: Sequence[bytes | None]) -> bool:
-        """Tell whether a bound is above that of the last partition."""
+        """Return whether a bound is above that of the last partition."""
         last = self.cells[-1]
         return bool(last) and (not bound or (bound[0] or b"") > (last[0] or b""))
 

@@ -31,7 +31,7 @@ class Names(Protocol):
         """Return a view of the data dictionary; None if there is none."""
 
     def is_sequence(self, name: str) -> bool:
-        """Tell whether there is a sequence."""
+        """Return whether there is a sequence."""
 
     def check_scn(self, scn: int) -> None:
         """Refuse an SCN that has not been, or is too long ago."""

@@ -108,7 +108,7 @@ class Changes:
         return found
 
     def can_append(self, table: SqlTable, rows: Sequence[Values]) -> bool:
-        """Tell whether rows are loaded by direct path: else Oracle inserts them as others."""
+        """Return whether rows are loaded by direct path: else Oracle inserts them as others."""
         plain = not (table.triggers or table.foreign_keys or len(table.sim.segments) > 1)
         return plain and self.session.is_free(table.sim) and all(
             self.session.is_whole(table.sim, self._cells(table, values)) for values in rows

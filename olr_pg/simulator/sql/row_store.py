@@ -115,7 +115,7 @@ class Trigger:
     columns: frozenset[int] = frozenset()
 
     def concerns(self, event: str, changed: Iterable[int]) -> bool:
-        """Tell whether a change of a row, with the columns that it sets, is one of its events."""
+        """Return whether a change of a row, with the columns that it sets, is one of its events."""
         return event in self.events and (
             event != "UPDATING" or not self.columns or bool(self.columns & {*changed})
         )

@@ -69,12 +69,12 @@ class _Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether its last statement has ended."""
+        """Return whether its last statement has ended."""
         return self._step is None
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether its statement waits for another session."""
+        """Return whether its statement waits for another session."""
         transaction = self.sql.transaction
         return transaction is not None and transaction.waits_for is not None
 

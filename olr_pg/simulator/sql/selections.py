@@ -210,7 +210,7 @@ class Selection:
                 values[found[1]] = self._compiler.compile(other)
 
     def _is_known(self, node: Any, known: Sequence[int]) -> bool:
-        """Tell whether an expression is of sources that are joined before, or around."""
+        """Return whether an expression is of sources that are joined before, or around."""
         if any(node.find_all(exp.Select, exp.Prior)):
             return False
         for column in node.find_all(exp.Column):
@@ -393,7 +393,7 @@ def _value_at(slot: int, at: int) -> Compiled:
 
 
 def _is_suffixed(node: Any) -> bool:
-    """Tell whether an alias is the suffix of a number, as in 1.5d."""
+    """Return whether an alias is the suffix of a number, as in 1.5d."""
     return (
         isinstance(node.this, exp.Literal)
         and not node.this.is_string

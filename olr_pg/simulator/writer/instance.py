@@ -136,7 +136,7 @@ class Container:
         return [one for own in self.segments.values() for one in own]
 
     def is_locked(self, table: SimTable) -> bool:
-        """Tell whether an open transaction has changed the table."""
+        """Return whether an open transaction has changed the table."""
         slots = (slot for one in self.every_segment() for slot in one.slots)
         return any(
             slot.holder is not None
@@ -146,7 +146,7 @@ class Container:
         )
 
     def is_encrypted(self, dataobj: int) -> bool:
-        """Tell whether a segment is in an encrypted tablespace."""
+        """Return whether a segment is in an encrypted tablespace."""
         return any(table.encrypted and table.owns(dataobj) for table in self.tables)
 
     @property

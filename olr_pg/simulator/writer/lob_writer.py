@@ -168,7 +168,7 @@ class LobWriter:
             self._lob_redo.pages[dba] = image
 
     def _is_unproven(self) -> bool:
-        """Tell whether the next write uses a form that real redo has not shown."""
+        """Return whether the next write uses a form that real redo has not shown."""
         return self._tx.instance.unproven and self._rng.random() < 0.5
 
     def _load_in_place(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
