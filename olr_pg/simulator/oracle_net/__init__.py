@@ -1,1 +1,1 @@
-"""An Oracle stand-in for tests alone: a server that the real Oracle driver can talk to."""
+"""A stand-in for Oracle, for tests only: a server that the real Oracle driver can connect to."""

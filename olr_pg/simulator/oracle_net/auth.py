@@ -1,8 +1,8 @@
 """The server's side of password authentication with a 12c verifier.
 
-Both sides derive a key from the password and a salt (PBKDF2), send each other half of a session
-key encrypted with it, and the client sends the password encrypted with the session key. Source of
-the facts: python-oracledb's thin mode (``impl/thin/messages/auth.pyx``, ``crypto.pyx``).
+Both sides derive a key from the password and a salt (PBKDF2). Each side sends half of a session
+key, encrypted with this key. The client then sends the password, encrypted with the session key.
+Source of the facts: python-oracledb's thin mode (``impl/thin/messages/auth.pyx``, ``crypto.pyx``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PasswordCheck:
         self._session_key = b""
 
     def challenge(self) -> list[tuple[str, str, int]]:
-        """Return the first phase's answer: name, value, flags."""
+        """Return the answer of the first phase, as (name, value, flags)."""
         return [
             ("AUTH_SESSKEY", _hex(_encrypt(self._password_key, self._half)), 1),
             ("AUTH_VFR_DATA", _hex(self._verifier_data), VERIFIER_12C),
@@ -58,7 +58,7 @@ class PasswordCheck:
         return plain[_BLOCK:-padding] == self._password
 
     def proof(self) -> str:
-        """Return the proof for the client that the server knows the password too."""
+        """Return the value that proves to the client that the server knows the password, too."""
         return _hex(_encrypt(self._session_key, secrets.token_bytes(_BLOCK) + SERVER_PROOF))
 
 

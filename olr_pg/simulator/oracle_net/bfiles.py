@@ -1,4 +1,4 @@
-"""BFILEs of the stand-in: files of directory objects, which a session opens and reads.
+"""BFILEs of the stand-in: a session opens and reads files of directory objects.
 
 Source of the facts: what python-oracledb's thin mode sends and accepts.
 """
@@ -23,7 +23,7 @@ _WITH_AMOUNT: Final = (LobOperation.LENGTH, LobOperation.READ, LobOperation.OPEN
 
 
 class SessionFiles:
-    """The files that a session has open.
+    """The open files of a session.
 
     Args:
         directories: the local folders of directory objects, by name.
@@ -34,7 +34,7 @@ class SessionFiles:
         self._open: dict[Bfile, Path] = {}
 
     def answer(self, file: Bfile, request: LobRequest, out: TtcWriter) -> int:
-        """Do what a LOB message wants of a file; returns how many bytes it was sent.
+        """Carry out a LOB request on a file; return the number of bytes that were sent.
 
         Raises:
             OraError: as Oracle reports it.

@@ -1,8 +1,8 @@
-"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in SQLite.
+"""The data that the stand-in returns: SYS tables, fixed views and tables of users, in SQLite.
 
-Oracle's dictionary is in memory; tables of users are in a temporary SQLite file. The rows are put
-there by `state`; here are the columns, the functions that Oracle has and SQLite has not, and the
-way from a statement to its rows or its ORA error.
+Oracle's dictionary is in memory, tables of users in a temporary SQLite file. `state` inserts the
+rows. This module defines the columns and the functions that SQLite lacks, and turns a statement
+into its rows or its ORA error.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ VIEWS: Final[dict[str, str]] = _KNOWN["views"] | {
     view: " ".join(told.partition("=")[0] for told in columns.split())
     for view, columns in INVENTORY_VIEWS.items()
 }
-"""The columns of each; of the inventory, with their contents."""
+"""The names of the columns of each view."""
 
 _STORED: Final = frozenset(
     name for name in (*SYS_TABLES, *VIEWS) if name != "DUAL" and not name.startswith("V$")
 )
-"""Views of the database itself; fixed views are of the instance and the control file."""
+"""Tables and views that can be read only if the database is open; fixed views (V$) need no open
+database.
+"""
 
 _NOT_OPEN: Final = (
     "database or pluggable database not open: queries allowed on fixed tables or views only"
@@ -52,7 +54,7 @@ _KEYWORDS: Final = {
 
 FIRST_DATA_OBJECT: Final = 2
 ROWS_PER_BLOCK: Final = 60
-"""Of made-up ROWIDs."""
+"""Rows per block in generated ROWIDs."""
 
 _LONG: Final = "\0number "
 """Prefix of the text that represents an integer of more than 64 bits."""
@@ -61,7 +63,7 @@ _DATE: Final = "\0date "
 """Prefix of the text that represents a DATE."""
 
 _BFILE: Final = "\0bfile "
-"""Prefix of the text that represents a BFILE; its directory and its name are parted by a NUL."""
+"""Prefix of the text that represents a BFILE; a NUL separates its directory from its name."""
 
 _STEPS_BETWEEN_CHECKS: Final = 10_000
 _READ_ONLY: Final = frozenset(
@@ -94,17 +96,19 @@ class Catalogue:
     """The database that the stand-in serves; may be used from several threads.
 
     Attributes:
-        current_scn: the row of V$DATABASE; newer SCNs cannot be asked for.
-        undo_scn: the oldest SCN that a table can still be read as of.
+        current_scn: returns the current SCN; queries as of a higher SCN are rejected.
+        undo_scn: the oldest SCN as of which a table can be read.
         readable: tables that the user may read.
-        denied: objects that it may not read.
-        is_mounted: the database is mounted, and not open: only fixed views can be read.
+        denied: objects that the user may not read.
+        is_mounted: the database is mounted but not open, so that only fixed views can be read.
         no_flashback: objects that the user may not read as of an SCN.
         context: results of SYS_CONTEXT('USERENV', name).
-        versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
-        made_when_asked: functions that return the rows of a view each time a query names it.
-        former_rows: returns what puts the rows of SYS tables in as of an SCN; None if they are the
-            same.
+        versioned: the tables whose rows are known at every SCN: by (owner, name), the types of
+            their columns.
+        made_when_asked: functions that return the rows of a view; called for each query that names
+            the view.
+        former_rows: for an SCN, returns a function that inserts the rows of SYS tables as of this
+            SCN; None if these rows have not changed since.
     """
 
     def __init__(self, current_scn: Callable[[], int]) -> None:
@@ -138,7 +142,7 @@ class Catalogue:
         self._add_functions()
 
     def close(self) -> None:
-        """Forget everything; once is enough."""
+        """Discard all data. Further calls do nothing."""
         with self._lock:
             self._sqlite.close()
 
@@ -149,7 +153,7 @@ class Catalogue:
             yield
 
     def insert(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
-        """Add rows, by column name; columns that are not named are NULL, but ROWID is made up."""
+        """Add rows, by column name; missing columns are NULL, and a missing ROWID is generated."""
         with self._lock:
             for given in rows:
                 row = dict(given)
@@ -168,7 +172,7 @@ class Catalogue:
         self.insert(table, [{columns[name]: value for name, value in values.items()}])
 
     def create_table(self, table: Table) -> None:
-        """Make a table of a user, with its delivered columns and ROWID, without rows."""
+        """Create a table of a user without rows, with its delivered columns and ROWID."""
         names = [column.name for column in table.delivered]
         lobs = {column.name for column in table.delivered if lob_delivery(column)}
         with self._lock:
@@ -181,7 +185,7 @@ class Catalogue:
                     self._clobs[column.name] = ResultType(CLOB, 4000, column.charset_form or 1)
 
     def add_schema(self, owner: str) -> None:
-        """Make room for the tables of a user; once is enough."""
+        """Create the schema of a user if it does not exist."""
         if owner not in self._schemas:
             self.update(f"ATTACH '' AS \"{owner}\"")
             self._schemas.add(owner)
@@ -193,27 +197,27 @@ class Catalogue:
         return format_rowid(dataobj, 1 << 22 | block, slot)
 
     def update(self, sql: str, *values: object) -> int:
-        """Change rows by a statement in SQLite's own words; the number of rows it changed."""
+        """Change rows by a statement in SQLite's SQL; return the number of changed rows."""
         with self._lock:
             return self._sqlite.execute(sql, values).rowcount
 
     def insert_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Add many rows by a statement in SQLite's own words."""
+        """Add many rows by a statement in SQLite's SQL."""
         with self._lock:
             self._sqlite.executemany(sql, rows)
 
     def rows(self, sql: str, *values: object) -> list[tuple[object, ...]]:
-        """Return the rows of a query in SQLite's own words."""
+        """Return the rows of a query in SQLite's SQL."""
         with self._lock:
             return self._sqlite.execute(sql, values).fetchall()
 
     def query(
         self, sql: str, binds: Sequence[object], stopped: Callable[[], bool] = lambda: False
     ) -> QueryResult:
-        """Run a query in Oracle's words.
+        """Run a query in Oracle's SQL.
 
         Args:
-            stopped: whether the client has interrupted it; asked now and then.
+            stopped: returns whether the client has interrupted the query; called periodically.
 
         Raises:
             OraError: the error that Oracle would report.
@@ -243,7 +247,7 @@ class Catalogue:
     def _fetched(
         self, sql: str, values: Sequence[object], stopped: Callable[[], bool]
     ) -> tuple[list[str], list[tuple[object, ...]]]:
-        """Return (names of the columns, rows) of a query that may only read."""
+        """Return (column names, rows) of a query; the query may not write."""
         self._sqlite.set_authorizer(_authorize)
         self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
         try:
@@ -258,7 +262,7 @@ class Catalogue:
 
     @contextmanager
     def _dictionary_of(self, scns: Sequence[tuple[str, int]]) -> Iterator[None]:
-        """Let the SYS tables hold what they held, where a query reads them as of an SCN."""
+        """Give SYS tables their former rows within the context, if a query reads them as of an SCN."""
         asked = [scn for name, scn in scns if name in SYS_TABLES]
         put = self.former_rows(min(asked)) if asked else None
         if put is None:
@@ -273,7 +277,7 @@ class Catalogue:
             self._sqlite.execute("RELEASE former")
 
     def _kind(self, query: Query, name: str, values: list[object]) -> ResultType:
-        """Return the type of a column: of a table with rows as it says, else by its values."""
+        """Return the type of a result column: declared by a versioned table, else by its values."""
         column = query.columns.get(name, name)
         for table in query.versioned:
             if column in self.versioned[table]:
@@ -307,7 +311,7 @@ class Catalogue:
             self.add_function(name, count, function)
 
     def add_collation(self, name: str, key: Callable[[str], Any]) -> None:
-        """Let columns compare their texts by the result of `key`."""
+        """Add a collation that compares texts by the result of `key`."""
 
         def compare(ours: str, theirs: str) -> int:
             one, other = key(ours), key(theirs)
@@ -316,10 +320,10 @@ class Catalogue:
         self._sqlite.create_collation(name, compare)
 
     def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
-        """Let queries call `function` with `count` arguments.
+        """Add a function with `count` arguments that queries can call.
 
-        The garbage collector does not see references that SQLite holds: through it the catalogue
-        must not hold itself.
+        SQLite gets only a weak reference to the catalogue, because the garbage collector cannot see
+        references that SQLite holds.
         """
         self._functions[name, count] = function
         own = weakref.ref(self)
@@ -337,7 +341,7 @@ class Catalogue:
 
 
 def _to_sqlite(value: object) -> object:
-    """SQLite has 64 bits, PROPERTY columns have 128; it has no dates."""
+    """Return a value that SQLite can store: it has no dates and no integers over 64 bits."""
     if isinstance(value, datetime):
         return _DATE + value.isoformat()
     return f"{_LONG}{value}" if isinstance(value, int) and value.bit_length() > 63 else value

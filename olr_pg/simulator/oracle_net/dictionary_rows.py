@@ -1,7 +1,7 @@
-"""A dictionary snapshot as the rows of SYS tables that it could have been read from.
+"""Makes rows of SYS tables from a dictionary snapshot.
 
-The way back of `olr_pg.dictionary.sys_rows`; values that a snapshot does not contain are plausible
-defaults.
+This is the inverse of `olr_pg.dictionary.sys_rows`. Values that a snapshot does not contain get
+plausible defaults.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ _REDO_ROWS: Final = {
     "IND$": ("sys_ind", ("OBJ#",)),
     "INDPART$": ("sys_indpart", ("OBJ#",)),
 }
-"""SYS tables whose rows DDL changes: the section of `SysRows`, and the columns that identify a row.
+"""SYS tables whose rows DDL changes: the field of `SysRows`, and the columns that identify a row.
 """
 
 
 def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
-    """Put the tables of `snapshot` into the catalogue, with the names of binary XML."""
+    """Insert the tables of `snapshot` into the catalogue, and the token set of binary XML."""
     insert_xml_tokens(catalogue, snapshot.xml_tokens)
     insert_tables(catalogue, snapshot)
 
 
 def insert_tables(catalogue: Catalogue, snapshot: Snapshot) -> None:
-    """Put the tables of `snapshot` into the catalogue, with the views of table names."""
+    """Insert the tables of `snapshot` into the catalogue, including the views of table names."""
     owners = sorted({table.owner for table in snapshot.tables})
     users = {owner: FIRST_USER + number for number, owner in enumerate(owners)}
     rows = snapshot.sys_rows
@@ -84,7 +84,7 @@ def insert_tables(catalogue: Catalogue, snapshot: Snapshot) -> None:
 
 
 def _name_rows(catalogue: Catalogue, rows: SysRows) -> None:
-    """Give the rows of SYS tables the ROWIDs that redo knows them by."""
+    """Give the rows of SYS tables the ROWIDs that they have in redo."""
     for table, (section, keys) in _REDO_ROWS.items():
         fields = {column: field for field, column in SYS_COLUMNS[section].items()}
         where = " AND ".join(f'"{key}" = ?' for key in keys)
@@ -95,7 +95,7 @@ def _name_rows(catalogue: Catalogue, rows: SysRows) -> None:
 
 
 def insert_xml_tokens(catalogue: Catalogue, tokens: XmlTokens) -> None:
-    """Put the names of binary XML in, as the default token set."""
+    """Insert the names of binary XML as the default token set."""
     update = catalogue.update
     update('INSERT INTO XDB."XDB$TTSET" VALUES (?, 0)', TOKEN_SET)
     update(f'CREATE TABLE XDB."X$NM{TOKEN_SET}" (NMSPCURI, ID)')
@@ -114,17 +114,17 @@ def partition_name(number: int) -> str:
 
 
 def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
-    """Put one table in.
+    """Insert one table.
 
     Args:
         user: USER# of its owner.
-        constraints: numbers for its constraints.
+        constraints: yields numbers for its constraints.
     """
     _TableRows(catalogue, table, user).insert(constraints)
 
 
 def _segment(catalogue: Catalogue, dataobj: int | None) -> dict[str, int]:
-    """Insert a segment's header into SEG$ and return its place; nowhere for None."""
+    """Insert a segment into SEG$ and return the place of its header; zeros if `dataobj` is None."""
     place = {"TS": TABLESPACE, "FILE": SEGMENT_FILE if dataobj else 0, "BLOCK": dataobj or 0}
     if dataobj:
         catalogue.put("SEG$", **place, SPARE1=PLAIN_SEGMENT)
@@ -140,7 +140,8 @@ class _TableRows:
         segments = list(zip(table.partitions, table.segments or table.partitions, strict=True))
         self._index_parts: list[tuple[int, int]] = []
         if table.index_organised:
-            # Of a partitioned one those of the index have segments, those of the table have none.
+            # If it is partitioned, the partitions of the index have segments, those of the table
+            # have none.
             self._index_parts = [(obj, data) for obj, data in segments if data]
             segments = [(obj, data) for obj, data in segments if not data]
         self._parts = segments
@@ -181,7 +182,9 @@ class _TableRows:
     def _object(
         self, obj: int, dataobj: int | None, name: str, kind: int, part: str | None = None
     ) -> None:
-        """Put a row of OBJ$ in; a `part` has the name of the whole and, in addition, its own."""
+        """Insert a row of OBJ$; a partition has the name of the whole object, and its own name
+        `part`.
+        """
         own = {"OBJ": obj, "DATAOBJ": dataobj or None, "OWNER": self._user, "FLAGS": 0}
         self._put("OBJ$", **own, NAME=name, SUBNAME=part, TYPE=kind)
 
@@ -211,7 +214,7 @@ class _TableRows:
             self._put("CCOL$", **of, INTCOL=intcol, POS=at, SPARE1=0)
 
     def _index(self, obj: int, dataobj: int, name: str, kind: int) -> None:
-        """Put a unique index over the table's key in; `dataobj` is 0 if it is partitioned."""
+        """Insert a unique index on the table's key; `dataobj` is 0 if the index is partitioned."""
         self._object(obj, dataobj, name, sys_dictionary.INDEX)
         of = {"OBJ": obj, "BO": self._table.obj}
         properties = sys_dictionary.UNIQUE | (0 if dataobj else sys_dictionary.PARTITIONED_INDEX)
@@ -221,7 +224,7 @@ class _TableRows:
             self._put("ICOL$", **of, INTCOL=intcol, POS=at)
 
     def _rows_index(self) -> None:
-        """Put the index in that holds the rows, with its partitions if it has."""
+        """Insert the index that contains the rows, with its partitions."""
         name = f"{sys_dictionary.IOT_TOP}_{self._table.obj}"
         if not self._parts:
             self._index(*self._index_parts[0], name, sys_dictionary.ROWS_INDEX)
@@ -247,7 +250,7 @@ class _TableRows:
             FLAGS=sum(bit for field, bit in _LOB_FLAGS.items() if getattr(lob, field)),
         )  # fmt: skip
         for fragment, part in zip_longest(fragments, table.partitions):
-            if fragment is None:  # of an index-organised table the index has partitions, too
+            if fragment is None:  # The index of an index-organised table also has partitions.
                 break
             self._lob_segment(fragment, name, is_part=True)
             of = {"FRAGOBJ": fragment.obj, "PARENTOBJ": first.obj, "TABFRAGOBJ": part}

@@ -1,4 +1,4 @@
-"""Faults that are made on purpose."""
+"""Faults that tests inject on purpose."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Phase = str
 
 @dataclass(slots=True)
 class Fault:
-    """A fault that is going to strike.
+    """A fault that will happen.
 
     Attributes:
-        phase: when; of every statement where `contains` is in it.
-        contains: part of the statement's text, in any case; all where empty.
-        error: the ORA number and its words; None for none.
+        phase: the phase of a call in which it happens.
+        contains: happens only for statements with this text (case is ignored); empty for all.
+        error: number and text of the ORA error; None for no error.
         drop: cut the connection.
         delay: seconds to wait before the answer.
-        times: how often; 0 for always.
-        after: how many it lets pass before.
+        times: number of times that it happens; 0 for every time.
+        after: number of matching calls that succeed before the fault happens.
     """
 
     phase: Phase
@@ -34,25 +34,25 @@ class Fault:
 
 
 class Faults:
-    """The faults that are still to come; may be changed from any thread."""
+    """The pending faults; any thread may change them."""
 
     def __init__(self) -> None:
         self._pending: list[Fault] = []
         self._lock = threading.Lock()
 
     def add(self, fault: Fault) -> Fault:
-        """Let something go wrong from now on."""
+        """Add a fault; return it."""
         with self._lock:
             self._pending.append(fault)
         return fault
 
     def clear(self) -> None:
-        """Let everything go right again."""
+        """Remove all faults."""
         with self._lock:
             self._pending.clear()
 
     def take(self, phase: Phase, sql: str = "") -> Fault | None:
-        """Take the fault that strikes now, if one does."""
+        """Return the fault that happens now, if there is one, and count it."""
         with self._lock:
             for fault in self._pending:
                 if fault.phase == phase and fault.contains.upper() in sql.upper():

@@ -1,6 +1,6 @@
-"""An inventory as the rows of the views that it could have been read from.
+"""Makes rows of the dictionary's views from an inventory.
 
-The way back of `olr_pg.oracle.inventory.inventory_queries`.
+This is the inverse of `olr_pg.oracle.inventory.inventory_queries`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WHOLE_ROWS: Final = {
     "links": "DBA_DB_LINKS",
     "grants": "DBA_TAB_PRIVS",
 }
-"""Objects that are one row of one view each."""
+"""Kinds of objects whose row in a single view contains the whole object."""
 
 _NAMED: Final = {
     "COLUMN PRIVILEGE": (
@@ -47,11 +47,11 @@ _NAMED: Final = {
     "APPLICATION CONTEXT": ("DBA_CONTEXT", "SCHEMA", "NAMESPACE", "PACKAGE"),
     "AUDIT POLICY": ("DBA_AUDIT_POLICIES", "OBJECT_SCHEMA", "OBJECT_NAME", "POLICY_NAME"),
 }
-"""Views of the further parts of objects, by kind, with the columns for owner, name and detail."""
+"""Views with objects of other kinds, by kind, with their columns for owner, name and detail."""
 
 
 def insert_inventory(catalogue: Catalogue, inventory: Inventory) -> None:
-    """Put everything in; existing rows of tables are completed."""
+    """Insert all objects; rows of tables that already exist are completed."""
     _Writer(catalogue, inventory).write()
 
 
@@ -109,17 +109,17 @@ class _Writer:
                 self._catalogue.put("DBA_OBJECTS", **of, OBJECT_NAME=f"T{number}")
 
     def _named(self, one: NamedObject) -> None:
-        """Add the further parts of an object; the words of its detail are the columns."""
+        """Add a named object; the words of its detail are the values of further columns."""
         view, owner, *columns = _NAMED[one.kind]
         row = dict(zip(columns, (one.name, *one.detail.split()), strict=False))
         self._catalogue.put(view, **{owner: one.owner}, **row)
 
     def _one(self, view: str, one: object, **others: Any) -> None:
-        """Add the row of an object, with values that no field contains."""
+        """Add the row of an object, with `others` as further values."""
         self._catalogue.insert(view, [_told(view, one) | others])
 
     def _put(self, view: str, key: dict[str, str], row: dict[str, Any]) -> None:
-        """Complete the line with that key, or add it."""
+        """Update the row with this key, or insert it."""
         changes = ", ".join(f'"{name}" = ?' for name in row)
         where = " AND ".join(f'"{name}" = ?' for name in key)
         statement = f'UPDATE SYS."{view}" SET {changes} WHERE {where}'  # noqa: S608

@@ -48,10 +48,11 @@ def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> 
 
 
 def alter_logging(catalogue: Catalogue, sql: str) -> bool:
-    """Carry out ``ALTER TABLE … [NO]LOGGING``, of a partition or a LOB, too; False for others.
+    """Carry out ``ALTER TABLE … [NO]LOGGING`` of a table, partition or LOB; False if it is another
+    statement.
 
     Raises:
-        OraError: ORA-00942, ORA-02149, there is nothing of that name.
+        OraError: ORA-00942, ORA-02149, no table or partition has this name.
     """
     match = _ALTER.match(sql)
     if match is None:

@@ -1,8 +1,9 @@
-"""Packets of Oracle Net (TNS): the framing of everything that goes over the socket.
+"""Packets of Oracle Net (TNS), which frame all messages on the socket.
 
 A packet is an 8-byte header (length, type, flags) and a body; the body of a data packet begins
-with two bytes of flags. Until the connection is accepted the length has two bytes, then four.
-Source of the facts: python-oracledb's thin mode (``impl/thin/packet.pyx``, ``transport.pyx``).
+with two bytes of flags. The length has two bytes until the connection is accepted, and four bytes
+after that. Source of the facts: python-oracledb's thin mode (``impl/thin/packet.pyx``,
+``transport.pyx``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Final, NamedTuple
 HEADER_BYTES: Final = 8
 DATA_FLAGS_BYTES: Final = 2
 DEFAULT_SDU: Final = 8192
-"""The largest packet before the two sides have agreed on one."""
+"""Maximum size of a packet until both sides have agreed on one."""
 
 
 class PacketType(IntEnum):
-    """The packets that occur here."""
+    """The types of packets that the stand-in uses."""
 
     CONNECT = 1
     ACCEPT = 2
@@ -64,14 +65,14 @@ class PacketStream:
         """Receive the next packet.
 
         Raises:
-            PeerGoneError: there is none any more.
+            PeerGoneError: the client has closed the connection.
         """
         header = self._exactly(HEADER_BYTES)
         size = int.from_bytes(header[: 4 if self.accepted else 2], "big")
         return Packet(header[4], self._exactly(size - HEADER_BYTES))
 
     def readable(self, seconds: float) -> bool:
-        """Return whether the client has sent something, within `seconds`."""
+        """Return whether the client sends something within `seconds`."""
         return bool(select.select([self._socket], [], [], seconds)[0])
 
     def send(self, packet_type: PacketType, body: bytes) -> None:
@@ -84,7 +85,7 @@ class PacketStream:
             raise PeerGoneError from error
 
     def send_message(self, message: bytes) -> None:
-        """Send a message in as many data packets as it takes."""
+        """Send a message in one or more data packets."""
         room = self.sdu - HEADER_BYTES - DATA_FLAGS_BYTES
         for at in range(0, len(message), room):
             self.send(PacketType.DATA, bytes(DATA_FLAGS_BYTES) + message[at : at + room])

@@ -1,8 +1,8 @@
-"""The rows of the pretended database's tables, at every SCN.
+"""The rows of the stand-in's tables at every SCN.
 
-Every version of a row is kept with the SCNs between which it was the committed one, in the
-catalogue's SQLite, so that a query ``AS OF SCN`` finds what the table held then. The versions come
-from the simulator's files: the tables at the start, and the truth.
+The catalogue's SQLite keeps every version of a row, with the SCNs between which it was the
+committed version. So a query ``AS OF SCN`` finds the rows that the table contained at that SCN. The
+versions come from the simulator's files: the tables at the start, and the truth.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.catalogue import Catalogue, SqlValue
 
 VERSIONS: Final = "/versions"
-"""Behind the name of a table: the table of its rows' versions."""
+"""Suffix of the name of the SQLite table that contains the versions of a table's rows."""
 
 EXTENT_BLOCKS: Final = 8
 _ROWID_BYTES: Final = (4, 4, 2)
@@ -44,23 +44,23 @@ _COMPARED: Final[dict[int, str]] = {
     OracleType.CHAR: " TEXT COLLATE RTRIM",
     OracleType.TIMESTAMP: " TEXT COLLATE MOMENTS",
 }
-"""Collations that compare values instead of their text; DATE's is in order."""
+"""Collations that compare values instead of their texts; the text of a DATE needs none."""
 
 _FORMATS: Final = {'SYYYY-MM-DD"T"HH24:MI:SS': 0, 'SYYYY-MM-DD"T"HH24:MI:SS.FF9': 9}
-"""The formats of TO_CHAR that are understood, with their decimals."""
+"""The supported formats of TO_CHAR, with their number of decimals."""
 
 
 class RowVersions:
-    """The tables' rows in a catalogue.
+    """The versions of the rows of a catalogue's tables.
 
     Args:
         catalogue: gets a table of versions and a view of the current rows for each table.
-        tables: as the dictionary has them.
+        tables: the tables as in the dictionary.
         prefix: prefix of their names in the simulator's files: the container's name, if the files
-            are of several.
+            contain several containers.
 
     Attributes:
-        unfinished: begin SCNs of transactions that the truth does not know yet.
+        unfinished: begin SCNs of transactions that are not in the truth yet.
     """
 
     def __init__(self, catalogue: Catalogue, tables: Iterable[Table], prefix: str = "") -> None:
@@ -96,20 +96,20 @@ class RowVersions:
         )
 
     def knows(self, names: Iterable[str]) -> bool:
-        """Return whether it has versions of the rows of all these tables (``OWNER.NAME``)."""
+        """Return whether versions of all these tables (``OWNER.NAME``) are kept."""
         return self._tables.keys() >= set(names)
 
     def follow(self, tables: Iterable[Table], added: Mapping[tuple[str, str], object]) -> None:
-        """Have the tables that there are after DDL.
+        """Adopt the tables that exist after DDL.
 
         Args:
-            added: the value of an added column in older rows, by the names of table and column.
+            added: by (table, column), the value that older rows have in an added column.
         """
         before = {table.obj: table for table in self._tables.values()}
         now = {table.obj: table for table in tables}
         for obj in before.keys() - now.keys():
             self._drop(before[obj])
-        # All at first: two tables may swap their names.
+        # All rows are read before any table is dropped, because two tables may swap their names.
         altered = [o for o in before.keys() & now.keys() if _shape(before[o]) != _shape(now[o])]
         rows = [(now[obj], self._rows_for(before[obj], now[obj], added)) for obj in altered]
         for obj in altered:
@@ -130,7 +130,7 @@ class RowVersions:
     def _rows_for(
         self, old: Table, table: Table, added: Mapping[tuple[str, str], object]
     ) -> list[tuple[object, ...]]:
-        """Return the versions of a table's rows with the columns that it has now."""
+        """Return the versions of a table's rows, converted to its new columns."""
         place = f"{_quoted(old.owner)}.{_quoted(old.name + VERSIONS)}"
         at = {column.intcol: number for number, column in enumerate(old.delivered, 3)}
         given = [added.get((table.full_name, column.name)) for column in table.delivered]
@@ -148,7 +148,7 @@ class RowVersions:
 
         Args:
             folder: ``tables/`` of a simulation.
-            scn: from which on they are there.
+            scn: the SCN from which the rows exist.
         """
         for name, table in self._tables.items():
             found = read_table(folder, f"{self._prefix}{name}").to_pydict()
@@ -161,10 +161,10 @@ class RowVersions:
             self._catalogue.insert_many(self._insertion(table), rows)
 
     def read_truth(self, lines: Iterable[str | bytes], ddl: Iterable[str | bytes] = ()) -> None:
-        """Carry out what has committed, in commit order.
+        """Apply committed transactions and DDL, in commit order.
 
         Args:
-            lines: of ``truth.jsonl``.
+            lines: lines of ``truth.jsonl``.
             ddl: lines of ``ddl.jsonl``.
         """
         now = self._catalogue.current_scn()
@@ -181,7 +181,7 @@ class RowVersions:
                     self._change(table, change, commit_scn)
 
     def _alter(self, table: Table, change: dict[str, Any], scn: int) -> None:
-        """Carry out what DDL did to the rows; a new column is in none of them (`Table`'s are)."""
+        """Apply the effect of DDL on the rows: removed rows, and new ROWIDs."""
         place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
         update = self._catalogue.update
         if change["op"] == TRUNCATE:
@@ -204,12 +204,14 @@ class RowVersions:
             self._catalogue.insert_many(self._insertion(table), [moved])
 
     def _end(self, place: str, rowid: bytes, scn: int) -> None:
-        """Let a row's version end."""
+        """End the current version of a row."""
         end = f'UPDATE {place} SET "/until" = ? WHERE {ROWID} = ? AND "/until" IS NULL'  # noqa: S608
         self._catalogue.update(end, scn, rowid)
 
     def forget(self, scn: int) -> None:
-        """Forget what no row was any more at `scn`, the oldest SCN to be asked for from now on."""
+        """Discard versions that ended at or before `scn`, which is now the oldest SCN that can be
+        read.
+        """
         self._catalogue.undo_scn = scn
         for table in self._tables.values():
             place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
@@ -234,7 +236,9 @@ class RowVersions:
         self._catalogue.insert_many(self._insertion(table), [(scn, None, rowid, *values)])
 
     def put(self, table: Table, scn: int, rowid: str, values: Sequence[object]) -> None:
-        """Add a row that exists from `scn` on; delivered columns as Oracle's text or bytes."""
+        """Add a row that exists from `scn` on; `values` are the delivered columns as Oracle's text
+        or bytes.
+        """
         row = (scn, None, _rowid_bytes(rowid, map(str, values[:1])), *values)
         self._catalogue.insert_many(self._insertion(table), [row])
 
@@ -250,7 +254,7 @@ class RowVersions:
             yield {"INST_ID": 1, "START_SCN": begin}
 
     def _extents(self) -> Iterator[dict[str, object]]:
-        """Extents around every block that has ever held a row."""
+        """Yield rows of DBA_EXTENTS that cover every block that has ever contained a row."""
         for table in self._tables.values():
             if table.index_organised:
                 continue
@@ -274,7 +278,7 @@ class RowVersions:
 
 
 def _shape(table: Table) -> tuple[object, ...]:
-    """Return what of a table its versions have: its name, and its columns."""
+    """Return the properties of a table on which its versions depend: its name and its columns."""
     return table.full_name, tuple((c.name, c.intcol, c.type_code) for c in table.delivered)
 
 
@@ -283,7 +287,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(column: Column) -> ResultType:
-    """Return the type that the driver receives for a column, or for its text."""
+    """Return the type in which the driver receives a column, or the text of a column."""
     code, form = column.type_code, column.charset_form or 1
     if column.xml or code in _AS_CLOB:
         return ResultType(OracleType.CLOB, 4000, 1)
@@ -301,7 +305,7 @@ def _kind(column: Column) -> ResultType:
 
 
 def _rowid_bytes(rowid: str, key: Iterable[str]) -> bytes:
-    """Bytes that order as ROWIDs do; of a row without one, its key."""
+    """Return bytes that sort like ROWIDs; for a row without ROWID, its key."""
     if not rowid:
         return ",".join(key).encode()
     numbers = zip(parse_rowid(rowid), _ROWID_BYTES, strict=True)
@@ -352,7 +356,7 @@ def _add_functions(catalogue: Catalogue) -> None:
 
 
 def _moment(text: str | None, _form: str) -> SqlValue:
-    """Return the text that a moment is kept as."""
+    """Return the text in which the catalogue stores a moment."""
     return None if text is None else text.strip().replace(" ", "T")
 
 
@@ -361,7 +365,7 @@ def _moment_order(text: str) -> tuple[str, str]:
 
 
 def _lob_length(value: str | bytes | None) -> SqlValue:
-    """Text counts in UTF-16 units."""
+    """Return the length of a LOB: that of a text in UTF-16 units."""
     if value is None:
         return None
     return len(value.encode("utf-16-be")) // 2 if isinstance(value, str) else len(value)
@@ -387,5 +391,5 @@ def _to_char(value: str | None, form: str | None = None, _nls: str | None = None
         raise OraError(1821, "date format not recognized")
     seconds, _, fraction = value.partition(".")
     digits = fraction.ljust(_NANOSECOND_DIGITS, "0")[: _FORMATS[form]]
-    # The sign of the year is a blank.
+    # A positive year has a blank as its sign.
     return f" {seconds}" + (f".{digits}" if digits else "")

@@ -1,7 +1,7 @@
-"""``olr-pg simulate --serve``: a simulation as a live database, to try the tool out.
+"""``olr-pg simulate --serve``: serves a simulation as a live database, for trying out the tool.
 
-A finished simulation is archived log by log; one that continues (``--live``) archives while it
-works.
+The logs of a finished simulation are archived one after the other. A simulation that continues
+(``--live``) archives its logs while it runs.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
 
 CONFIG: Final = "olr-pg.json"
-"""Written next to the logs: a configuration that replicates the simulation."""
+"""The file, next to the logs, with a configuration that replicates the simulation."""
 
 TRUTH: Final = "truth.jsonl"
 SOURCE: Final = "source.jsonl"
-"""In place of the truth where not all of the source's changes are in its redo."""
+"""The file that is read instead of the truth if redo does not contain all changes of the source."""
 
 DDL: Final = "ddl.jsonl"
-"""Only for a simulation that has ended."""
+"""This file exists only for a finished simulation."""
 
 TABLES: Final = "tables"
 LOGS: Final = "logs"
 ONLINE: Final = "online"
 UNDO_STEPS: Final = 20
 ONLINE_DIRECTORY: Final = "ONLINELOG_DIR"
-"""The directory object of the online logs, as RDS names it."""
+"""The directory object of the online logs, with its name on RDS."""
 
 ARCHIVE_DIRECTORY: Final = "ARCHIVELOG_DIR"
-"""The directory object that leads to `LOGS`, named as on RDS."""
+"""The directory object of `LOGS`, with its name on RDS."""
 
 
 @contextmanager
@@ -60,11 +60,11 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
     """Serve a simulation as a database that archives one log after the other.
 
     Args:
-        directory: that the simulation was written to; gets `CONFIG`.
+        directory: the output directory of the simulation; `CONFIG` is written to it.
         every: seconds between two logs; 0 archives all of them before the port opens.
 
     Raises:
-        OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
+        OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be opened.
     """
     headers = {path: read_header(path) for path in summary.logs}
     states = _states(summary, headers[summary.logs[0]].dbid, directory)
@@ -96,7 +96,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
 
 
 def _states(summary: Summary, dbid: int, directory: Path) -> dict[str, OracleState]:
-    """Return what each container knows, by its name."""
+    """Return the state of each container, by its name."""
     levels = {table.full_name: table.logging for table in summary.tables}
     encrypted = [table.full_name for table in summary.tables if table.encrypted]
     states: dict[str, OracleState] = {}
@@ -117,13 +117,14 @@ def _states(summary: Summary, dbid: int, directory: Path) -> dict[str, OracleSta
 
 
 class LiveServer:
-    """Serves a simulation while it runs on; a `simulator.live.LiveWatch`.
+    """Serves a live simulation; implements `simulator.live.LiveWatch`.
 
     Args:
-        directory: that it writes to; gets `CONFIG`.
-        port: 0 for any that is free.
-        opened: called with the server once the port is open.
-        undo_seconds: for which tables can be read as of an SCN; older ones are discarded.
+        directory: the output directory of the simulation; `CONFIG` is written to it.
+        port: 0 for any free port.
+        opened: called with the server when the port is open.
+        undo_seconds: age up to which versions of rows can be read as of an SCN; older ones are
+            discarded.
     """
 
     def __init__(
@@ -136,14 +137,14 @@ class LiveServer:
     ) -> None:
         self._undo_seconds = undo_seconds
         self._kept = deque[tuple[float, int]]()
-        """When which SCN was the current one."""
+        """Times, each with the SCN that was current then."""
 
         self._directory, self._port, self._opened = directory, port, opened
         self._server: StandIn | None = None
         self._open_things = ExitStack()
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
-        """Get the database ready; the port opens once every thread has a log."""
+        """Prepare the database; the port is opened when every thread has a log."""
         self._database = database
         self._state = _state(files.start, files.simulation.instance.identity.dbid, self._directory)
         self._open_things.callback(self._state.close)
@@ -152,14 +153,16 @@ class LiveServer:
         self._rows = _Rows(self._state, files.start, self._directory)
 
     def made(self, files: SimulatedFiles) -> None:
-        """Add the rows before their redo is written: only the SCN keeps them from being seen."""
+        """Add the changes of generated redo; queries see them when the current SCN reaches their
+        commit.
+        """
         simulation = files.simulation
         self._rows.read_more(simulation.open_begins())
         self._state.advance(simulation.snapshot().structure.sequences)
         self._keep_undo(time.monotonic())
 
     def _keep_undo(self, now: float) -> None:
-        """Forget what is older than the undo retention, a twentieth of it at a time."""
+        """Discard versions older than the undo retention, at intervals of a twentieth of it."""
         step = self._undo_seconds / UNDO_STEPS
         if not self._kept or now - self._kept[-1][0] >= step:
             self._kept.append((now, self._state.scn))
@@ -173,7 +176,7 @@ class LiveServer:
         """Follow the online logs and the archive.
 
         Raises:
-            OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
+            OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be opened.
         """
         if isinstance(step, Event | Archived):
             self._state.scn = max(self._state.scn, self._database.current_scn())
@@ -194,24 +197,24 @@ class LiveServer:
         self._opened(self._server)
 
     def close(self) -> None:
-        """Close the port, and forget what is known."""
+        """Close the port, and discard all data."""
         self._open_things.close()
 
 
 def _state(
     snapshot: Snapshot, dbid: int, directory: Path, levels: Mapping[str, Logging] | None = None
 ) -> OracleState:
-    """Return what the pretended database knows before it has archived anything."""
+    """Return the state of the served database before it has archived a log."""
     state = OracleState(snapshot, dbid=dbid, logging=levels)
     state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
     return state
 
 
 class _Rows:
-    """The tables' rows, from the simulator's files so far; none without a truth.
+    """The rows of the tables, read from the simulator's files.
 
     Args:
-        prefix: prefix of the names of a container's tables in these files.
+        prefix: prefix of the names of the container's tables in these files.
     """
 
     def __init__(
@@ -225,7 +228,7 @@ class _Rows:
         self._versions.read_start(directory / TABLES, snapshot.scn)
 
     def read_more(self, unfinished: Sequence[int] = ()) -> None:
-        """Carry out what has committed since the last call."""
+        """Apply the transactions that were added to the files since the last call."""
         if not self._truth.exists():
             return
         with self._truth.open("rb") as file:
@@ -238,17 +241,17 @@ class _Rows:
         self._read += len(whole)
 
     def forget(self, scn: int) -> None:
-        """Forget what the rows were before `scn`."""
+        """Discard the versions that ended at or before `scn`."""
         self._versions.forget(scn)
 
 
 def own_tables(snapshot: Snapshot) -> list[Table]:
-    """Return the tables of users, without Oracle's own."""
+    """Return the tables of users: all except those in Oracle's own schemas."""
     return [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
 
 
 def read_header(path: Path) -> LogHeader:
-    """Read the header of a whole log."""
+    """Read the header of a finished log."""
     with path.open("rb") as file:
         block_size, _ = probe_geometry(file.read(PROBE_BYTES), path=str(path))
         file.seek(0)
@@ -256,7 +259,7 @@ def read_header(path: Path) -> LogHeader:
 
 
 def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn) -> None:
-    """Write the configuration that replicates what a server has, in containers of these tables.
+    """Write a configuration that replicates these tables from the server.
 
     Raises:
         OlrPgError: 8002, it cannot be written.
@@ -277,7 +280,7 @@ def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn
         },
     }
     tables = dict.fromkeys(table.full_name for one in snapshots for table in own_tables(one))
-    if tables:  # nothing is replicated before there is one
+    if tables:  # Without a table, the file is written without this section.
         document["apply"] = {
             "connect-string": "embedded",
             "tables": list(tables),

@@ -28,18 +28,18 @@ _log = structlog.get_logger(__name__)
 
 
 class StandIn(SessionHost):
-    """A server that python-oracledb takes for an Oracle.
+    """A server that python-oracledb accepts as an Oracle database.
 
     Args:
-        state: its database; closed with it, as `containers` are.
-        port: 0 for any that is free.
+        state: its database; `close` closes it, and all `containers`.
+        port: 0 for any free port.
 
     Attributes:
-        refusing: connections are reset immediately, as when a database goes down.
-        malformed: requests that could not be read; empty unless the driver does what it never did.
+        refusing: new connections are reset, as when a database goes down.
+        malformed: requests that could not be read; expected to stay empty.
 
     Raises:
-        OlrPgError: 8010, the port cannot be had.
+        OlrPgError: 8010, the port cannot be opened.
     """
 
     def __init__(self, state: OracleState, *, port: int = 0) -> None:
@@ -69,14 +69,14 @@ class StandIn(SessionHost):
         self.close()
 
     def close(self) -> None:
-        """Close the port, every connection and the database; once is enough.
+        """Close the port, every connection and the database. Further calls do nothing.
 
-        Threads of connections are waited for.
+        The call waits for the threads of the connections.
         """
         if self.stopping:
             return
         self.stopping = True
-        # Closing alone does not wake a thread that waits in accept.
+        # A close without a shutdown would not wake the thread that waits in accept.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._accepting.join()
@@ -87,7 +87,7 @@ class StandIn(SessionHost):
             state.close()
 
     def cut(self) -> None:
-        """Cut every connection."""
+        """Break all connections."""
         with self._lock:
             connections = list(self._connections)
         for connection in connections:
@@ -124,7 +124,7 @@ class StandIn(SessionHost):
 
 
 def _reset(connection: socket.socket) -> None:
-    """Close with RST once the client has asked: earlier, it may see that or a mere end."""
+    """Close with RST after the client's first byte; earlier, the client may see a normal end."""
     connection.settimeout(_ASKED_SECONDS)
     with suppress(OSError):
         connection.recv(1)
@@ -136,5 +136,5 @@ def _shut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        # The client was faster.
+        # The client has already disconnected.
         return

@@ -62,13 +62,13 @@ _INVALID_PASSWORD: Final = "invalid username/password; logon denied"  # noqa: S1
 
 
 def _version_number(version: str) -> int:
-    """Return a version as servers send it since 18 (python-oracledb reads it so)."""
+    """Return a version in the form that servers send since 18, as python-oracledb reads it."""
     major, minor, update, patch, last = map(int, version.split("."))
     return major << 24 | minor << 16 | update << 12 | patch << 4 | last
 
 
 class InterruptedCallError(Exception):
-    """The client gave up on a call."""
+    """The client has interrupted a call."""
 
 
 _SET_CONTAINER: Final = re.compile(r'ALTER SESSION SET CONTAINER = "(.+)"$')
@@ -90,14 +90,14 @@ class SessionHost:
     """The server that a session belongs to.
 
     Attributes:
-        state: its state.
+        state: the state of the database.
         containers: the state of each PDB that sessions may enter, by name.
         faults: the planned faults.
-        stopping: it is being closed.
+        stopping: the server is being closed.
         lob_read_max: bytes of the largest piece of a LOB that was sent.
-        heard: the last statements, and whether each came in a read-only transaction.
-        sql: the database whose owner may log on, and do all that SQL can; None for none.
-        sql_beside: the same of further PDBs, by name.
+        heard: the last statements, each with whether it came in a read-only transaction.
+        sql: a database that executes SQL for its owner; None if there is none.
+        sql_beside: such a database for each PDB, by name.
     """
 
     def __init__(self, state: OracleState) -> None:
@@ -142,13 +142,13 @@ class ClientSession:
         }
 
     def run(self) -> None:
-        """Serve until the client disconnects or is disconnected."""
+        """Serve until either side ends the connection."""
         try:
             if self._accept():
                 while True:
                     self._answer()
         except (PeerGoneError, InterruptedCallError):
-            # Who gives up while connecting does not come back.
+            # A client that gives up while it connects does not continue.
             return
         finally:
             if self._sql is not None:
@@ -229,7 +229,7 @@ class ClientSession:
             raise MalformedMessageError(f"piggyback {function}")
 
     def _break_off(self, marker: int) -> None:
-        """Cancel the operation in progress, by the exchange of both sides."""
+        """Cancel the operation in progress, by an exchange of markers with the client."""
         self._stream.send_marker(Marker.BREAK)
         while marker != Marker.RESET:
             packet = self._stream.receive()
@@ -242,10 +242,10 @@ class ClientSession:
         self._stream.send_message(bytes(out.data))
 
     def _strike(self, phase: str, sql: str = "") -> None:
-        """Let the fault that is due happen, if one is.
+        """Cause the fault that is due, if there is one.
 
         Raises:
-            OraError, PeerGoneError, InterruptedCallError: as it says.
+            OraError, PeerGoneError, InterruptedCallError: depending on the fault.
         """
         fault = self._server.faults.take(phase, sql)
         if fault is not None:
@@ -391,12 +391,12 @@ class ClientSession:
         cursor.result, cursor.sent = result, 0
         cursor.wanted = [Wanted(one.kind.code, one.kind.form) for one in result.columns]
         msg.write_describe(out, result.columns)
-        # LOBs come only after the driver has said how it wants them.
+        # LOBs are sent only after the driver has said in which form it wants them.
         wants_lobs = any(one.code in LOBS for one in cursor.wanted)
         self._write_rows(number, cursor, 0 if wants_lobs else rows, out)
 
     def _enter(self, container: str) -> None:
-        """Go into a PDB.
+        """Enter a PDB.
 
         Raises:
             OraError: ORA-65011, no PDB has that name.
@@ -412,7 +412,7 @@ class ClientSession:
         """Return the state of the container that the session is in.
 
         Raises:
-            OraError: ORA-01109, it was closed meanwhile.
+            OraError: ORA-01109, the container was closed meanwhile.
         """
         if not self._entered:
             return self._server.state

@@ -1,9 +1,9 @@
-"""Oracle's SQL, as far as this project's queries use it, for SQLite to run.
+"""Translates the parts of Oracle's SQL that this project's queries use into SQLite's SQL.
 
-The stand-in keeps its dictionary and its fixed views in SQLite. The differences are small: object
-names hold ``#``, queries say ``AS OF SCN``, binds are given by position. The statement is read as a
-list of tokens, never by patterns over the whole text, so that texts and quoted names stay
-unchanged.
+The stand-in keeps its dictionary and its fixed views in SQLite. The differences are small: names of
+objects contain ``#``, queries use ``AS OF SCN``, binds are given by position. The statement is read
+as a list of tokens, not matched by patterns over the whole text, so that texts and quoted names
+stay unchanged.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NAME: Final = ("word", "quoted")
 _VALUES: Final = frozenset({"bind", "number", "text"})
 _LIST_MAX: Final = 1_000
 _KEPT_MAX: Final = 1_000
-"""Statements that are translated once."""
+"""Number of translated statements that are kept."""
 _TEXT_OF: Final = {"XMLSERIALIZE": 3, "JSON_SERIALIZE": 2, "FROM_VECTOR": 2}
-"""Functions that make a CLOB of a value, and which of their tokens names it."""
+"""Functions that turn a value into a CLOB, with the index of the token that names the value."""
 
 
 RESERVED: Final = frozenset(
@@ -47,7 +47,7 @@ RESERVED: Final = frozenset(
     SHARE SIZE SMALLINT START SUCCESSFUL SYNONYM SYSDATE TABLE THEN TO TRIGGER UID UNION UNIQUE
     UPDATE USER VALIDATE VALUES VARCHAR VARCHAR2 VIEW WHENEVER WHERE WITH""".split()  # noqa: SIM905
 )
-"""Words that name nothing without quotation marks (SQL Language Reference, Reserved Words)."""
+"""Words that cannot be names without quotation marks (SQL Language Reference, Reserved Words)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,14 @@ class Query:
     """A translated query.
 
     Attributes:
-        sql: for SQLite; every bind is a ``?`` with its number.
-        objects: names of everything that might be a table, in upper case where unquoted.
-        flashback: of these, with the number or the index of the bind that ``AS OF SCN`` gives.
-        versioned: the tables with rows at every SCN among these.
-        columns: the name before ``AS``, alone or as the only value of a CASE, by the alias; empty
-            for expressions, whose alias may be the name of a column.
-        binds: how many of the binds, from the first on, are named in `sql`.
+        sql: the statement for SQLite; every bind is a ``?`` with its number.
+        objects: all names that might be tables; in upper case if they are not quoted.
+        flashback: (name, value, is bind) for each ``AS OF SCN``; the value is the SCN or the index
+            of the bind.
+        versioned: the tables of the query whose rows are known at every SCN.
+        columns: by alias, the name of the column before ``AS``, also within a CASE; empty for other
+            expressions.
+        binds: number of the binds, from the first on, that `sql` uses.
     """
 
     sql: str
@@ -88,19 +89,21 @@ def is_query(sql: str) -> bool:
 
 @lru_cache(_KEPT_MAX)
 def translate(sql: str, versioned: frozenset[tuple[str, str]] = frozenset()) -> Query:
-    """Translate the query into SQLite's words; the same statement is often repeated.
+    """Translate a query into SQLite's SQL.
+
+    Results are cached, because the same statement is often repeated.
 
     Args:
         versioned: (owner, name) of the tables whose rows are kept at every SCN.
 
     Raises:
-        OraError: ORA-00911, a character that has no place in SQL; ORA-01795, a list is too long.
+        OraError: ORA-00911, a character is not allowed in SQL; ORA-01795, a list is too long.
     """
     return _Translation(_tokens(sql), versioned).query()
 
 
 class _Translation:
-    """A statement on its way into SQLite's words."""
+    """A statement that is being translated into SQLite's SQL."""
 
     def __init__(
         self, tokens: list[tuple[str, str]], versioned: Collection[tuple[str, str]]
@@ -128,7 +131,7 @@ class _Translation:
         )
 
     def _take(self, rest: list[tuple[str, str]]) -> int:
-        """Take the next tokens; how many."""
+        """Translate the next tokens; return their number."""
         if _words(rest[:3]) == ["AS", "OF", "SCN"]:
             self._as_of(*rest[3])
             return 4
@@ -144,10 +147,10 @@ class _Translation:
         if text_of is not None:
             return self._text_of(rest, text_of)
         if _words(rest[:1]) == ["VECTOR_DIMENSION_FORMAT"]:
-            return 5  # with the || behind it: VECTORs are kept as their text with its format
+            return 5  # with the ||: the text of a VECTOR contains its format
         kind, text = rest[0]
         if text == "." and _words(rest[1:2]) == ["GETCLOBVAL"]:
-            return 4  # XMLTYPEs are kept as their text
+            return 4  # An XMLTYPE is stored as its text.
         if kind == "bind":
             self._out.append(self._bind())
         elif kind in _NAME:
@@ -164,7 +167,7 @@ class _Translation:
         return 1
 
     def _text_of(self, rest: list[tuple[str, str]], first: int) -> int:
-        """Return what makes text of a value that is kept as its text."""
+        """Translate a function that turns a value into text: the stored value is its text."""
         end = next(at for at, (_, text) in enumerate(rest) if text == ")")
         kind, text = rest[first]
         self._out.append(_name(kind, text))
@@ -181,7 +184,7 @@ class _Translation:
         return f"?{self._seen}"
 
     def _table(self) -> tuple[str, str] | None:
-        """Return the table that ends what is out so far, if it has rows at every SCN."""
+        """Return the table at the end of the output, if its rows are known at every SCN."""
         if len(self._out) < 3 or self._out[-2] != ".":
             return None
         found = _plain(self._out[-3]), _plain(self._out[-1])
@@ -202,10 +205,10 @@ class _Translation:
             self._columns[_plain(rest[2][1])] = _plain(rest[0][1])
 
     def _alias(self, name: tuple[str, str], *behind: tuple[str, str]) -> None:
-        """Read the text after AS: a column's alias or, with a bracket after it, a type.
+        """Note the word after AS: a column's alias or, if a bracket follows, a type.
 
         Raises:
-            OraError: ORA-00923, it is a word of the language.
+            OraError: ORA-00923, the alias is a reserved word.
         """
         if name[1].upper() in RESERVED and behind[:1] != (("other", "("),):
             raise OraError(923, "FROM keyword not found where expected")
@@ -240,10 +243,10 @@ def _tokens(sql: str) -> list[tuple[str, str]]:
 
 
 def _check_list(rest: list[tuple[str, str]]) -> None:
-    """Check what follows ``IN (``: before 23ai, Oracle takes no longer list.
+    """Check the length of the list after ``IN (``: before 23ai, Oracle accepts 1,000 values.
 
     Raises:
-        OraError: ORA-01795.
+        OraError: ORA-01795, the list is too long.
     """
     kinds = [kind for kind, _ in rest[: 2 * _LIST_MAX + 1]]
     if len(kinds) > 2 * _LIST_MAX and set(kinds[::2]) <= _VALUES:

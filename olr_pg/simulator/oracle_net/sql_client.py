@@ -1,4 +1,4 @@
-"""A client that works in SQL: its statements with the driver's binds, and the returned values."""
+"""A client that executes SQL: decodes its binds, and encodes the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @lru_cache
 def returned_places(sql: str) -> tuple[int, ...]:
-    """Return the places of the binds that RETURNING fills; none if a statement cannot be parsed."""
+    """Return the positions of the binds after RETURNING … INTO; none if the statement cannot be
+    parsed.
+    """
     if "RETURN" not in sql.upper():
         return ()
     try:
@@ -36,7 +38,7 @@ def returned_places(sql: str) -> tuple[int, ...]:
 
 
 class SqlClient:
-    """A session that takes SQL from the driver."""
+    """A session that executes SQL from the driver."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self.session = SqlSession(database)
@@ -48,10 +50,10 @@ class SqlClient:
     def run(
         self, sql: str, types: Sequence[BindType], rows: Sequence[Sequence[bytes | None]]
     ) -> list[Outcome]:
-        """Carry a statement out, for each row of binds.
+        """Execute a statement for each row of binds.
 
         Returns:
-            The values of RETURNING of each row; otherwise of all rows together.
+            With RETURNING, one outcome for each row of binds; otherwise one outcome for all rows.
         """
         decoded = [[decode_value(*one) for one in zip(types, row, strict=True)] for row in rows]
         if returned_places(sql):
@@ -60,7 +62,7 @@ class SqlClient:
 
     @staticmethod
     def result(outcome: Outcome) -> QueryResult:
-        """Return the rows of a query as they are sent."""
+        """Return the rows of a query in the form in which they are sent."""
         columns = tuple(
             result_column(name, declared, [row[at] for row in outcome.rows])
             for at, (name, declared) in enumerate(
@@ -76,7 +78,7 @@ class SqlClient:
         types: Sequence[BindType],
         places: Sequence[int],
     ) -> None:
-        """Write the values of RETURNING for all rows that each execution has changed."""
+        """Write the RETURNING values of all rows that each execution has changed."""
         msg.write_bind_directions(out, len(types), places)
         for outcome in outcomes:
             out.byte(msg.Message.ROW_DATA)

@@ -1,10 +1,10 @@
-"""``olr-pg simulate --serve --sql``: a database that takes SQL, as an Oracle on a port.
+"""``olr-pg simulate --serve --sql``: serves a database that executes SQL.
 
-A shape with a neighbour is two PDBs, each with a schema of its own. The owner of both enters the
-second one with ALTER SESSION SET CONTAINER.
+If `DatabaseShape.neighbour` is set, there are two PDBs, each with its own schema. The owner of both
+enters the second PDB with ALTER SESSION SET CONTAINER.
 
-Its owner logs on and works in SQL; the replication's user finds the dictionary, the archived logs,
-and the rows at every SCN, as of every other simulated database.
+The owner of the schema logs on and executes SQL. The user of the replication can read the
+dictionary, the archived logs, and the rows at every SCN, as in every other served simulation.
 """
 
 from __future__ import annotations
@@ -45,19 +45,20 @@ SWITCH_SECONDS: Final = 2.0
 
 
 RENAMING: Final = (RENAME_COLUMN, DROP_COLUMN)
-"""Of `DdlEffect`: after them, columns have other names."""
+"""Operations of `DdlEffect` that change the names of columns."""
 
 
 class SqlServer:
-    """A database that takes SQL on a port.
+    """A database that executes SQL from clients.
 
     Args:
-        directory: gets ``logs/``, ``truth.jsonl`` and a configuration that replicates it.
-        port: 0 for any that is free.
-        switch_seconds: a log that has redo is switched after this time.
+        directory: output: ``logs/``, ``truth.jsonl`` and a configuration that replicates the
+            database.
+        port: 0 for any free port.
+        switch_seconds: a log with redo is switched after this time.
 
     Raises:
-        OlrPgError: 8002 the directory cannot be used, 8010 the port cannot be had.
+        OlrPgError: 8002 the directory cannot be used, 8010 the port cannot be opened.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class SqlServer:
         self.close()
 
     def close(self) -> None:
-        """Archive the rest, and close the port; once is enough."""
+        """Archive the remaining redo, and close the port. Further calls do nothing."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -115,7 +116,7 @@ class SqlServer:
             self.database.switch_logs()
 
     def _archive(self, log: OpenLog, next_scn: int, time: int) -> None:
-        """Write a log, under a name that says that it is whole."""
+        """Write an archived log under a temporary name, and rename it when it is complete."""
         folder = self._directory / LOGS
         part = folder / f".{log.name}.part"
         part.write_bytes(log.close(next_scn, time))
@@ -124,13 +125,13 @@ class SqlServer:
             one.state.archived(log.name, read_header(folder / log.name), moves_scn=False)
 
     def defined(self) -> None:
-        """Write the configuration that replicates the tables that there are now."""
+        """Write a configuration that replicates the current tables."""
         scn = self.database.current_scn()
         snapshots = [one.database.snapshot(scn) for one in self._served]
         write_config(snapshots, self._directory, self.server)
 
     def told(self, lines: Sequence[str]) -> None:
-        """Write the committed transactions; the containers have one SCN."""
+        """Write the committed transactions to the truth; give all containers the current SCN."""
         self._truth.writelines(line + "\n" for line in lines)
         self._truth.flush()
         scn = self.database.current_scn()
@@ -139,7 +140,7 @@ class SqlServer:
 
 
 class _Served:
-    """A container: its database, and the part of it that the replication's user can see.
+    """A container: its database, and the state that the user of the replication can read.
 
     Args:
         server: notified of each commit and each DDL.
@@ -154,7 +155,7 @@ class _Served:
         database.changed, database.committed = self.redefine, self._follow
 
     def redefine(self) -> None:
-        """Let the dictionary show the tables that there are now."""
+        """Update the dictionary to the current tables."""
         database = self.database
         snapshot = database.snapshot(database.current_scn())
         committed = database.take_committed()
@@ -170,7 +171,7 @@ class _Served:
             since = min((one.commit_scn for one in committed if one.ddl), default=snapshot.scn)
             self.state.redefine(snapshot, levels, since)
             texts = {key: text.strip('"') for key, text in added.items()}
-            # What committed with the DDL knows columns by their old names.
+            # Changes that were committed with the DDL use the old names of columns.
             is_renamed = any(one.operation in RENAMING for t in committed for one in t.ddl)
             if is_renamed:
                 self._tell(committed)
@@ -186,7 +187,7 @@ class _Served:
                 self.state.advance(self.database.drawn_sequences())
                 self._tell(self.database.take_committed())
                 return
-        self.redefine()  # a table is made by the statement that commits
+        self.redefine()  # The statement that commits has created a table.
 
     def _tell(self, committed: Sequence[Transaction]) -> None:
         known = {one.sim.full_name for one in self.database.tables.values()}

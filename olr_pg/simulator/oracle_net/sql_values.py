@@ -1,4 +1,4 @@
-"""Values of SQL on their way to and from the driver."""
+"""Converts values of SQL from and to the driver's form."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def decode_value(kind: BindType, raw: bytes | None) -> Value:
     """Decode a bind's value.
 
     Raises:
-        OraError: ORA-03115, its type is unknown here.
+        OraError: ORA-03115, the type is not supported.
     """
     if not raw:
         return None
@@ -103,7 +103,7 @@ def _decode_duration(raw: bytes) -> Value:
 
 
 def wire_value(value: Value) -> object:
-    """Return a value as a row of a result has it: bytes, a text or a number."""
+    """Return a value in the form of a result row: bytes, a text or a number."""
     if isinstance(value, DateValue):
         return cells.date(moment_of(value.seconds * SECOND)).raw
     if isinstance(value, Timestamp):
@@ -119,7 +119,7 @@ def wire_value(value: Value) -> object:
 
 
 def result_column(name: str, declared: Declared | None, values: Sequence[Value]) -> ResultColumn:
-    """Return how a column of a result is described."""
+    """Return the description of a result column."""
     if declared is not None and declared.kind in ("NVARCHAR2", "NCHAR", "NCLOB"):
         code = {"NCHAR": OracleType.CHAR, "NCLOB": OracleType.CLOB}.get(
             declared.kind, OracleType.VARCHAR2

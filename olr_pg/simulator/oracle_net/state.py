@@ -1,4 +1,4 @@
-"""The database that the stand-in pretends to be: its facts, its logs, and the commands it obeys."""
+"""The database that the stand-in serves: its facts, its logs, and its commands."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from olr_pg.simulator.online_redo.control_file import ControlFile
 
 ARCHIVE: Final = "/u01/app/oracle/archive"
-"""Where the pretended database archives to: the path in V$ARCHIVED_LOG.NAME."""
+"""The archive directory that the database claims to use: the path in V$ARCHIVED_LOG.NAME."""
 
 ORADATA: Final = "/u01/app/oracle/oradata/SIMDB"
-"""The place of its online logs: the path in V$LOGFILE.MEMBER."""
+"""The directory of online logs that the database claims to use: the path in V$LOGFILE.MEMBER."""
 
 DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
 UNDO_RETENTION: Final = 900
-"""Seconds for which a database at work can be read as of an SCN."""
+"""Age in seconds up to which rows of a live database can be read as of an SCN."""
 
 _PARAMETERS: Final = {
     "compatible": "19.0.0",
@@ -78,13 +78,13 @@ class OracleState:
 
     Args:
         snapshot: its tables and facts.
-        dbid: of the CDB, as log headers have it; the snapshot has the container's own.
-        logging: supplemental logging of tables, by ``OWNER.NAME``; of all columns by default.
+        dbid: DBID of the CDB, as in log headers; the snapshot contains the container's own DBID.
+        logging: supplemental logging of tables, by ``OWNER.NAME``; the default is ALL columns.
 
     Attributes:
         scn: the current SCN.
-        archive: the folder of its logs as its views show it.
-        version: its release, with the release update.
+        archive: the directory of its logs, as its views show it.
+        version: its release, including the release update.
         directories: the local folders of its directory objects, by name.
     """
 
@@ -109,10 +109,11 @@ class OracleState:
         tell_logging(self.catalogue, snapshot, logging or {})
 
     def redefine(self, snapshot: Snapshot, logging: Mapping[str, Logging], since: int) -> None:
-        """Have other tables, as after DDL.
+        """Replace the tables after DDL.
 
         Args:
-            since: the SCN from which they are so; as of an earlier one the SYS tables have the old.
+            since: the SCN from which the new tables exist. Queries of SYS tables as of an earlier
+                SCN return the former tables.
         """
         with self.catalogue.alone():
             self._former.append((since, self.snapshot))
@@ -129,8 +130,8 @@ class OracleState:
         insert_tables(self.catalogue, snapshot)
 
     def _former_rows(self, scn: int) -> Callable[[], None] | None:
-        """Return a function that inserts the rows of SYS tables as of an SCN, if they were
-        different then.
+        """Return a function that inserts the former rows of SYS tables as of an SCN, None if they
+        are current.
         """
         former = next((snapshot for until, snapshot in self._former if scn < until), None)
         return None if former is None else partial(self._define, former)
@@ -179,7 +180,7 @@ class OracleState:
         }
 
     def set_version(self, version: str) -> None:
-        """Be of another release; since 18 VERSION does not name the release update."""
+        """Change the release; from 18 on, VERSION does not contain the release update."""
         self.version = version
         major = version.partition(".")[0]
         base = f"{major}.0.0.0.0" if int(major) >= _FIRST_WITH_UPDATES else version
@@ -203,12 +204,12 @@ class OracleState:
         )  # fmt: skip
 
     def advance(self, sequences: Iterable[Sequence]) -> None:
-        """Take values from the database's sequences."""
+        """Set the next values of the database's sequences."""
         for one in sequences:
             self.catalogue.update(_ADVANCE, one.next, one.name, one.owner)
 
     def show_online_logs(self, control: ControlFile) -> None:
-        """Let the views on online logs and threads show what the control file has of them."""
+        """Let the views of online logs and threads show the groups of the control file."""
         self.catalogue.made_when_asked |= {
             "V$LOG": control.logs,
             "V$LOGFILE": lambda: control.log_files(ORADATA),
@@ -216,7 +217,7 @@ class OracleState:
         }
 
     def show_standby_logs(self, control: ControlFile) -> None:
-        """Be a physical standby that receives the redo of these groups into standby logs."""
+        """Become a physical standby that receives the redo of these groups in standby logs."""
         self.catalogue.update(
             'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?',
             *("PHYSICAL STANDBY", "READ ONLY WITH APPLY"),
@@ -228,7 +229,7 @@ class OracleState:
         }
 
     def mount(self) -> None:
-        """Be a physical standby that is mounted: ordinary users cannot log in."""
+        """Become a mounted physical standby: ordinary users cannot log in."""
         self.catalogue.update(
             'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?',
             *("PHYSICAL STANDBY", "MOUNTED"),
@@ -245,8 +246,8 @@ class OracleState:
         """Note a log that has been archived.
 
         Args:
-            name: in the archive directory.
-            moves_scn: the current SCN is the last archived one.
+            name: name of the file in the archive directory.
+            moves_scn: the last archived SCN becomes the current SCN.
         """
         known = self.catalogue.rows(
             'SELECT 1 FROM SYS."V$THREAD" WHERE "THREAD#" = ?', header.thread
@@ -265,11 +266,11 @@ class OracleState:
             FIRST_TIME=str(decode_redo_time(header.first_time)),
         )  # fmt: skip
         if moves_scn:
-            # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
+            # A commit at the SCN that ends this log is in the next log, which is not archived yet.
             self.scn = max(self.scn, (header.next_scn or 0) - 1)
 
     def offer_directory(self, name: str, path: str, folder: Path) -> None:
-        """Have a directory object that the user may read, whose files are in `folder` here."""
+        """Add a directory object that the user may read; its files are in the local `folder`."""
         self.directories[name] = folder
         self.catalogue.put("ALL_DIRECTORIES", OWNER="SYS", DIRECTORY_NAME=name, DIRECTORY_PATH=path)
 

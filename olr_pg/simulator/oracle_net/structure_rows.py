@@ -1,4 +1,4 @@
-"""A snapshot's keys, indexes and sequences as rows of SYS tables."""
+"""Makes rows of SYS tables from a snapshot's keys, indexes and sequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FIRST_OBJECT: Final = 95_000
 FIRST_CONSTRAINT: Final = 9_500
 MAXVALUE: Final = 10**28 - 1
-"""Of a sequence that was given none."""
+"""MAXVALUE of a sequence that was created without one."""
 
 _TYPE_INDEX, _TYPE_SEQUENCE = 1, 6
 _UNIQUE_KEY, _FOREIGN_KEY = 3, 4
@@ -22,7 +22,7 @@ _REFACT: Final = {"no action": None, "cascade": 1, "set null": 2}
 
 
 def insert_structure(catalogue: Catalogue, snapshot: Snapshot, users: Mapping[str, int]) -> None:
-    """Put `snapshot.structure` in; the tables must exist.
+    """Insert `snapshot.structure`; the tables must already be in the catalogue.
 
     Args:
         users: USER# by name.

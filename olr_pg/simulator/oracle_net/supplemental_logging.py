@@ -1,4 +1,4 @@
-"""Supplemental logging of the stand-in: the contents of its views for each level; changing it."""
+"""Supplemental logging of the stand-in: its views, and the statements that change it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DATABASE_LEVELS: Final = {
     "FOREIGN KEY": ("FK", "FOREIGN_KEY"),
     "ALL": ("ALL", "ALL_COLUMN"),
 }
-"""Columns of V$DATABASE and, of a PDB's own levels, of DBA_SUPPLEMENTAL_LOGGING."""
+"""By level: its column in V$DATABASE, and its column in DBA_SUPPLEMENTAL_LOGGING for a PDB."""
 
 _TABLE_LEVELS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL": 17}
 _NAMED_GROUP: Final = 12
@@ -54,7 +54,7 @@ def tell_logging(catalogue: Catalogue, snapshot: Snapshot, levels: Mapping[str, 
     """Fill the views with the supplemental logging of the simulated tables.
 
     Args:
-        levels: by ``OWNER.NAME``; tables that are not in it log all columns.
+        levels: by ``OWNER.NAME``; a table that is missing here logs all columns.
     """
     told = [levels.get(table.full_name, Logging.ALL) for table in snapshot.tables]
     if all(level is Logging.ALL for level in told):
@@ -141,6 +141,6 @@ STATEMENTS: Final = (
     (_GROUP, _of_group),
     (_OF_SCHEMA, _of_schema),
 )
-"""The statements that change it: each handler takes the catalogue, the snapshot, and the match of
-its pattern.
+"""The statements that change supplemental logging: patterns with their handlers. A handler receives
+the catalogue, the snapshot and the match of the pattern.
 """

@@ -1,6 +1,6 @@
-"""The tablespaces of the stand-in, encrypted ones too, and the statement that moves segments.
+"""The tablespaces of the stand-in, including encrypted ones, and the statement that moves segments.
 
-Segments move in the dictionary only: their data objects stay the same.
+Segments move only in the dictionary: they keep their DATAOBJ#.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SELECT "OBJ#", BO FROM (
     UNION ALL SELECT p."OBJ#", i."BO#" FROM SYS."INDPART$" p JOIN SYS."IND$" i ON i."OBJ#" = p."BO#"
 )
 """
-"""OBJ# of partitions that may hold rows, with that of their table."""
+"""A query for OBJ# of all partitions that may contain rows, each with the OBJ# of its table."""
 
 _OF_ROWS: Final = {"TAB$": "OBJ#", "TABPART$": "OBJ#", "TABSUBPART$": "OBJ#", "INDPART$": "OBJ#"}
 
@@ -42,7 +42,7 @@ _OF_ROWS: Final = {"TAB$": "OBJ#", "TABPART$": "OBJ#", "TABSUBPART$": "OBJ#", "I
 def insert_tablespace(
     catalogue: Catalogue, number: int, name: str, *, encrypted: bool = False, flags: int = 0
 ) -> None:
-    """Put an online tablespace in.
+    """Insert an online tablespace.
 
     Args:
         number: TS#.
@@ -56,10 +56,11 @@ def insert_tablespace(
 
 
 def move_segment(catalogue: Catalogue, sql: str) -> bool:
-    """Carry out ``ALTER TABLE … MOVE``, of a partition or a LOB, too; False for others.
+    """Carry out ``ALTER TABLE … MOVE`` of a table, partition or LOB; False if it is another
+    statement.
 
     Raises:
-        OraError: ORA-00942, ORA-00959, ORA-02149, there is nothing of that name.
+        OraError: ORA-00942, ORA-00959, ORA-02149, no table, tablespace or partition has this name.
     """
     match = _MOVE.match(sql)
     if match is None:
@@ -80,7 +81,7 @@ def move_segment(catalogue: Catalogue, sql: str) -> bool:
 
 
 def encrypt_tables(catalogue: Catalogue, names: Iterable[str]) -> None:
-    """Put all segments of the tables named ``OWNER.NAME`` into an encrypted tablespace."""
+    """Move all segments of the tables ``OWNER.NAME`` to an encrypted tablespace."""
     for number, name in enumerate(names):
         if number == 0:
             insert_tablespace(catalogue, SECURE, "SECURE", encrypted=True)
@@ -98,7 +99,9 @@ def encrypt_tables(catalogue: Catalogue, names: Iterable[str]) -> None:
 
 
 def _objects(catalogue: Catalogue, owner: str, table: str, part: str | None) -> list[object]:
-    """Find OBJ# of a table, or of the partitions of that name of its own and of its rows' index."""
+    """Return the OBJ# of a table, or of its partitions named `part` and those of the index with its
+    rows.
+    """
     own = (
         'SELECT o."OBJ#" FROM SYS."OBJ$" o JOIN SYS."USER$" u ON u."USER#" = o."OWNER#"'
         ' WHERE u."NAME" = ? AND o."TYPE#" = 2 AND o."NAME" = ?'

@@ -1,7 +1,7 @@
 """The primitives of Oracle's two-task protocol (TTC): integers, byte strings, addresses.
 
-Integers are written with their length in front, big-endian and without leading zero bytes; byte
-strings with one length byte, or in chunks if they are long. Source of the facts: what
+An integer has its length before it; it is big-endian, without leading zero bytes. A byte string has
+one length byte before it, or is sent in chunks if it is long. Source of the facts: what
 python-oracledb's thin mode sends and accepts (its ``impl/base/buffer.pyx``).
 """
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG_LENGTH: Final = 254
-"""Stands for the length of a byte string that follows in chunks."""
+"""Length byte of a byte string that follows in chunks."""
 
 NULL_LENGTH: Final = 255
 SHORT_LENGTH_MAX: Final = 252
@@ -30,9 +30,9 @@ class TtcReader:
     """Reads the fields of one message.
 
     Args:
-        data: of the message's first packet.
-        more: gives the data of the next one. Nothing in a packet says whether it is the last: only
-            reading the fields shows that another one must follow.
+        data: the data of the message's first packet.
+        more: returns the data of the next packet. A packet does not say whether it is the last one;
+            only while reading fields does the reader notice that another packet must follow.
     """
 
     def __init__(self, data: bytes, more: Callable[[], bytes] | None = None) -> None:
@@ -42,7 +42,7 @@ class TtcReader:
 
     @property
     def done(self) -> bool:
-        """Return whether everything that has come has been read."""
+        """Return whether all received data was read."""
         return self._at >= len(self._data)
 
     def raw(self, size: int) -> bytes:
@@ -61,7 +61,7 @@ class TtcReader:
         return self.raw(1)[0]
 
     def skip(self, layout: str) -> None:
-        """Skip fields: a letter each, ``b`` a byte, ``i`` an integer."""
+        """Skip fields; each letter of `layout` is one field: ``b`` a byte, ``i`` an integer."""
         for field in layout:
             if field == "i":
                 self.integer()
@@ -69,11 +69,11 @@ class TtcReader:
                 self.byte()
 
     def u16(self) -> int:
-        """Two bytes, big-endian."""
+        """Read two bytes, big-endian."""
         return int.from_bytes(self.raw(2), "big")
 
     def integer(self) -> int:
-        """Read an integer with its length in front."""
+        """Read an integer with its length before it."""
         size = self.byte()
         value = int.from_bytes(self.raw(size & ~_NEGATIVE), "big")
         return -value if size & _NEGATIVE else value
@@ -91,7 +91,7 @@ class TtcReader:
         return bytes(chunks)
 
     def sized_bytes(self) -> bytes:
-        """Read a byte string with its whole length in front."""
+        """Read a byte string with its whole length before it."""
         return (self.bytes_() or b"") if self.integer() else b""
 
 
@@ -102,22 +102,22 @@ class TtcWriter:
         self.data = bytearray()
 
     def raw(self, data: bytes) -> TtcWriter:
-        """Bytes as they are."""
+        """Write bytes unchanged."""
         self.data += data
         return self
 
     def byte(self, *values: int) -> TtcWriter:
-        """Single bytes."""
+        """Write single bytes."""
         self.data += bytes(values)
         return self
 
     def u16(self, value: int) -> TtcWriter:
-        """Two bytes, big-endian."""
+        """Write two bytes, big-endian."""
         self.data += value.to_bytes(2, "big")
         return self
 
     def integer(self, *values: int) -> TtcWriter:
-        """Write integers with their lengths in front."""
+        """Write integers, each with its length before it."""
         for value in values:
             size = (abs(value).bit_length() + 7) // 8
             # Lengths of 3, 5, 6 and 7 never occur.
@@ -143,10 +143,10 @@ class TtcWriter:
         return self
 
     def sized_bytes(self, value: bytes) -> TtcWriter:
-        """Write a byte string with its whole length in front."""
+        """Write a byte string with its whole length before it."""
         self.integer(len(value))
         return self.bytes_(value) if value else self
 
     def sized_text(self, text: str) -> TtcWriter:
-        """Text as `sized_bytes`, in UTF-8."""
+        """Write a text in UTF-8, as `sized_bytes` does."""
         return self.sized_bytes(text.encode())

@@ -1,7 +1,7 @@
-"""The messages of the two-task protocol that occur between this server and the driver.
+"""The messages of the two-task protocol that the stand-in and the driver exchange.
 
-Field by field what python-oracledb's thin mode writes and reads (``impl/thin/messages``), for the
-field version of Oracle 19c.
+The fields are those that python-oracledb's thin mode writes and reads (``impl/thin/messages``),
+with the field version of Oracle 19c.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ BIND_IN, BIND_OUT = 32, 16
 """Directions of a bind."""
 
 LONG_BIND: Final = 32_767
-"""A bind that may be longer follows the others of its row."""
+"""The values of binds that may be longer than this follow the other values of their row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +97,12 @@ class ExecuteRequest:
     """An execute as the driver sends it.
 
     Attributes:
-        cursor: 0 for a new one.
-        sql: None if the cursor has it.
-        rows: that may come with the answer.
-        defines: how the columns are wanted; None for as they are.
+        cursor: number of the cursor; 0 for a new one.
+        sql: the statement; None if the cursor already has it.
+        rows: maximum number of rows in the answer.
+        defines: the types that the driver wants for the columns; None for their own types.
         binds: the bytes of each row of binds, by position; None is NULL.
-        returned: the places of the binds that receive the values of RETURNING.
+        returned: the positions of the binds that receive the values of RETURNING.
     """
 
     options: int
@@ -142,7 +142,7 @@ def read_data_types(reader: TtcReader) -> None:
 
 
 def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
-    """User and key/value pairs of either phase."""
+    """Read the user and the key/value pairs of one authentication phase."""
     has_user = reader.byte()
     reader.skip("iib")
     pairs = reader.integer()
@@ -162,8 +162,8 @@ def read_execute(
     """Read a full execute.
 
     Args:
-        returned_by: the places of the binds of a statement's RETURNING, which have no values.
-        known: the statements of open cursors, if they are not sent.
+        returned_by: returns the positions of a statement's RETURNING binds, which have no values.
+        known: the statements of open cursors, for requests without a statement.
     """
     options, cursor = reader.integer(), reader.integer()
     has_sql = reader.byte()
@@ -179,7 +179,7 @@ def read_execute(
     reader.skip("i")
     executions = reader.integer()
     reader.skip("i" * 5)
-    if reader.integer():  # of a query it is how many rows may come
+    if reader.integer():  # For a query, the number is the maximum of rows in the answer.
         executions = 1
     reader.skip("i" * 5)
     defines = None
@@ -195,7 +195,9 @@ def read_execute(
 
 
 def read_reexecute(reader: TtcReader) -> tuple[int, int, bool]:
-    """Read a short execute: cursor, rows or executions, and whether it commits; binds follow."""
+    """Read a short execute: cursor, rows or executions, whether it commits. The binds are not read
+    yet.
+    """
     cursor, rows = reader.integer(), reader.integer()
     reader.skip("i")
     return cursor, rows, bool(reader.integer() & 1)
@@ -204,7 +206,7 @@ def read_reexecute(reader: TtcReader) -> tuple[int, int, bool]:
 def read_binds(
     reader: TtcReader, types: Sequence[BindType], executions: int, returned: Sequence[int] = ()
 ) -> list[list[bytes | None]]:
-    """Read rows of bind values; those that RETURNING fills have none."""
+    """Read rows of bind values; the binds of RETURNING have no values."""
     given = [at for at in range(len(types)) if at not in returned]
     order = sorted(given, key=lambda at: types[at].size > LONG_BIND)
     rows: list[list[bytes | None]] = []
@@ -219,7 +221,7 @@ def read_binds(
 
 
 def read_close_cursors(reader: TtcReader) -> list[int]:
-    """Read the cursors that the client does not need any more."""
+    """Read the numbers of the cursors that the client closes."""
     reader.byte()
     return [reader.integer() for _ in range(reader.integer())]
 
@@ -256,7 +258,7 @@ def write_protocol(out: TtcWriter) -> None:
     compile_caps, runtime_caps = bytearray(_COMPILE_CAPS), bytearray(_RUNTIME_CAPS)
     compile_caps[_CAP_FIELD_VERSION] = FIELD_VERSION_19
     runtime_caps[_RUNTIME_TTC] = _RUNTIME_32K
-    # The national character set stands behind two empty lists (bytes 5 and 6).
+    # The national character set follows two empty lists (bytes 5 and 6).
     conversions = bytes(9) + CHARSET_UTF16.to_bytes(2, "big") + bytes(1)
     out.byte(Message.PROTOCOL, 6, 0).raw(b"olr_pg stand-in\0")
     out.raw(CHARSET_UTF8.to_bytes(2, "little")).byte(1).raw(bytes(2))
@@ -265,19 +267,19 @@ def write_protocol(out: TtcWriter) -> None:
 
 
 def write_data_types(out: TtcWriter) -> None:
-    """Say that all of the client's types are as it wants them."""
+    """Write that the server accepts all types of the client."""
     out.byte(Message.DATA_TYPES).u16(0)
 
 
 def write_pairs(out: TtcWriter, pairs: Sequence[tuple[str, str, int]]) -> None:
-    """Key/value pairs of an authentication phase."""
+    """Write the key/value pairs of an authentication phase."""
     out.byte(Message.PARAMETER).integer(len(pairs))
     for key, value, flags in pairs:
         out.sized_text(key).sized_text(value).integer(flags)
 
 
 def write_status(out: TtcWriter) -> None:
-    """Write that the call has ended well."""
+    """Write that the call succeeded."""
     out.byte(Message.STATUS).integer(0, 0)
 
 
@@ -290,7 +292,7 @@ def write_end(
     rows: int = 0,
     offset: int = 0,
 ) -> None:
-    """Write the end of a call, with an ORA error where `code` is not 0."""
+    """Write the end of a call; with an ORA error if `code` is not 0."""
     out.byte(Message.ERROR).integer(0, 0, rows, code, 0, 0, cursor, offset)
     out.byte(0, 0, 0, 0, 0, 0)
     # No rowid, no operating system error, no batch errors.
@@ -317,11 +319,11 @@ def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
 
 
 def write_bind_directions(out: TtcWriter, count: int, returned: Sequence[int]) -> None:
-    """Write which of a statement's binds get values."""
+    """Write the direction of each bind of a statement."""
     out.byte(Message.IO_VECTOR, 0).integer(count % 256, count // 256, 0, 0, 0, 0)
     out.byte(*(BIND_OUT if at in returned else BIND_IN for at in range(count)))
 
 
 def write_row_header(out: TtcWriter) -> None:
-    """Rows follow."""
+    """Write the header that announces a row."""
     out.byte(Message.ROW_HEADER, 0).integer(0, 0, 0, 0, 0).sized_bytes(b"")

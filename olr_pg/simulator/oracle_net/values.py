@@ -1,4 +1,4 @@
-"""Values on their way to and from the driver, in the types that the catalogue's queries use."""
+"""Converts values of the catalogue's queries from and to the driver's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LOBS: Final = (OracleType.CLOB, OracleType.BLOB)
 LONGS: Final = (OracleType.LONG, OracleType.LONG_RAW)
 NATIONAL: Final = 2
-"""The form of national character data."""
+"""The character set form of national character data."""
 
 LOCATOR_BYTES: Final = 40
 _CHUNK_BYTES: Final = 8132
@@ -30,7 +30,7 @@ _TEXT_BYTES_MAX: Final = 32_767
 
 
 class BindType(NamedTuple):
-    """The type of a bind, or of a column as the driver wants it."""
+    """The type of a bind, or the type that the driver wants for a column."""
 
     code: int
     form: int
@@ -38,7 +38,7 @@ class BindType(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The type and the form that a column is sent in."""
+    """The type and the character set form in which a column is sent."""
 
     code: int
     form: int = 0
@@ -65,7 +65,7 @@ NUMBER_KIND: Final = ResultType(OracleType.NUMBER, 22, scale=-127)
 
 
 def float_kind(code: int) -> ResultType:
-    """Return the kind of a binary float."""
+    """Return the type of a result column with binary floats."""
     return ResultType(code, 4 if code == OracleType.BINARY_FLOAT else 8)
 
 
@@ -73,7 +73,7 @@ def kind_of(values: list[object], *, lob: bool) -> ResultType:
     """Return the type that a column must have for its values.
 
     Args:
-        lob: bytes and text are LOBs.
+        lob: bytes and texts are sent as LOBs.
     """
     first = next((value for value in values if value is not None), None)
     if isinstance(first, Bfile):
@@ -113,7 +113,7 @@ _BFILE_FLAGS: Final = bytes.fromhex("0001080800000001000000000000")
 _BFILE_FLAG_AT: Final = 4
 _IS_BFILE: Final = 0x08
 _BFILE_NAMES_AT: Final = 16
-"""The locator as a real 23ai gives it to the driver's thin mode."""
+"""These describe the locator that a real 23ai sends to the driver's thin mode."""
 
 
 class Bfile(NamedTuple):
@@ -124,13 +124,13 @@ class Bfile(NamedTuple):
 
     @property
     def locator(self) -> bytes:
-        """The bytes that the driver hands back with each operation."""
+        """The locator, which the driver sends back with each operation."""
         names = b"".join(len(one).to_bytes(2, "big") + one for one in map(str.encode, self))
         return (len(_BFILE_FLAGS) + len(names)).to_bytes(2, "big") + _BFILE_FLAGS + names
 
     @classmethod
     def of(cls, locator: bytes) -> Bfile | None:
-        """Return the file that a locator names; None if it is that of another LOB."""
+        """Return the file that a locator names; None if it is the locator of another LOB."""
         if not locator[_BFILE_FLAG_AT] & _IS_BFILE:
             return None
         names, at = list[str](), _BFILE_NAMES_AT
@@ -142,18 +142,18 @@ class Bfile(NamedTuple):
 
 
 class LobValue(NamedTuple):
-    """The content of a LOB, text in UTF-16; `unit` is in how many bytes it is counted."""
+    """The content of a LOB, text in UTF-16; its length is counted in units of `unit` bytes."""
 
     content: bytes
     unit: int
 
     @property
     def size(self) -> int:
-        """In units."""
+        """The length in units."""
         return len(self.content) // self.unit
 
     def piece(self, offset: int, amount: int) -> bytes:
-        """At most `amount` units, from `offset` on, which counts from 1."""
+        """Return at most `amount` units, from unit `offset` on (from 1)."""
         start = (offset - 1) * self.unit
         return self.content[start : start + amount * self.unit]
 
@@ -162,14 +162,14 @@ def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[LobVal
     """Write a value of a row.
 
     Args:
-        wanted: the type that the driver expects it in.
-        lobs: the session's; a LOB value is added, so that its locator can name it.
+        wanted: the type that the driver expects.
+        lobs: the LOBs of the session; a LOB value is added, so that its locator can name it.
     """
     code = wanted.code
     if code in LOBS:
         _write_locator(out, value, code, lobs)
     elif isinstance(value, Bfile):
-        # Nothing of the file is told with it.
+        # The size of the file is not sent with the locator.
         out.integer(len(value.locator)).bytes_(value.locator)
     elif code == OracleType.BOOLEAN and value is not None:
         out.bytes_(bytes([str(value).upper() in ("1", "TRUE")]))
@@ -186,7 +186,7 @@ def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[LobVal
 
 
 def _ordered_float(number: float, size: int) -> bytes:
-    """IEEE in the form that orders as bytes do (values-and-lobs §8)."""
+    """Encode a binary float so that the bytes sort like the numbers (values-and-lobs §8)."""
     raw = struct.pack(">f" if size == 4 else ">d", number)
     top = raw[0] ^ 0x80 if raw[0] < 0x80 else None
     return bytes(byte ^ 0xFF for byte in raw) if top is None else bytes((top,)) + raw[1:]
@@ -199,7 +199,9 @@ def _to_bytes(value: object, form: int) -> bytes | None:
 
 
 def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[LobValue]) -> None:
-    """Bytes as the value of a CLOB are its UTF-16, which may be broken."""
+    """Write the locator of a LOB; if the value of a CLOB is bytes, they are UTF-16, possibly
+    invalid.
+    """
     if value is None:
         out.integer(0)
         return
@@ -216,5 +218,5 @@ def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[LobValue
 
 
 def lob_of(locator: bytes, lobs: list[LobValue]) -> LobValue:
-    """Return the value that a locator names."""
+    """Return the LOB that a locator names."""
     return lobs[int.from_bytes(locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4], "big")]

@@ -42,6 +42,6 @@ class RowShape:
 
     @property
     def can_be_copied(self) -> bool:
-        """Return whether redo with such rows can be copies: one piece each, several transactions."""
+        """Return whether such redo can be copied: rows of one piece, several transactions."""
         in_one_piece = self.columns <= ONE_PIECE_COLUMNS and (self.row_bytes or 0) < ONE_PIECE_BYTES
         return in_one_piece and self.statements != 0
