@@ -1,4 +1,4 @@
-"""The files of a simulation next to its logs, and a summary of its contents."""
+"""Writes the files of a simulation next to its logs, and a summary of its contents."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 
 STEP_BYTES: Final = 4_000_000
-"""Bytes of redo between two writes of the truth; each also releases finished transactions."""
+"""Bytes of redo between two writes of the truth. Each write also frees the memory of finished
+transactions.
+"""
 
 UNFINISHED: Final = "final.part"
-"""The folder of the final tables before they are whole."""
+"""The folder of the final tables until they are complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,15 @@ class Summary:
     """A summary of a simulation's output.
 
     Attributes:
-        transactions: that are delivered.
-        changes: delivered row changes by kind.
+        transactions: number of delivered transactions.
+        changes: number of delivered row changes by kind.
         rows: the number of rows of each table at the end.
-        unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
-        others: the dictionaries of further containers that the truth is of, too.
+        unrecoverable: by data file, SCN and Unix time of the last NOLOGGING operation.
+        others: the dictionaries of further containers whose changes are in the truth.
         parallel: for each commit of parallel DML, its SCN and the SCN of the record after the
             commits of all its children.
-        logs: the archived logs in the order they were archived; `log_bytes` of all of them.
+        logs: the archived logs in the order in which they were archived; `log_bytes` is their total
+            size.
     """
 
     seed: int
@@ -62,7 +65,7 @@ class Summary:
     log_bytes: int = 0
 
     def with_logs(self, logs: Sequence[Path]) -> Self:
-        """Return it with its archived logs, which must exist."""
+        """Return a copy of the summary with these archived logs, which must exist."""
         return replace(self, logs=tuple(logs), log_bytes=sum(one.stat().st_size for one in logs))
 
 
@@ -70,11 +73,11 @@ class SimulatedFiles:
     """The files next to the logs of a running simulation.
 
     Args:
-        simulation: before its first statement.
-        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        simulation: the simulation before its first statement.
+        directory: output: ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
         truth: write the truth.
-        forgets: rows that nothing will change any more go to the final tables as soon as that is
-            known, so that they take no memory; those of a table then come in no order.
+        forgets: write rows that no later statement changes to the final tables early, so that they
+            need no memory. The final rows of a table are then in any order.
     """
 
     def __init__(
@@ -98,14 +101,14 @@ class SimulatedFiles:
         if self._truth is not None:
             self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
             self._truth.flush()
-        for one in committed:  # rows and blocks know their last transactions for ever
+        for one in committed:  # rows and blocks keep references to transactions
             one.changes, one.delivered = [], []
         if self._final:
             for table, rows in self.simulation.take_finished().items():
                 self._final[table].add_rows((row.rowid, row.cells) for row in rows)
 
     def write_all(self, size: int) -> Summary:
-        """Let the simulation write about `size` bytes of redo, and end."""
+        """Run the simulation for about `size` bytes of redo, and end it."""
         simulation = self.simulation
         left = size
         while left > 0 or left == size:
@@ -118,10 +121,10 @@ class SimulatedFiles:
         return self.end()
 
     def end(self) -> Summary:
-        """Finish the truth, write the final tables and the dictionary.
+        """Finish the truth; write the final tables and the final dictionary.
 
         Returns:
-            The extent of it, without its logs.
+            The summary, without the logs.
         """
         self.write_truth()
         if self._truth is not None:
@@ -146,12 +149,12 @@ class SimulatedFiles:
 
 
 def first_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
-    """Return the rows from before the first log, with their ROWIDs, in their order."""
+    """Return the rows that exist before the first log, each with its ROWID."""
     return [(rowid, list(cells.values())) for rowid, cells in table.at_start.items()]
 
 
 def last_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
-    """Return the rows that there are while no transaction is open, by their places."""
+    """Return the current rows in the order of their addresses; no transaction may be open."""
     rows = sorted(table.live, key=lambda row: (row.block.dba, row.slot))
     return [(row.rowid, row.cells) for row in rows]
 
@@ -174,10 +177,10 @@ def log_files(folder: Path, logs: list[Path]) -> LogSink:
 
 
 def prepare_directory(directory: Path) -> Path:
-    """Make ``logs/`` in a directory.
+    """Create ``logs/`` in a directory.
 
     Raises:
-        OlrPgError: 8002 it cannot be made or holds logs.
+        OlrPgError: 8002, the folder cannot be created or already contains files.
     """
     try:
         (directory / "logs").mkdir(parents=True, exist_ok=True)

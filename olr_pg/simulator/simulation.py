@@ -1,4 +1,4 @@
-"""The way from a seed to a source database: archived logs, dictionary snapshot, truth.
+"""Makes a source database from a seed: archived logs, dictionary snapshot, truth.
 
 The same seed, workload and size give the same bytes, on every machine.
 """
@@ -70,10 +70,10 @@ PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 """Maximum bytes of a row piece in blocks of 2 and 8 kB."""
 LEFT_OPEN: Final = 0.1
 LEAF_LOADS: Final = 0.8
-"""How many index-organised tables are created from a query where some are."""
+"""Probability that an index-organised table is created from a query, in the mode LEAF_LOADS."""
 
 ENCRYPTED_TABLES: Final = 0.4
-"""How many tables are encrypted where some are."""
+"""Probability that a table is encrypted, in the mode ENCRYPTED."""
 
 
 def random_workload(rng: Random, shape: DatabaseShape, container: int) -> RandomWorkload:
@@ -85,7 +85,7 @@ def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Random
 
 
 def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> RandomWorkload:
-    """Documents."""
+    """Make the workload `lobs` of a container."""
     owner = ("DOCS", "DOCS" if shape.twins else "OTHER")[container]
     return LobWorkload(rng, shape.logging, owner, lobs=shape.lobs)
 
@@ -100,10 +100,11 @@ class Simulation:
     """A database and its sessions, from the first log to the last.
 
     Args:
-        seed: determines everything else.
-        directory: the destination of the redo; has ``logs/``.
+        seed: determines all random choices.
+        directory: the output directory; it must contain ``logs/``.
         shape: the database; drawn from the seed if it is None.
-        workload: creates the workload of the n-th container.
+        workload: creates the workload of a container; its last argument is the number of the
+            container.
         prefilled: the tables have rows before the first redo.
     """
 
@@ -161,14 +162,14 @@ class Simulation:
         )
 
     def _encrypt(self, container: Container) -> None:
-        """Put some tables into encrypted tablespaces, at least one, if the database has any."""
+        """In the mode ENCRYPTED, put some tables into encrypted tablespaces, at least one."""
         if SourceMode.ENCRYPTED in self.instance.modes:
             for table in container.tables:
                 table.encrypted = self.instance.mode_rng.random() < ENCRYPTED_TABLES
             container.tables[0].encrypted |= not any(one.encrypted for one in container.tables)
 
     def _fill(self, container: Container) -> None:
-        """Fill a table with rows of one piece, whose LOBs are NULL."""
+        """Fill tables with rows of one piece, whose LOBs are NULL."""
         for table in container.tables:
             for _ in range(self._rng.choice((0, 5, 40))):
                 cells = [
@@ -179,7 +180,7 @@ class Simulation:
                     table.store(cells, self._start_scn)
 
     def _dictionary(self, container: Container) -> SysDictionary | None:
-        """Make the SYS tables that hold the container's tables; none where there is no DDL."""
+        """Make the SYS tables with the container's tables; None if the workload has no DDL."""
         if self.shape.ddl is DdlUse.NONE:
             return None
         dictionary = SysDictionary(container.tables[0].owner, self._start_scn)
@@ -197,7 +198,7 @@ class Simulation:
         return sessions
 
     def _create_tables(self) -> None:
-        """Create some index-organised tables from a query, if the database has any."""
+        """In the mode LEAF_LOADS, create some index-organised tables from a query."""
         instance = self.instance
         before = instance.redo_bytes
         for session, at in self._sessions[: len(self.containers)]:
@@ -209,12 +210,12 @@ class Simulation:
         self._background_bytes += instance.redo_bytes - before
 
     def run(self, size: int) -> None:
-        """Work until the sessions have written `size` bytes of redo, then archive everything."""
+        """Run until the sessions have written `size` bytes of redo, then archive all redo."""
         self.work(size)
         self.end()
 
     def work(self, size: int) -> None:
-        """Go on until the sessions have written about `size` bytes of redo in all."""
+        """Run until the sessions have written about `size` bytes of redo in total."""
         rng, instance = self._rng, self.instance
         while instance.redo_bytes - self._background_bytes < size:
             session, at = rng.choice(self._sessions)
@@ -227,13 +228,13 @@ class Simulation:
                 rng.choice(self._threads).switch()
 
     def commit_all(self) -> None:
-        """Let every session commit."""
+        """Commit the transactions of all sessions."""
         self._finish_parallel()
         for session, _ in self._sessions:
             session.commit()
 
     def end(self) -> None:
-        """Commit most open transactions of the sessions, and archive everything."""
+        """Commit most of the open transactions, and archive all redo."""
         self._finish_parallel()
         for session, _ in self._sessions:
             if self._rng.random() >= LEFT_OPEN:
@@ -252,12 +253,12 @@ class Simulation:
 
     @property
     def _tables(self) -> list[SimTable]:
-        """The tables that the truth is of."""
+        """The tables whose changes are in the truth."""
         told = self.containers[: len(self._snapshots)]
         return [table for one in told for table in one.tables]
 
     def _snapshot(self, number: int) -> Snapshot:
-        """Return the dictionary of a container as it is now."""
+        """Return the current dictionary of a container."""
         container = self.containers[number]
         dictionary = self._dictionaries[number]
         described = [*container.tables, *(dictionary.tables.values() if dictionary else ())]
@@ -276,7 +277,7 @@ class Simulation:
         write_dictionary(snapshot, self._directory)
         for other in self._snapshots[1:]:
             write_dictionary(other, self._directory, of_container=True)
-        if self.shape.twins:  # from now on they are called as a decoder of both does
+        if self.shape.twins:  # a decoder of both containers uses these names
             for container in self.containers:
                 for table in container.tables:
                     table.owner = f"{container.name}.{table.owner}"
@@ -349,17 +350,17 @@ def simulate(
     """Write logs, dictionary, truth and tables into `out_dir` (see docs/simulator.md).
 
     Args:
-        seed: determines everything else that is not given.
-        out_dir: created if it does not exist; must hold no logs.
+        seed: determines all choices that no argument makes.
+        out_dir: created if it does not exist; must not contain logs.
         workload: one of `WORKLOADS`.
-        size: redo to write, in bytes, about; for the modelled workloads, the bytes that the
-            sessions write.
+        size: approximate bytes of redo to write; for the workloads `MODELLED`, without background
+            redo.
         shape: the database; drawn from the seed if it is None.
         truth: write ``truth.jsonl``; the random workload always does.
-        prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has
-            none.
-        copies: much redo of a named workload is copies of a little if it can be; else the model
-            writes all of it.
+        prefilled: the tables have rows before the first redo, which ``tables/`` contains; the table
+            of `bulk` has no such rows.
+        copies: if a named workload needs much redo, the model writes a part of it, and the rest is
+            copies, if that is possible; else the model writes all redo.
 
     Raises:
         OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.

@@ -232,7 +232,7 @@ class SimBeside:
     Attributes:
         comments: by 0-based column; the key None is for the table's comment.
         indexes: the column of each index, by OBJ# of the index; an index has one column.
-        checks: by CON#, the column that must not be NULL, and whether the check is enabled.
+        checks: by CON#, the column of the check's condition, and whether the check is enabled.
     """
 
     comments: dict[int | None, str] = field(default_factory=dict)

@@ -262,7 +262,7 @@ class Catalogue:
 
     @contextmanager
     def _dictionary_of(self, scns: Sequence[tuple[str, int]]) -> Iterator[None]:
-        """Give SYS tables their former rows within the context, if a query reads them as of an SCN."""
+        """Give SYS tables their former rows, within the context, for a query AS OF SCN."""
         asked = [scn for name, scn in scns if name in SYS_TABLES]
         put = self.former_rows(min(asked)) if asked else None
         if put is None:

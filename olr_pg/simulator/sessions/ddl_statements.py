@@ -1,7 +1,9 @@
-"""DDL of a session: rows of SYS tables in a transaction of its own, with the statement's marker.
+"""DDL of a session: changes of SYS tables in a separate transaction, with the marker of the
+statement.
 
-A DDL commits the session's open transaction, does not wait (it fails if a transaction has changed
-the table), and commits. Facts: dictionary §10, redo-format §8.1.
+A DDL statement first commits the session's open transaction. It does not wait for locks: it fails
+if an open transaction has changed the table. At its end, it commits. Facts: dictionary §10,
+redo-format §8.1.
 """
 
 from __future__ import annotations
@@ -55,9 +57,7 @@ SEGMENT_BLOCKS: Final = 1_000
 
 
 class _Emptied(NamedTuple):
-    """The former contents of a partition: its DATAOBJ#, and the keys of its rows where these have
-    no ROWID.
-    """
+    """The former contents of a partition: its DATAOBJ#, and the keys of rows without ROWID."""
 
     segments: frozenset[int] = frozenset()
     keys: frozenset[str] = frozenset()
@@ -74,15 +74,15 @@ def _names(table: SimTable) -> tuple[str, ...]:
 
 
 class DdlStatements:
-    """Changes of the definitions of tables.
+    """The DDL statements of a session.
 
-    Of tables with LOBs partitions are not altered, those of index-organised ones are not split or
-    merged (how Oracle logs the new leaf blocks is not known), and columns with a default are not
-    added to either: Oracle would fill them row by row. Every method returns whether the statement
-    was carried out.
+    These statements are not carried out: DDL on partitions of tables with LOBs; splitting and
+    merging partitions of index-organised tables, because it is not known how Oracle logs the new
+    leaf blocks; and adding a column with a default to either kind of table, because Oracle would
+    fill it row by row. Every method returns whether the statement was carried out.
 
     Args:
-        dictionary: the SYS tables; None where their changes are not modelled, and no statement is
+        dictionary: the SYS tables; None if their changes are not modelled. Then no statement is
             carried out.
     """
 
@@ -129,7 +129,7 @@ class DdlStatements:
         return True
 
     def add_column(self, table: SimTable, column: SimColumn) -> bool:
-        """ALTER TABLE … ADD; with a default rows that exist do not store it."""
+        """ALTER TABLE … ADD; existing rows do not store the default of the new column."""
         if column.default is not None and not table.is_plain:
             return False
         dictionary = self.begin(table)
@@ -157,16 +157,16 @@ class DdlStatements:
         return True
 
     def rename_column(self, table: SimTable, place: int, name: str) -> bool:
-        """ALTER TABLE … RENAME COLUMN; `place` from 0, as below."""
+        """ALTER TABLE … RENAME COLUMN; here and below, `place` is the column, from 0."""
         old = table.columns[place]
         effect = DdlEffect(RENAME_COLUMN, table, names=(old.name, name))
         words = f"RENAME COLUMN {old.name} TO {name}"
         return self._alter_column(effect, place, replace(old, name=name), words, name=name)
 
     def set_unused(self, table: SimTable, place: int) -> bool:
-        """ALTER TABLE … SET UNUSED: the rows stay as they are."""
+        """ALTER TABLE … SET UNUSED; the rows are not changed."""
         if any(place == at for at, _ in table.beside.checks.values()):
-            return False  # Oracle asks for CASCADE CONSTRAINTS where others are in them, too
+            return False  # Oracle would require CASCADE CONSTRAINTS.
         old = table.columns[place]
         hidden = f"SYS_C{place + 1:05d}_{table.obj:08d}$"
         new = replace(old, name=hidden, nullable=True, unused=True)
@@ -177,7 +177,7 @@ class DdlStatements:
         )  # fmt: skip
 
     def modify_column(self, table: SimTable, place: int, kind: ColumnType) -> bool:
-        """ALTER TABLE … MODIFY to a type that every value fits in as it is."""
+        """ALTER TABLE … MODIFY to a type that accepts every existing value unchanged."""
         old = table.columns[place]
         return self._alter_column(
             *(DdlEffect(MODIFY_COLUMN, table, names=(old.name, old.name)), place),
@@ -211,7 +211,7 @@ class DdlStatements:
         return True
 
     def comment(self, table: SimTable, place: int | None, text: str) -> bool:
-        """COMMENT ON the table, or on a column; an empty text removes it."""
+        """COMMENT ON the table, or on a column; an empty text removes the comment."""
         before = table.beside.comments.get(place, "")
         dictionary = self.begin(table) if text != before else None
         if dictionary is None:
@@ -228,7 +228,7 @@ class DdlStatements:
         return True
 
     def create_index(self, table: SimTable, place: int) -> bool:
-        """CREATE INDEX on a column: no redo of the index itself."""
+        """CREATE INDEX on a column; the index itself has no redo."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
@@ -250,7 +250,7 @@ class DdlStatements:
         return True
 
     def add_check(self, table: SimTable, place: int) -> bool:
-        """ALTER TABLE … ADD CONSTRAINT … CHECK, which every row fulfils."""
+        """ALTER TABLE … ADD CONSTRAINT … CHECK, with a condition that every row fulfils."""
         dictionary = self.begin(table)
         if dictionary is None:
             return False
@@ -278,7 +278,7 @@ class DdlStatements:
         return True
 
     def _drop_with_column(self, dictionary: SysDictionary, table: SimTable, place: int) -> None:
-        """Drop the indexes of a column that goes, and its comment."""
+        """Drop the indexes and the comment of a column that is removed."""
         for obj in [obj for obj, at in table.beside.indexes.items() if at == place]:
             dictionary.drop_index(self._rows, obj)
             del table.beside.indexes[obj]
@@ -288,7 +288,7 @@ class DdlStatements:
     def truncate(self, table: SimTable, *, logged: bool = True) -> bool:
         """TRUNCATE TABLE: every segment is replaced by an empty one.
 
-        The statement is `logged` if the database has supplemental logging.
+        If `logged`, redo contains the statement's text, as with supplemental logging.
         """
         dictionary = self.begin(table)
         if dictionary is None:
@@ -303,7 +303,7 @@ class DdlStatements:
         return True
 
     def truncate_partition(self, table: SimTable, number: int) -> bool:
-        """ALTER TABLE … TRUNCATE PARTITION, by place in `table.segments`."""
+        """ALTER TABLE … TRUNCATE PARTITION; `number` is the index in `table.segments`."""
         return self._empty_partition(table, number, "TRUNCATE PARTITION P")
 
     def exchange_partition(self, table: SimTable, number: int) -> bool:
@@ -311,7 +311,9 @@ class DdlStatements:
         return self._empty_partition(table, number, "EXCHANGE PARTITION P WITH TABLE X")
 
     def exchange_with(self, table: SimTable, number: int, other: SimTable) -> bool:
-        """ALTER TABLE … EXCHANGE PARTITION … WITH TABLE: their segments, rows and all."""
+        """ALTER TABLE … EXCHANGE PARTITION … WITH TABLE: exchange their segments, including the
+        rows.
+        """
         may = table.is_plain and other.is_plain and not other.has_partitions
         if not may or self._tx.container.is_locked(other):
             return False
@@ -341,7 +343,7 @@ class DdlStatements:
         return True
 
     def add_partition(self, table: SimTable) -> bool:
-        """ALTER TABLE … ADD PARTITION for a range that no row is in, if there is one."""
+        """ALTER TABLE … ADD PARTITION for a range without rows, if there is one."""
         taken = {table.range_of(row.cells) for row in table.live}
         free = [at for at in range(len(table.routes)) if at not in taken]
         shared = [at for at in free if table.routes.count(table.routes[at]) > 1]
@@ -355,7 +357,7 @@ class DdlStatements:
         return True
 
     def append_partition(self, table: SimTable) -> bool:
-        """ALTER TABLE … ADD PARTITION after the others, for a table with bounds."""
+        """ALTER TABLE … ADD PARTITION after the last one, for a table with `bounds`."""
         dictionary = self.begin(table) if not table.lobs else None
         if dictionary is None:
             return False
@@ -399,7 +401,9 @@ class DdlStatements:
         return True
 
     def drop_partition(self, table: SimTable, number: int) -> bool:
-        """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
+        """ALTER TABLE … DROP PARTITION: its rows are removed, and another partition gets its
+        ranges.
+        """
         if len(table.segments) == 1 or table.lobs:
             return False
         dictionary = self.begin(table)
@@ -414,21 +418,23 @@ class DdlStatements:
         return True
 
     def split_partition(self, table: SimTable, number: int) -> bool:
-        """ALTER TABLE … SPLIT PARTITION: its rows are loaded into two new ones."""
+        """ALTER TABLE … SPLIT PARTITION: its rows are loaded into two new partitions."""
         old = table.segments[number]
         if table.routes.count(old) < 2:
             return False
         return self._regroup(table, [old], 2, "SPLIT PARTITION P AT (9) INTO (PARTITION Q, …)")
 
     def merge_partitions(self, table: SimTable, number: int) -> bool:
-        """ALTER TABLE … MERGE PARTITIONS: the rows of one and the next go into a new one."""
+        """ALTER TABLE … MERGE PARTITIONS: the rows of two adjacent partitions are loaded into a new
+        one.
+        """
         old = table.segments[number : number + 2]
         if len(old) < 2:
             return False
         return self._regroup(table, old, 1, "MERGE PARTITIONS P, Q INTO PARTITION R")
 
     def _regroup(self, table: SimTable, old: list[SimSegment], count: int, words: str) -> bool:
-        """Load the rows of partitions into `count` new ones that take their ranges."""
+        """Load the rows of partitions into `count` new partitions, which get their ranges."""
         numbers = [segment.obj for segment in old]
         rows = [row for row in table.live if row.block.obj in numbers]
         may = can_be_loaded(table, self._tx.instance.modes)
@@ -462,11 +468,11 @@ class DdlStatements:
     # --- a statement ---
 
     def begin(self, table: SimTable) -> SysDictionary | None:
-        """Commit the open transaction; None if the statement is not possible now."""
+        """Commit the open transaction, and begin the statement; None if it is not possible now."""
         self._tx.commit()
         if self._tx.container.is_locked(table):
             return None
-        # What was changed before it has a lower SCN than what its commit brings into force.
+        # Earlier changes must have a lower SCN than the statement's commit.
         self._tx.instance.advance_scn()
         return self._dictionary if self._tx.ready() else None
 
@@ -484,7 +490,7 @@ class DdlStatements:
     def end(
         self, table: SimTable, command: int, statement: str, effect: DdlEffect | None = None
     ) -> None:
-        """Log the statement, if there is one, and commit."""
+        """Log the statement, unless it is empty, and commit."""
         if effect is not None:
             self._tx.current.ddl.append(effect)
         if statement:
@@ -493,7 +499,7 @@ class DdlStatements:
         self._tx.instance.advance_scn()
 
     def log_statement(self, table: SimTable, command: int, statement: str, parts: int = 1) -> None:
-        """Write 24.1 of the open transaction, in `parts` records."""
+        """Write the 24.1 of a statement in the open transaction, in `parts` records."""
         size = -(-len(statement) // parts)
         for part in range(parts):
             text = statement[part * size : (part + 1) * size].encode() + b"\0"
@@ -528,7 +534,7 @@ class DdlStatements:
         dictionary.replace_segment(self._rows, segment.obj, segment.dataobj)
 
     def _empty_lob(self, dictionary: SysDictionary, lob: SimLob) -> None:
-        """Replace the LOB's segments and their indexes by empty ones."""
+        """Replace the segments and the indexes of a LOB by empty ones."""
         for one in lob.segments:
             taken = self._tx.container.take_object(), self._tx.container.take_object()
             one.empty(*taken, self._tx.instance.scn)
@@ -536,7 +542,7 @@ class DdlStatements:
             dictionary.replace_segment(self._rows, one.index_obj, one.index_dataobj)
 
     def _new_place(self, table: SimTable) -> tuple[int, int]:
-        """DATAOBJ# and first block of a new segment."""
+        """Return DATAOBJ# and first block for a new segment."""
         dataobj = self._tx.container.take_object()
         place = FIRST_NEW_BLOCK + dataobj % 1_000 * SEGMENT_BLOCKS
         return dataobj, (table.relative_file << 22) + place
@@ -558,7 +564,7 @@ class DdlStatements:
 
     @staticmethod
     def _empty(table: SimTable, segment: SimSegment) -> None:
-        """Forget the blocks and rows of a segment."""
+        """Remove the blocks and rows of a segment."""
         for row in [row for row in table.live if row.block.obj == segment.obj]:
             table.drop_live(row)
         table.blocks = [block for block in table.blocks if block.obj != segment.obj]

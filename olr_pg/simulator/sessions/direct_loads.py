@@ -1,10 +1,10 @@
-"""Direct-path inserts: whole formatted blocks (redo-format §6.2), in a transaction of their own.
+"""Direct-path inserts: whole formatted blocks (redo-format §6.2), in a separate transaction.
 
-One that is not logged leaves ranges of blocks (19.2) in their place. The data object and the first
-block of these are where every vector has them; how a real one encodes the number of blocks is
-unknown, so its fields have no meaning here.
+A load that is not logged writes ranges of blocks (19.2) instead of blocks. The vector header
+contains the data object and the first block. It is not known how a real 19.2 encodes the number of
+blocks, so its fields have no meaning here.
 
-Their undo contains no rows: if the transaction is rolled back, the blocks were never in use.
+The undo of a load contains no rows. If the transaction is rolled back, its blocks stay unused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 IMAGE_OVERHEAD: Final = 24
-"""Bytes of a block that its image leaves out: its cache header and its tail."""
+"""Bytes of a block that its image does not contain: cache header and tail."""
 
 TABLE_DATA: Final = 1
 TRANSACTIONAL: Final = b"\x06"
@@ -66,11 +66,11 @@ class DirectLoads:
         committed: bool = True,
         logged: bool = True,
     ) -> bool:
-        """INSERT with APPEND and its COMMIT or ROLLBACK; the open transaction of the session is
-        committed.
+        """INSERT with APPEND, and its COMMIT or ROLLBACK; first commit the session's open
+        transaction.
 
-        Rows of several pieces are left out. Without `logged` it is NOLOGGING. False if it may not
-        be.
+        Rows of several pieces are not loaded. If not `logged`, the load is NOLOGGING. Return False
+        if the table may not be loaded, or if no row can be.
         """
         self._tx.commit()
         whole = self._whole(table, rows)
@@ -88,11 +88,11 @@ class DirectLoads:
         return True
 
     def load_part(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> int:
-        """Load rows in the open transaction, as a part of it; those of several pieces are left out.
+        """Load rows in the open transaction; rows of several pieces are not loaded.
 
         Returns:
-            How many were loaded: the last ones of the table's `live`, in their order where the
-            table has one segment.
+            The number of loaded rows. They are the last rows in `SimTable.live`; if the table has
+            one segment, in the order of `rows`.
         """
         whole = self._whole(table, rows)
         if whole:
@@ -105,7 +105,7 @@ class DirectLoads:
         return len(self._chains.parts(table, cells)) == 1
 
     def is_free(self, table: SimTable) -> bool:
-        """Return whether a table may be loaded: no transaction has locked it."""
+        """Return whether a table may be loaded: `can_be_loaded`, and no transaction locks it."""
         may = can_be_loaded(table, self._tx.instance.modes)
         return may and not self._tx.container.is_locked(table)
 
@@ -117,7 +117,9 @@ class DirectLoads:
     def _load(
         self, table: SimTable, rows: Sequence[Sequence[Cell | None]], *, logged: bool
     ) -> list[UnloggedRange]:
-        """Load in the open transaction; return the changes that are not in redo."""
+        """Load rows in the open transaction; return the ranges of blocks that redo does not
+        contain.
+        """
         transaction = self._tx.current
         made = [Row(table, NOWHERE, 0, list(cells)) for cells in rows]
 
@@ -145,7 +147,9 @@ class DirectLoads:
     def _load_unlogged(
         self, table: SimTable, rows: Sequence[Row], ranges: list[UnloggedRange]
     ) -> list[tuple[Row, int]]:
-        """Load without the blocks: 19.2 of each stretch of them, noted in `ranges`."""
+        """Load rows without redo of the blocks: write a 19.2 for each range, and add it to
+        `ranges`.
+        """
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
             filled = list(self._filled(table, segment, rows))
@@ -157,7 +161,7 @@ class DirectLoads:
     def _invalidate(
         self, table: SimTable, blocks: Sequence[DataBlock], ranges: list[UnloggedRange]
     ) -> int:
-        """Write 19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
+        """Write a 19.2 for consecutive blocks, rarely with a 24.6; return the record's SCN."""
         record = self._tx.record()
         is_named = self._rng.random() < 0.2
         if is_named:
@@ -181,7 +185,7 @@ class DirectLoads:
         return record.scn
 
     def load_blocks(self, table: SimTable, rows: Sequence[Row]) -> list[tuple[Row, int]]:
-        """Place rows in new blocks of their segments; each with its record's SCN, in redo order."""
+        """Load rows into new blocks; return each row with the SCN of its record, in redo order."""
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
             for block, taken in self._filled(table, segment, rows):
@@ -192,7 +196,7 @@ class DirectLoads:
     def _filled(
         self, table: SimTable, segment: SimSegment, rows: Sequence[Row]
     ) -> Iterator[tuple[DataBlock, list[Row]]]:
-        """Yield new blocks of a segment, each with those of its rows that went in."""
+        """Yield new blocks of a segment, each with the rows that it contains."""
         block: DataBlock | None = None
         taken = list[Row]()
         for row in rows:
@@ -211,7 +215,7 @@ class DirectLoads:
             yield block, taken
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
-        """Write 19.1 with the 24.6 of its transaction; the record's SCN."""
+        """Write a 19.1 with the 24.6 of its transaction; return the record's SCN."""
         block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         record = self._tx.record()
         record.name_transaction(self._tx.current)
@@ -243,14 +247,14 @@ class DirectLoads:
 
 
 def can_be_loaded(table: SimTable, modes: frozenset[SourceMode]) -> bool:
-    """Return whether a table's blocks are modelled: heap tables without LOBs.
+    """Return whether a table can be loaded directly: it is a heap table without LOBs.
 
-    Those with row dependencies only with the mode for it.
+    Tables with row dependencies can be loaded only in the mode DEPENDENT_LOADS.
     """
     dependent = table.row_scn and SourceMode.DEPENDENT_LOADS not in modes
     return not (table.lobs or table.index_organised or dependent)
 
 
 def _piece(row: Row) -> RowPiece:
-    """Return a row as it is in its block: the SCN of one with row dependencies is 0."""
+    """Return a row as it is in its block; with row dependencies, the row's SCN is 0."""
     return RowPiece(FB_ROW, stored_columns(row.cells), row_scn=row.table.row_scn)

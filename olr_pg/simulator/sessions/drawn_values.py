@@ -1,5 +1,4 @@
-"""Values of columns that are quickly drawn: numbers and times are drawn each time, all others come
-from a pool.
+"""Draws column values quickly: numbers and times at each call, all other values from a pool.
 
 Facts: values-and-lobs §1.1 (declarations).
 """
@@ -27,7 +26,7 @@ POOL_VALUES: Final = 256
 NULLS: Final = RowShape().nulls
 
 NEGATIVE: Final = 0.3
-"""How many of the numbers with decimal places are negative."""
+"""Probability that a number with decimal places is negative."""
 
 SECOND: Final = 1_000_000
 _TEN_YEARS: Final = 315_000_000
@@ -39,23 +38,23 @@ _DIGITS_MAX: Final = 15
 
 @lru_cache(maxsize=1 << 16)
 def scaled(units: int, scale: int = 0) -> Cell:
-    """Encode a NUMBER of so many units of its last decimal place."""
+    """Encode the NUMBER `units` × 10^−`scale`."""
     return scaled_number(units, scale)
 
 
 def units(cell: Cell | None, scale: int = 0) -> int:
-    """Return a NUMBER in units of its last decimal place."""
+    """Return a NUMBER times 10^`scale`."""
     assert cell is not None
     return int(Decimal(cell.json).scaleb(scale, EXACT))
 
 
 def date_at(microseconds: int) -> Cell:
-    """Encode the DATE of a time since 1970."""
+    """Encode a time, in microseconds since 1970, as a DATE."""
     return date(_moment(microseconds // SECOND * SECOND))
 
 
 def timestamp_at(microseconds: int) -> Cell:
-    """Encode the TIMESTAMP(6) of a time since 1970."""
+    """Encode a time, in microseconds since 1970, as a TIMESTAMP(6)."""
     return timestamp(_moment(microseconds))
 
 
@@ -68,12 +67,12 @@ def _moment(microseconds: int) -> Moment:
 
 
 class DrawnValues:
-    """The values of a table's columns.
+    """Draws values of a table's columns.
 
     Args:
-        rng: draws them.
-        now: before which times are.
-        nulls: how many of the values of a column are NULL that may be, 0 to 1.
+        rng: the source of random numbers.
+        now: returns the current time; drawn times are earlier.
+        nulls: probability that a value of a nullable column is NULL.
     """
 
     def __init__(self, rng: Random, table: SimTable, now: Clock, nulls: float = NULLS) -> None:

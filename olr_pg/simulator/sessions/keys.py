@@ -1,8 +1,9 @@
-"""The numbers that rows are known by, chosen so that copies of their redo can be stamped.
+"""Key numbers that are chosen so that copies of their redo can be made.
 
-Redo that is written once to be copied (`simulator.stamping`) has keys with as many digits as all
-its copies: after one or two fixed digits, four are the copy's number, and the last two are never
-00. So a key keeps its length as a NUMBER and as text. Facts: values-and-lobs §2 (NUMBER).
+In redo that is written once and then copied (`simulator.stamping`), keys have the same number of
+digits as in all copies. After fixed digits come four digits with the number of the copy; the last
+two digits are never 00. So a key has the same length in every copy, as a NUMBER and as text. Facts:
+values-and-lobs §2 (NUMBER).
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from dataclasses import dataclass
 from typing import Final
 
 COPIES_MAX: Final = 1800
-"""Copies that there are numbers and index blocks for."""
+"""Maximum number of copies: more would need further numbers and index blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyForm:
-    """The form of a kind of numbers, of which each copy has a range.
+    """A form of key numbers, in which each copy has its own range.
 
     Attributes:
-        first: below the numbers of the first copy.
-        stride: from a copy to the next.
-        pair_at: the byte of the stored NUMBER where the four digits of the copy begin.
-        digits_at: their position in its text.
+        first: the number before the first copy's numbers.
+        stride: distance from a number to the same number of the next copy.
+        pair_at: the byte of the stored NUMBER at which the four digits of the copy begin.
+        digits_at: position of these digits in the text of the number.
     """
 
     first: int
@@ -32,17 +33,18 @@ class KeyForm:
 
 
 IDENTITY: Final = KeyForm(10_000_000_000, 1_000_000, 2, 1)
-"""Of a NUMBER(12): 1, the copy, six digits."""
+"""The form of a NUMBER(12): the digit 1, four digits of the copy, six digits."""
 
 PLACE: Final = KeyForm(100_000, 100, 1, 0)
-"""Of a NUMBER(6): 1000 and the copy, two digits."""
+"""The form of a NUMBER(6): 1000 plus the copy, two digits."""
 
 
 class Keys:
-    """The numbers that a workload takes.
+    """The key numbers of a workload.
 
     Args:
-        copy: whose numbers they are; None if nothing will be copied: from 1 on.
+        copy: the copy whose numbers are used; None if nothing is copied, so that numbers begin at
+            1.
     """
 
     def __init__(self, copy: int | None = None) -> None:
@@ -56,16 +58,16 @@ class Keys:
         return form.first + self._copy * form.stride + number
 
     def place(self, number: int) -> int:
-        """Return a number of the form `PLACE`; `number` from 1."""
+        """Return `number`, which counts from 1, in the form `PLACE`."""
         return self._at(PLACE, number)
 
     def take(self, name: str) -> int:
-        """Take the next number of a sequence, of the form `IDENTITY`."""
+        """Take the next number of a sequence, in the form `IDENTITY`."""
         self._taken[name] = self._following(name)
         return self._at(IDENTITY, self._taken[name])
 
     def next(self, name: str) -> int:
-        """Return the next number of a sequence."""
+        """Return the next number of a sequence without taking it."""
         return self._at(IDENTITY, self._following(name))
 
     def _following(self, name: str) -> int:

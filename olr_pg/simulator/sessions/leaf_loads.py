@@ -1,7 +1,7 @@
-"""CREATE TABLE … ORGANIZATION INDEX AS SELECT: leaf blocks that are written as they are (19.1).
+"""CREATE TABLE … ORGANIZATION INDEX AS SELECT: writes whole leaf blocks (19.1).
 
-That the first byte of such a block is 2 is seen; the rest follows block dumps of leaves (index
-header of 32 bytes, row directory, rows from the block's end). Nobody decodes them.
+We have seen that the first byte of such a block is 2. The rest follows block dumps of leaves (index
+header of 32 bytes, row directory, rows from the block's end). No decoder reads these blocks.
 """
 
 from __future__ import annotations
@@ -35,20 +35,19 @@ ROW_HEAD: Final = bytes(2)
 """Flags and lock of a leaf row."""
 
 INDEX_BLOCK: Final = "index block"
-"""Why it cannot be decoded."""
+"""The reason why the block cannot be decoded."""
 
 
 class LeafLoads:
-    """Fills index-organised tables that are empty."""
+    """Fills empty index-organised tables."""
 
     def __init__(self, tx: TransactionWriter, leaves: LeafWriter) -> None:
         self._tx, self._redo, self._leaves = tx, tx.redo, leaves
 
     def create_as_select(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> bool:
-        """Fill the table, and commit; the open transaction of the session is committed. False: it
-        has rows.
+        """Commit the open transaction, fill the table, and commit. False if the table has had rows.
 
-        Its changes are in no redo that can be decoded.
+        The redo of these rows cannot be decoded.
         """
         self._tx.commit()
         if table.blocks or not rows or not self._tx.begin_empty():
@@ -70,7 +69,7 @@ class LeafLoads:
     def _filled(
         self, table: SimTable, rows: Sequence[Row]
     ) -> Iterator[tuple[DataBlock, list[Row]]]:
-        """Yield new leaf blocks, each with the rows that went in."""
+        """Yield new leaf blocks, each with the rows that it contains."""
         for segment in table.segments:
             own = [row for row in rows if table.segment_of(row.cells) is segment]
             while own:
@@ -87,7 +86,7 @@ class LeafLoads:
         return sum(map(len, self._leaves.leaf_row(row.table, row.cells))) + LEAF_ROW_OVERHEAD
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
-        """Write 19.1 with the 24.6 of its transaction; the record's SCN."""
+        """Write a 19.1 with the 24.6 of its transaction; return the record's SCN."""
         block.itl[1] = ItlEntry(self._tx.transaction, cleaned=False)
         record = self._tx.record()
         record.name_transaction(self._tx.current)

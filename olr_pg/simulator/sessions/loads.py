@@ -1,4 +1,4 @@
-"""The workloads other than order entry: a bulk load, and updates of wide rows."""
+"""The workloads `bulk` (array inserts) and `wide` (updates of wide rows)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
 
 ARRAY_ROWS: Final = 200
-"""Rows of a client's array; each block that they fill is one change vector."""
+"""Rows per array insert; the rows in one block are one change vector."""
 
 BULK_COMMIT: Final = 20
-"""Arrays of a transaction."""
+"""Array inserts per transaction."""
 
 BULK_KEYS: Final[KeyColumns] = {"FACTS": {0: IDENTITY}}
 WIDE_KEYS: Final[KeyColumns] = {"READINGS": {0: IDENTITY}}
@@ -33,7 +33,7 @@ READINGS: Final = range(10, 20_001)
 
 
 class _Load(NamedWorkload):
-    """The common part of both: one table with a key."""
+    """The common part of both workloads: one table with a key."""
 
     def __init__(self, setting: WorkSetting) -> None:
         super().__init__(setting)
@@ -50,7 +50,7 @@ class _Load(NamedWorkload):
         return [scaled(self._keys.take(self._table.name)), *self._values.row()[1:]]
 
     def started(self, table: int, rows: Sequence[Row]) -> None:
-        """Take the rows that a table starts with."""
+        """Receive the first rows of a table."""
         self._started = rows
 
 
@@ -68,7 +68,7 @@ class BulkLoad(_Load):
 
 
 class WideUpdates(_Load):
-    """Updates of some columns of wide rows; now and then an insert or a delete."""
+    """Updates of some columns of wide rows, with a few inserts and deletes."""
 
     def __init__(self, setting: WorkSetting) -> None:
         super().__init__(setting)
@@ -93,7 +93,7 @@ class WideUpdates(_Load):
             yield
 
     def _ends(self, done: int) -> bool:
-        """Return whether a transaction ends that has done so many statements."""
+        """Return whether a transaction ends after `done` statements."""
         statements = self._shape.statements
         if statements is None:
             return self._rng.random() < WIDE_END
@@ -112,7 +112,7 @@ class WideUpdates(_Load):
             session.update(row, {at: self._values.value(at) for at in chosen})
 
     def _draw_set(self) -> list[int]:
-        """Draw columns that an UPDATE sets; the key is not among them."""
+        """Draw the columns that an UPDATE sets, without the key."""
         others = range(1, len(self._table.columns))
         count = self._rng.randint(1, min(self._shape.set_max, len(others)))
         return self._rng.sample(others, count)

@@ -1,4 +1,4 @@
-"""The operations of DBMS_LOB: parts of a LOB are written, and its row gets the new locator.
+"""The operations of DBMS_LOB: they write parts of a LOB, and then its new locator into the row.
 
 Facts: values-and-lobs §17.6, §20, §23.
 """
@@ -32,7 +32,9 @@ class LobStatements:
         self._rows = rows
 
     def write_lob(self, row: Row, at: int, offset: int, data: bytes) -> bool:
-        """DBMS_LOB.WRITE from 0-based byte `offset` on, at most the value's length; also APPEND."""
+        """DBMS_LOB.WRITE from byte `offset` (0-based) on; at the end of the value, it is
+        WRITEAPPEND.
+        """
         state = self._lob_to_change(row, at)
         if state is None or not data:
             return False
@@ -56,7 +58,7 @@ class LobStatements:
         return self._rows.update(row, {at: lob_cell(new)})
 
     def erase_lob(self, row: Row, at: int, offset: int, size: int) -> bool:
-        """DBMS_LOB.ERASE: zeros in a BLOB, blanks in a text."""
+        """DBMS_LOB.ERASE: write zeros into a BLOB, blanks into a text."""
         state = self._lob_to_change(row, at)
         if state is None or not 0 < size <= len(state.content) - offset:
             return False
@@ -69,7 +71,7 @@ class LobStatements:
         )
 
     def wrote_lob(self, row: Row, cell: LobCell) -> bool:
-        """Return whether the session's transaction has the whole value in its redo."""
+        """Return whether the redo of the session's transaction contains the whole value."""
         if cell.stored.form is LobForm.INLINE:
             return True
         return row.owner is self._tx.transaction is not None and (
@@ -80,7 +82,7 @@ class LobStatements:
         cell = row.cells[at]
         if not isinstance(cell, LobCell) or not self._rows.may_change(row):
             return None
-        # The row of a LOB that only its index tells does not change with it.
+        # The length and pages of such a LOB are only in its index, so its row would not change.
         if cell.stored.form is LobForm.INDEXED:
             return None
         self._tx.begin_in_redo()
@@ -89,7 +91,7 @@ class LobStatements:
     def _spliced(
         self, place: LobPlace, state: StoredLob, content: bytes, offset: int, size: int
     ) -> LobCell:
-        """Return the value after bytes from `offset` on were written; `content` is all of it."""
+        """Write `size` bytes at `offset`; return the new cell. `content` is the whole value."""
         if state.form is LobForm.INLINE or is_inline(state.storage, len(content)):
             return self._lobs.rewrite(place, _next(state), content)
         page = state.storage.page
@@ -105,7 +107,7 @@ class LobStatements:
                 self._lobs.write_in_place(place, new, number, start, end)
             self._lobs.load_pages(place, new, list(enumerate(new.pages))[had:])
         else:
-            # A BASICFILE page is never written twice: its successor takes its place.
+            # A BASICFILE page is never overwritten: a new page replaces it.
             pages = new.pages
             for number in range(first, min(last + 1, had)):
                 pages[number] = state.segment.allocate(self._rng, 1)[0][0]
@@ -115,12 +117,12 @@ class LobStatements:
 
 
 def _next(state: StoredLob) -> StoredLob:
-    """Return the LOB after one more write."""
+    """Return the state of the LOB with the next version."""
     return replace(state, version=state.version % VERSION_MAX + 1)
 
 
 def _cut(runs: Sequence[tuple[int, int]], pages: int) -> tuple[tuple[int, int], ...]:
-    """Return the first `pages` blocks of runs."""
+    """Return the runs of the first `pages` blocks."""
     kept = list[tuple[int, int]]()
     for first, blocks in runs:
         if pages > 0:

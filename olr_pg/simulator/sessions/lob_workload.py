@@ -1,4 +1,4 @@
-"""The workload ``lobs``: documents and archives whose redo is mostly LOB pages."""
+"""The workload ``lobs``: tables with documents, whose redo is mostly LOB pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LobWorkload(RandomWorkload):
         self._weights = [_WEIGHTS.get(action, 0) / ACTIONS.count(action) for action in ACTIONS]
 
     def tables(self) -> list[TableSpec]:
-        """DOCUMENTS in SECUREFILE LOBs, ARCHIVE in BASICFILE ones."""
+        """Return the tables DOCUMENTS, with SECUREFILE LOBs, and ARCHIVE, with BASICFILE LOBs."""
         return [
             self._of("DOCUMENTS", SimColumn("BODY", _lob(CLOB)), SimColumn("IMAGE", _lob(BLOB))),
             self._of(

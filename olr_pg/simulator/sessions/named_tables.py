@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.row_shape import RowShape
 
 ENDS_BYTES: Final = 12
-"""Bytes that the first and the last column of a wide row take, about."""
+"""Approximate bytes of the first and the last column of a wide row."""
 
 TEXT_MAX: Final = 4_000
 _WORDS: Final = "the quick brown fox jumps over the lazy dog while 0123456789 sheep sleep; "
@@ -50,9 +50,9 @@ _TYPES: Final[dict[str, Callable[..., Any]]] = {
 
 
 class _Declared(NamedTuple):
-    """A table: its columns, the columns of its key and of another index, from 0.
+    """A declared table: its columns; the columns of its key and of another index, from 0.
 
-    Columns are NOT NULL unless NULL follows them.
+    A column is NOT NULL unless NULL follows its type.
     """
 
     columns: str
@@ -102,7 +102,7 @@ _SHOP: Final = {
     ),
     "SETTINGS": _Declared("NAME VARCHAR2(24), VALUE VARCHAR2(200)", key=(0,)),
 }
-"""SETTINGS never changes."""
+"""The tables of the workload `orders`; the rows of SETTINGS never change."""
 
 _WIDE_TYPES: Final = (
     *("NUMBER(10,2)", "VARCHAR2(12)", "NUMBER(6,0)", "DATE", "VARCHAR2(30)", "TIMESTAMP(6)"),
@@ -144,7 +144,7 @@ def load_tables(logging: Logging, _: RowShape) -> list[TableSpec]:
 
 
 def wide_tables(logging: Logging, rows: RowShape) -> list[TableSpec]:
-    """Return one table with as many columns as its rows have."""
+    """Return one table with the number of columns that `rows` says."""
     count = rows.columns - 2
     kinds = (_WIDE_TYPES[n % len(_WIDE_TYPES)] for n in range(1, count + 1))
     middle = [_column(f"C{n}", kind, "NULL") for n, kind in enumerate(kinds, 1)]
@@ -157,7 +157,7 @@ def wide_tables(logging: Logging, rows: RowShape) -> list[TableSpec]:
 
 
 def _of_size(stored: int) -> ColumnType:
-    """Declare a column whose values take so many bytes in a row: text, or small numbers."""
+    """Declare a column whose values have `stored` bytes in a row: text, or small numbers."""
     if stored < len("\x02ab"):
         return number_type(2, 0)
     size = min(TEXT_MAX, stored - (1 if stored <= 251 else 3))

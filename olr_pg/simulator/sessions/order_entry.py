@@ -1,7 +1,7 @@
 """Order entry: new orders, payments, deliveries, cancellations, customers.
 
-A session is a terminal of a warehouse of its own; it works on one business transaction at a time,
-a statement per step, so that the sessions' transactions interleave. The mix is like TPC-C's
+Each session is the terminal of one warehouse. It works on one business transaction at a time, one
+statement per step, so that the transactions of the sessions interleave. The mix is that of TPC-C
 without its queries.
 """
 
@@ -54,8 +54,8 @@ KEYS: Final[KeyColumns] = {
 DISTRICTS_EACH: Final = 4
 CUSTOMERS_MAX: Final = 3000
 REDO_PER_CUSTOMER: Final = 150_000
-"""A warehouse has a customer for so many bytes of redo, and two items in stock; with little redo,
-there are more of both.
+"""Bytes of redo for which a warehouse has one customer and two stock items; with little redo, it
+has more of both.
 """
 
 LINES: Final = range(5, 16)
@@ -80,7 +80,7 @@ class _Order:
 
 @dataclass(slots=True)
 class _Warehouse:
-    """A warehouse: its rows, and the orders that wait for delivery."""
+    """A warehouse: its rows, and its orders that are not delivered yet."""
 
     number: int
     row: Row
@@ -91,7 +91,7 @@ class _Warehouse:
 
 
 class OrderEntry(NamedWorkload):
-    """The shop at work."""
+    """The workload `orders`."""
 
     written_once = frozenset({SETTINGS})
 
@@ -131,7 +131,7 @@ class OrderEntry(NamedWorkload):
         return cells
 
     def started(self, table: int, rows: Sequence[Row]) -> None:
-        """Take the rows that a table starts with."""
+        """Receive the first rows of a table."""
         if table == WAREHOUSES:
             self._warehouses = [_Warehouse(at, row) for at, row in enumerate(rows, 1)]
         counts = {DISTRICTS: DISTRICTS_EACH, CUSTOMERS: self._each, STOCK: 2 * self._each}
@@ -153,7 +153,7 @@ class OrderEntry(NamedWorkload):
             yield from work(own, session)
 
     def _customer_of(self, own: _Warehouse) -> Row:
-        """Draw a customer of the terminal's warehouse, now and then of another."""
+        """Draw a customer of the terminal's warehouse, sometimes of any warehouse."""
         if self._rng.random() < _REMOTE:
             own = self._rng.choice(self._warehouses)
         return self._rng.choice(own.customers)
@@ -222,7 +222,7 @@ class OrderEntry(NamedWorkload):
         return cells
 
     def _fail(self, own: _Warehouse, customer: Row, session: SimSession) -> Statements:
-        """Let a statement fail after its second row, and take it back to the savepoint before."""
+        """Undo two statements by a savepoint, as if one statement failed after its second row."""
         mark = session.savepoint()
         self._take_stock(own, session)
         yield
@@ -231,7 +231,7 @@ class OrderEntry(NamedWorkload):
         session.rollback_to(mark)
         yield
 
-    # --- what else there is ---
+    # --- payments and other transactions ---
 
     def _payment_cells(self, own: _Warehouse, customer: Row, amount: int) -> Cells:
         cells = self._values[PAYMENTS].row()

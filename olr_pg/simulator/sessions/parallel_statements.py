@@ -1,4 +1,4 @@
-"""Parallel DML: a coordinator, and servers that each change a part of a table's rows."""
+"""Parallel DML: a coordinator, and parallel servers that each change a part of a table's rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FIRST_SESSION: Final = 500
 
 
 class ParallelGroup:
-    """A coordinator and its servers: one parallel statement at a time.
+    """A coordinator and its parallel servers, which run one statement at a time.
 
     Args:
-        threads: redo threads; the coordinator is in the first one, its servers in all of them.
+        threads: redo threads; the coordinator uses the first one, the servers use all of them.
 
     Attributes:
-        committed_at: SCN of the parent's commit, 0 where none is under way.
+        committed_at: SCN of the parent's commit while its children are still open, otherwise 0.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class ParallelGroup:
         *,
         committed: bool,
     ) -> bool:
-        """Carry out a statement, up to the commit of the parent, or its whole rollback.
+        """Run a statement, up to the commit of the parent, or including the whole rollback.
 
         Args:
-            servers: how many work.
-            before: the coordinator's own changes, at the beginning of its transaction.
-            work: the work of each server.
+            servers: number of parallel servers.
+            before: makes the coordinator's own changes, at the beginning of its transaction.
+            work: makes the changes of each server.
             committed: COMMIT, else ROLLBACK.
 
         Returns:
-            False if the statement before has not ended, or no slot is free.
+            False if the previous statement has not ended, or if no transaction slot is free.
         """
         if self.committed_at:
             return False
@@ -87,13 +87,13 @@ class ParallelGroup:
         return True
 
     def finish(self) -> None:
-        """End the children of a parent that has committed, and the parent."""
+        """If a parent has committed, end its children, and then the parent."""
         if not self.committed_at:
             return
         self._instance.advance_scn()
         if self._working:
             self._instance.advance_scn()
-        # The parent has committed before its children.
+        # The children get the commit SCN of the parent.
         scn, self.committed_at = self.committed_at, 0
         for writer in self._working:
             writer.commit_child(scn)

@@ -1,4 +1,4 @@
-"""Tables get their object numbers, segments, indexes and LOB segments."""
+"""Gives tables their object numbers, segments, indexes and LOB segments."""
 
 from __future__ import annotations
 
@@ -25,54 +25,60 @@ FIRST_OBJECT: Final = 72_000
 FIRST_LOB_OBJECT: Final = 82_000
 SEGMENTS_PER_THREAD: Final = 3
 UNDO_FIRST: Final = 128
-"""Of undo segments: how many a thread has, and where their blocks begin in the file."""
+"""Undo segments of a thread, and the block at which undo segments begin in their file."""
 
 FIRST_INDEX_BLOCK: Final = 1_000_000
 INDEX_SPACING: Final = 1_000
-"""Where in a file the indexes' blocks begin, and how far they lie apart."""
+"""The block at which indexes begin in their file, and the blocks from one index to the next."""
 
 INDEXES_MAX: Final = 10
-"""Indexes of a table."""
+"""Maximum number of indexes of a table."""
 
 MANY: Final = 16
-"""Tables from this number on have their indexes in files of their own: there may be hundreds."""
+"""Tables from this number on have their indexes in separate files, because there may be hundreds of
+tables.
+"""
 
 TABLES_PER_FILE: Final = 60
 FURTHER_FILE: Final = 600
 INDEX_FILE: Final = 700
-"""Files of tables from `TABLES_PER_FILE` on, and of indexes from `MANY` on."""
+"""The first file of tables from number `TABLES_PER_FILE` on, and of indexes of tables from `MANY`
+on.
+"""
 
 LOB_OBJECTS: Final = 60
-"""Object numbers for the LOB segments and indexes of a table."""
+"""Object numbers that are reserved for the LOB segments and LOB indexes of a table."""
 
 LOB_PARENTS: Final = 40
-"""Behind them those of LOB columns of partitioned tables."""
+"""Within these numbers, the offset of the LOBs of partitioned tables; their segments have the
+numbers before.
+"""
 
 LOB_FILE: Final = 30
 LOB_BLOCKS: Final = 400_000
-"""Blocks of a LOB segment."""
+"""Blocks that are reserved for a LOB segment."""
 
 LOB_INDEX: Final = 8
 LOB_PAGES: Final = 128
-"""Where in a segment the blocks of its index and its pages begin."""
+"""Blocks of a LOB segment at which its index and its pages begin."""
 
 ADDED_LOB_FILE: Final = 60
 ADDED_LOB_BLOCKS: Final = 4_000
-"""Of the LOB columns that DDL adds."""
+"""File and reserved blocks of LOB segments that DDL adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table before it has its object numbers.
+    """A table without object numbers and blocks.
 
     Attributes:
-        indexes: columns, unique.
-        row_max: bytes that a row may take.
-        row_dependencies: rows bear an SCN.
-        partitions: how many, 1 for none; `partition_column` decides, which is of the key if the
-            table is index-organised.
+        indexes: (columns, is unique) for each index.
+        row_max: maximum bytes of a row.
+        row_dependencies: rows contain an SCN.
+        partitions: number of partitions, 1 for none. The value of `partition_column` decides the
+            partition of a row; in an index-organised table, it is a column of the key.
         index_organised: the rows are in the primary key's index.
-        block_size: of its tablespace, in bytes.
+        block_size: block size of its tablespace in bytes.
     """
 
     owner: str
@@ -101,14 +107,14 @@ def place_table(
     piece_max: int = ROW_SPACE,
     row_scn: int = 0,
 ) -> SimTable:
-    """Make a table of which nothing is stored yet.
+    """Make an empty table.
 
     Args:
-        number: the table's, from 0.
-        scn: at which its blocks were formatted.
-        index_blocks: of each index.
-        index_spacing: blocks from one index to the next.
-        row_space, update_reserve, piece_max, row_scn: as of `SimTable`.
+        number: number of the table, from 0.
+        scn: the SCN at which its blocks were formatted.
+        index_blocks: leaf blocks of each index.
+        index_spacing: blocks from the beginning of one index to the next.
+        row_space, update_reserve, piece_max, row_scn: see `SimTable`.
     """
     obj, relative = FIRST_OBJECT + 20 * number, _file(number)
     place = 128 + number % TABLES_PER_FILE * 65_536
@@ -158,12 +164,12 @@ def undo_segments(thread: int, afn: int, scn: int) -> list[UndoSegment]:
 
 
 def undo_header_dba(afn: int, usn: int) -> int:
-    """Return where the header of an undo segment is."""
+    """Return the address of the header of an undo segment."""
     return (afn << 22) + UNDO_FIRST + usn * UNDO_BLOCKS_PER_SEGMENT
 
 
 def usn_of(dba: int) -> int:
-    """Return the undo segment that a block belongs to."""
+    """Return the number of the undo segment to which a block belongs."""
     return ((dba & 0x3FFFFF) - UNDO_FIRST) // UNDO_BLOCKS_PER_SEGMENT
 
 
@@ -178,13 +184,13 @@ def _indexes(
 
 
 def _file(number: int) -> int:
-    """Return the file of a table, by its number from 0."""
+    """Return the file of the table with this number, from 0."""
     further = number // TABLES_PER_FILE
     return (FURTHER_FILE + 3 * further if further else 12) + number % 3
 
 
 def index_place(number: int, at: int, spacing: int = INDEX_SPACING) -> int:
-    """Return where the segment of the `at`-th index of a table begins."""
+    """Return the first block of index `at` (from 0) of a table."""
     file = INDEX_FILE + number % 3 if number >= MANY else _file(number)
     return (file << 22) + FIRST_INDEX_BLOCK + (number * INDEXES_MAX + at) * spacing
 
@@ -192,14 +198,14 @@ def index_place(number: int, at: int, spacing: int = INDEX_SPACING) -> int:
 def place_index(
     obj: int, columns: tuple[int, ...], unique: bool, dba: int, scn: int, blocks: int = INDEX_BLOCKS
 ) -> SimIndex:
-    """Make an index of which nothing is stored yet."""
+    """Make an empty index."""
     file = dba >> 22
     own = [TransactionalBlock(file, dba + 1 + at, scn, first_itl=2) for at in range(blocks)]
     return SimIndex(obj, columns, unique, dba, own)
 
 
 def _lob(number: int, at: int, storage: LobStorage, table: SimTable, scn: int) -> SimLob:
-    """Make the LOB segments of a table's `at`-th LOB column."""
+    """Make the LOB segments of LOB column `at` (from 0) of a table."""
     first = FIRST_LOB_OBJECT + LOB_OBJECTS * number
     count = len(table.segments)
     segments = [
@@ -225,7 +231,7 @@ def added_lob(storage: LobStorage, table: SimTable, container: Container, scn: i
 
 
 def lob_segment(obj: int, file: int, block: int, scn: int) -> SimLobSegment:
-    """Make a LOB segment from a block on; its index has the next object number."""
+    """Make a LOB segment that begins at a block; its index has the next object number."""
     dba = (file << 22) + block
     index = TransactionalBlock(file, dba + LOB_INDEX, scn, first_itl=2)
     return SimLobSegment(obj, obj, obj + 1, obj + 1, file, dba + LOB_PAGES, scn, index)

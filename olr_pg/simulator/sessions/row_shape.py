@@ -1,6 +1,4 @@
-"""The rows of the workload `wide`, and the columns that its statements set: these differ between
-sites.
-"""
+"""The rows of the workload `wide`, and the columns that its statements set."""
 
 from __future__ import annotations
 
@@ -9,11 +7,11 @@ from typing import Final
 
 COLUMNS_MIN: Final = 3
 COLUMNS_MAX: Final = 1_000
-"""Columns that a table of Oracle can have."""
+"""Maximum number of columns of a table in Oracle."""
 
 ONE_PIECE_COLUMNS: Final = 250
 ONE_PIECE_BYTES: Final = 5_000
-"""Limits of columns and bytes up to which a row fits into one piece."""
+"""Number of columns and bytes up to which a row fits into one piece."""
 
 ROW_BYTES_MIN: Final = 20
 ROW_BYTES_MAX: Final = 60_000
@@ -24,13 +22,14 @@ class RowShape:
     """The rows of the workload `wide`, and the columns that its statements set.
 
     Attributes:
-        columns: of the table, `COLUMNS_MIN` to `COLUMNS_MAX`; the first is the key.
-        sets: distinct sets of columns that UPDATEs set, 0 if each UPDATE draws its own.
-        set_max: columns that an UPDATE sets, at most.
-        nulls: how many of the values of the columns that may be NULL are, 0 to 1.
-        row_bytes: of a row without NULLs, about; None: the sizes of columns by type.
-        statements: of each transaction; 0 if one transaction has all of them, None if transactions
-            have four on average.
+        columns: number of columns, `COLUMNS_MIN` to `COLUMNS_MAX`; the first one is the key.
+        sets: number of distinct sets of columns that UPDATEs set; 0 if each UPDATE draws its own
+            set.
+        set_max: maximum number of columns that an UPDATE sets.
+        nulls: probability that a value of a nullable column is NULL.
+        row_bytes: approximate bytes of a row without NULLs; None for the usual sizes of the types.
+        statements: statements of each transaction; 0 if one transaction has all statements, None if
+            transactions have four on average.
     """
 
     columns: int = 200

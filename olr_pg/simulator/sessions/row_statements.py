@@ -1,4 +1,4 @@
-"""SQL-level row changes become undo, redo and delivered changes.
+"""Turns row changes of SQL into undo, redo and delivered changes.
 
 Facts: redo-format §5.4–§5.9, §7.5.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class RowStatements:
-    """Row changes of SQL."""
+    """The statements that change single rows or arrays of rows."""
 
     def __init__(
         self,
@@ -73,7 +73,9 @@ class RowStatements:
         return self._chains.insert(table, cells, extra)
 
     def insert_many(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> list[Row]:
-        """Array INSERT into one block: QMI. Rows that do not fit are left out."""
+        """Array INSERT into one block (QMI). Rows that do not fit are not inserted; return the
+        others.
+        """
         if table.index_organised or table.lobs:
             return [row for cells in rows if (row := self.insert(table, cells))]
         rows = [cells for cells in rows if len(self._chains.parts(table, cells)) == 1]
@@ -121,7 +123,7 @@ class RowStatements:
         return made
 
     def delete(self, row: Row, *, extra: int = 0) -> bool:
-        """DELETE of one row; False if it is not allowed.
+        """DELETE of one row; False if the row is locked, or if no transaction slot is free.
 
         `extra`: further bits of the supplemental flags.
         """
@@ -132,7 +134,7 @@ class RowStatements:
         return self._chains.delete(row, extra)
 
     def delete_many(self, rows: Sequence[Row]) -> bool:
-        """Array DELETE of rows of one block: QMD. Rows of several pieces are no part of it."""
+        """Array DELETE in one block (QMD); False if a row has several pieces or is locked."""
         if any(row.chain or row.table.index_organised for row in rows):
             return False
         if not rows or not all(self.may_change(row) for row in rows):
@@ -173,7 +175,7 @@ class RowStatements:
         return True
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
-        """UPDATE of one row; `new` by 0-based column. False if not allowed or too large."""
+        """UPDATE of one row; `new` has values by 0-based column. False if it is not possible."""
         if not new or not self.may_change(row):
             return False
         if row.table.index_organised:
@@ -187,7 +189,7 @@ class RowStatements:
         cells = [new.get(number, cell) for number, cell in enumerate(old)]
         if row.chain:
             return self._chains.update(row, new)
-        # A NULL past both ends of the row that stays NULL leaves nothing in the redo.
+        # A column after the end of the old and the new row stays NULL and is not in redo.
         width = max(len(stored_columns(old)), len(stored_columns(cells)))
         new = {number: cell for number, cell in new.items() if number < width}
         if not new:
@@ -195,9 +197,9 @@ class RowStatements:
         return self._chains.update_whole(row, cells, list(new))
 
     def _move_to_partition(self, row: Row, cells: list[Cell | None]) -> bool:
-        """Move a row to another partition, as an update does: it is deleted here, inserted there.
+        """Move a row to another partition, as an UPDATE does: delete it, and insert it there.
 
-        Records of such rows may bear the flag K (redo-format §4.3, by the document alone).
+        Records of such rows may have the flag K (redo-format §4.3; not seen in real redo).
         """
         extra = self._rng.choice((0, GROUP_MOVED))
         if not self.delete(row, extra=extra):
@@ -215,7 +217,7 @@ class RowStatements:
         return True
 
     def may_change(self, row: Row) -> bool:
-        """Return whether the session may change a row: no other transaction has locked it."""
+        """Return whether the session can change a row: no other transaction has locked it."""
         owner = row.owner
         if row.deleted or (
             owner is not None and owner.active and owner is not self._tx.transaction

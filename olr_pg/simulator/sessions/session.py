@@ -1,6 +1,6 @@
-"""A session of the model: the operations of SQL, composed of the parts that write redo.
+"""A session of the model, composed of the parts that write redo.
 
-Each part writes one kind of redo through the session's one transaction.
+Each part writes one kind of redo in the transaction of the session.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ class SimSession:
     """A session.
 
     Args:
-        instance, container, thread: the instance it is connected to.
-        attributes: the attributes by which the session identifies itself.
-        dictionary: the SYS tables; None where their changes are not modelled, and no DDL is
-            carried out.
-        writer: of its transactions, if they are of another kind.
+        instance, container, thread: the instance to which it is connected.
+        attributes: the attributes of the session in 5.19 and 5.20.
+        dictionary: the SYS tables; None if their changes are not modelled. Then no DDL is carried
+            out.
+        writer: writes its transactions; by default a `PrivateWriter`.
 
     Attributes:
-        chains: writes its rows.
-        rows: its row changes; `lobs` those of parts of LOBs, `ddl` those of definitions.
+        chains: writes rows in pieces.
+        rows: the statements that change rows; `lobs` those that change parts of LOBs, `ddl` those
+            that change definitions.
     """
 
     def __init__(
@@ -76,16 +77,18 @@ class SimSession:
 
     @property
     def transaction(self) -> Transaction | None:
-        """The transaction that is open."""
+        """The open transaction, None if there is none."""
         return self._tx.transaction
 
     def commit_in_one_record(self, work: Callable[[], None], *, private: bool) -> None:
-        """Carry out `work`, and commit in the same record, in the order of private redo or not."""
+        """Carry out `work`, and commit in the same record; if `private`, in the order of private
+        redo.
+        """
         assert isinstance(self._tx, PrivateWriter)
         self._tx.hold()
         work()
         self._tx.commit_held(private=private)
 
     def name_transaction(self, name: str) -> None:
-        """SET TRANSACTION … NAME, for all that begin from now on."""
+        """SET TRANSACTION … NAME, for all transactions that begin from now on."""
         self._tx.transaction_name = name

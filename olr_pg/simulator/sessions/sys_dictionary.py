@@ -1,8 +1,9 @@
-"""The SYS tables that define tables, as the model keeps them: their rows, changed like any others.
+"""The SYS tables that define tables; their rows are changed like any other rows of the model.
 
-They are plain heap tables here; real ones are mostly in clusters (dictionary §1.3). Columns and
-object numbers are those of dictionary §2 and §10, the numbers beyond the bootstrap objects those of
-a 23ai database. Rows are described as in a snapshot (dictionary §11).
+Here they are ordinary heap tables; in Oracle, most of them are in clusters (dictionary §1.3).
+Columns and object numbers are those of dictionary §2 and §10; object numbers other than those of
+the bootstrap objects are those of a 23ai database. Rows have the form of a snapshot (dictionary
+§11).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PRIMARY_KEY: Final = 2
 """CDEF$.TYPE#."""
 
 CHECK_CONSTRAINT: Final = 1
-"""Another one."""
+"""Another CDEF$.TYPE#."""
 
 NORMAL_INDEX: Final = 1
 """IND$.TYPE#."""
@@ -55,10 +56,11 @@ ROWS_INDEX: Final = 4
 LOB_INDEX: Final = 8
 UNIQUE: Final = 0x1
 PARTITIONED_INDEX: Final = 0x2
-"""IND$.TYPE# of the index that holds a table's rows, and of a LOB index; bits of PROPERTY."""
+"""IND$.TYPE# of the index that contains a table's rows, and of a LOB index; bits of IND$.PROPERTY.
+"""
 
 ROW_DEPENDENCIES: Final = 0x800000
-"""Bit of TAB$.FLAGS: rows bear an SCN."""
+"""Bit of TAB$.FLAGS: rows contain an SCN (ROWDEPENDENCIES)."""
 
 IOT_TOP: Final = "SYS_IOT_TOP"
 
@@ -69,7 +71,7 @@ SECUREFILE: Final = 0x800
 
 FIRST_LOB_TABLESPACE: Final = 100
 TABLESPACE_BLOCKS: Final = (2048, 4096, 8192, 16384, 32768)
-"""The tablespaces of LOBs, by the size of their blocks in bytes."""
+"""Block sizes in bytes of the tablespaces of LOBs."""
 
 ADDED_WITH_DEFAULT: Final = 1 << 30
 """Bit of COL$.PROPERTY: older rows do not store the column."""
@@ -87,9 +89,9 @@ class _Section(NamedTuple):
     """A SYS table.
 
     Attributes:
-        rows: the field of `SysRows` that has its rows.
-        columns: the fields of a row, by column.
-        key: fields that find a row.
+        rows: the field of `SysRows` with its rows.
+        columns: for each column, the field of a row in `SysRows`.
+        key: the fields that identify a row.
     """
 
     obj: int
@@ -99,7 +101,7 @@ class _Section(NamedTuple):
 
     @classmethod
     def of(cls, obj: int, rows: str, columns: str, *key: str) -> _Section:
-        """Make a table of columns, in their order; by default its OBJ# is its key."""
+        """Make a table with these columns; its default key is OBJ#."""
         told = {**SYS_COLUMNS[rows], **TOLD_BY_REDO.get(rows, {})}
         known = {column: field for field, column in told.items()}
         fields = {column: known.get(column, column.lower()) for column in columns.split()}
@@ -134,7 +136,9 @@ _SECTIONS: Final = {
     "LOBFRAG$": _Section.of(980, "sys_lob_frag", "FRAGOBJ# PARENTOBJ# TS# INDFRAGOBJ#", "frag_obj"),
 }  # fmt: skip
 _WITH_TABLESPACE: Final = ("sys_tab", "sys_tabpart", "sys_ind", "sys_indpart")
-"""Rows whose TS# a snapshot contains, although the modelled tables lack the column."""
+"""Fields of `SysRows` whose rows have a TS# in a snapshot, although the modelled SYS tables lack
+it.
+"""
 
 _TYPES: Final = {
     "NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB, "COMMENT$": _COMMENT,
@@ -143,7 +147,7 @@ _TYPES: Final = {
 
 
 def sys_cell(value: SysValue) -> Cell | None:
-    """Make the cell of a value in a SYS table's row."""
+    """Return a value of a SYS table as a cell."""
     if value is None or isinstance(value, bytes):
         return None if value is None else raw(value)
     return text(value, "utf-8") if isinstance(value, str) else number(Decimal(value))
@@ -152,11 +156,11 @@ def sys_cell(value: SysValue) -> Cell | None:
 class SysDictionary:
     """The SYS tables of one container and their rows.
 
-    Rows are written by a session; without one, they exist before the first redo.
+    A session writes the rows; if `session` is None, a row exists before the first redo.
 
     Args:
-        owner: of the tables that are defined.
-        scn: at which the SYS tables' blocks were formatted.
+        owner: owner of the tables that are defined.
+        scn: the SCN at which the blocks of the SYS tables were formatted.
     """
 
     def __init__(self, owner: str, scn: int) -> None:
@@ -182,7 +186,7 @@ class SysDictionary:
     def update(
         self, session: RowStatements, table: str, key: tuple[SysValue, ...], **values: SysValue
     ) -> None:
-        """Update the row of a key."""
+        """Update the row with a key."""
         row, named = self._rows[table][key]
         fields = list(_SECTIONS[table].columns.values())
         cells = {fields.index(name): sys_cell(value) for name, value in values.items()}
@@ -190,12 +194,12 @@ class SysDictionary:
         named.update(values)
 
     def delete(self, session: RowStatements, table: str, key: tuple[SysValue, ...]) -> None:
-        """Delete the row of a key."""
+        """Delete the row with a key."""
         row, _ = self._rows[table].pop(key)
         assert session.delete(row)
 
     def create_table(self, session: RowStatements | None, table: SimTable) -> None:
-        """Write all rows of a table."""
+        """Insert all rows that define a table."""
         obj, organised = table.obj, table.index_organised
         parts = table.segments if table.has_partitions else []
         segment = 0 if parts or organised else table.dataobj
@@ -232,7 +236,7 @@ class SysDictionary:
         kind: int,
         **values: SysValue,
     ) -> None:
-        """Insert the rows of a constraint that is in force, but for those of its columns."""
+        """Insert the rows of an enabled constraint, except those of its columns."""
         self.insert(session, "CON$", con=con, owner=OWNER_NUMBER, name=name)
         told = {"enabled": 1, "state": VALIDATED, **values}
         self.insert(session, "CDEF$", con=con, obj=table.obj, type=kind, **told)
@@ -322,7 +326,7 @@ class SysDictionary:
     def add_partition(
         self, session: RowStatements | None, table: SimTable, segment: SimSegment
     ) -> None:
-        """Insert the rows of a partition, and of the index's that holds its rows, if one does."""
+        """Insert the rows of a partition, and of the index partition if that contains its rows."""
         obj, dataobj = segment.obj, segment.dataobj
         if segment.table_part:
             name = f"SYS_P{segment.table_part}"
@@ -333,7 +337,7 @@ class SysDictionary:
         self.insert(session, "TABPART$", obj=obj, data_obj=dataobj, bo=table.obj)
 
     def drop_partition(self, session: RowStatements, segment: SimSegment) -> None:
-        """Delete the rows of a partition, as `add_partition` inserts them."""
+        """Delete the rows that `add_partition` inserts."""
         if segment.table_part:
             self.delete(session, "INDPART$", (segment.obj,))
             self.delete(session, "OBJ$", (segment.obj,))
@@ -341,7 +345,7 @@ class SysDictionary:
         self.delete(session, "OBJ$", (segment.table_part or segment.obj,))
 
     def drop_table(self, session: RowStatements, table: SimTable) -> None:
-        """Delete the rows of a table that `create_table` and later alterations inserted."""
+        """Delete all rows that define a table."""
         for segment in table.segments if table.has_partitions else ():
             self.drop_partition(session, segment)
         for lob in table.lobs.values():
@@ -369,12 +373,12 @@ class SysDictionary:
                 self.delete(session, name, key)
 
     def rename(self, session: RowStatements, obj: int, name: str) -> None:
-        """Give a table or partition another name."""
+        """Change the name of a table or partition."""
         if (obj,) in self._rows["OBJ$"]:
             self.update(session, "OBJ$", (obj,), name=name)
 
     def replace_segment(self, session: RowStatements, obj: int, dataobj: int) -> None:
-        """Give a table, partition, index or LOB another segment."""
+        """Change the segment of a table, partition, index or LOB."""
         for table in ("TABPART$", "TAB$", "IND$", "INDPART$"):
             if (obj,) in self._rows[table]:
                 self.update(session, table, (obj,), data_obj=dataobj)
@@ -389,7 +393,7 @@ class SysDictionary:
         kind: int,
         partition: str | None = None,
     ) -> None:
-        """Insert a row of OBJ$; a `partition` has the table's name and its own."""
+        """Insert a row of OBJ$; a partition has the table's name, and its own name `partition`."""
         self.insert(
             session, "OBJ$",
             obj=obj, data_obj=dataobj, owner=OWNER_NUMBER, name=name, subname=partition, type=kind,
@@ -397,11 +401,11 @@ class SysDictionary:
         )  # fmt: skip
 
     def rows(self, tables: Sequence[SimTable] = ()) -> SysRows:
-        """Return the rows as they are now, in the form of a dictionary snapshot.
+        """Return the current rows, in the form of a dictionary snapshot.
 
         Args:
-            tables: whose supplemental logging is shown by the database's level, if the tables
-                agree.
+            tables: if all of these have the same supplemental logging, it is shown as the level of
+                the database.
         """
         found: dict[str, Any] = {
             "sys_user": [
@@ -432,7 +436,7 @@ class SysDictionary:
 
 
 def _database_level(tables: Sequence[SimTable]) -> dict[str, int]:
-    """Return the supplemental logging of the database for every table; none if tables differ."""
+    """Return the database level that gives all tables their logging; empty if tables differ."""
     levels = {table.logging for table in tables}
     if len(levels) != 1:
         return {}
@@ -451,7 +455,7 @@ def _sys_table(name: str) -> SimTable:
 
 
 def _told(values: Mapping[str, SysValue]) -> dict[str, Any]:
-    """Return values as `SysRows` has them."""
+    """Return values in the form of `SysRows`."""
     return {
         name: absent(name) if value is None else value.hex() if isinstance(value, bytes) else value
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""The common parts of the named workloads: sessions that each do one statement after the other."""
+"""The common parts of the named workloads."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.session import SimSession
 
     KeyColumns = dict[str, dict[int, KeyForm]]
-    """The columns with numbers of `keys`, by table and 0-based number."""
+    """The forms of key columns, by table and 0-based column."""
 
     Cells = list[Cell | None]
     Statements = Iterator[None]
-    """Does a statement each time that it is asked for the next one."""
+    """An iterator that carries out a statement at each step."""
 
 ARRAY_MAX: Final = 48
-"""Rows that are handed to an array insert at a time; a row that does not fit goes into the next
-block.
+"""Maximum rows of one array insert; a row that does not fit into the block goes into the next one.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WorkSetting:
-    """The parts of a workload.
+    """The input of a workload.
 
     Attributes:
-        rng: draws everything.
-        tables: those of the database.
-        sessions: how many there are.
-        size: of the redo that is going to be written, in bytes.
-        keys: its numbers.
-        rows: of the workload `wide`.
+        rng: the source of random numbers.
+        tables: the tables of the database.
+        sessions: number of sessions.
+        size: bytes of redo that will be written.
+        keys: the numbers of keys.
+        rows: the shape of the rows of the workload `wide`.
     """
 
     rng: Random
@@ -53,12 +52,12 @@ class WorkSetting:
 
 
 class NamedWorkload(ABC):
-    """A source of work for sessions that are numbered from 0, each with statements in a row.
+    """A workload: the statements of sessions, which are numbered from 0.
 
     Attributes:
-        start_rows: of each table, before the first statement; all they are updated by.
-        written_once: numbers of tables whose rows no copy has.
-        finished: rows that no statement will concern any more, once their transactions have ended.
+        start_rows: the rows of each table before the first statement.
+        written_once: numbers of tables whose rows are written only once, and not in copies.
+        finished: rows that no later statement uses, when their transactions have ended.
     """
 
     start_rows: Sequence[Sequence[Cells]]
@@ -71,14 +70,14 @@ class NamedWorkload(ABC):
 
     @abstractmethod
     def started(self, table: int, rows: Sequence[Row]) -> None:
-        """Take the rows that a table starts with."""
+        """Receive the first rows of a table."""
 
     @abstractmethod
     def _work(self, number: int, session: SimSession) -> Statements:
-        """Do a session's statements, one for each time that the next one is asked for."""
+        """Carry out the statements of a session, one at each step of the iterator."""
 
     def step(self, number: int, session: SimSession) -> None:
-        """Let a session do a statement, or end its transaction."""
+        """Carry out the next statement of a session, or end its transaction."""
         if number not in self._working:
             self._working[number] = self._work(number, session)
         next(self._working[number])
@@ -88,12 +87,12 @@ class NamedWorkload(ABC):
         self._working.pop(number, None)
 
     def next_keys(self) -> Mapping[str, int]:
-        """Return the next value of the sequence of each table that has one."""
+        """Return the next value of each table's sequence; tables without a sequence are missing."""
         return {}
 
 
 def insert_array(session: SimSession, table: SimTable, rows: Sequence[Cells]) -> list[Row]:
-    """Insert all rows, each block's in one change vector; those of several pieces by themselves."""
+    """Insert all rows: one change vector per block; rows of several pieces separately."""
     made: list[Row] = []
     while len(made) < len(rows):
         more = session.insert_many(table, rows[len(made) : len(made) + ARRAY_MAX])

@@ -1,4 +1,4 @@
-"""Workloads: the actions of the sessions. Every choice comes from one seeded generator."""
+"""The random workload: the actions of sessions. One seeded generator makes all choices."""
 
 from __future__ import annotations
 
@@ -41,37 +41,40 @@ ACTIONS: Final = (
     *("load", "ddl"),
 )
 RARITY: Final = {"load": 0.15, "ddl": 1.0}
-"""Factors for the weights of some actions: a load writes blocks of 8 kB."""
+"""Factors for the weights of some actions; loads are rare, because each writes whole blocks."""
 
 WIDE: Final = 0.08
 FILLED: Final = 0.15
 WIDE_COLUMN: Final = 2000
-"""Tables in blocks of 16 kB; how many of their rows fill more than half of one, so that their undo
-fits no undo block; the length of the columns that do.
+"""WIDE: probability that a table is in blocks of 16 kB. FILLED: probability that a row of such a
+table fills more than half of a block, so that its undo does not fit into an undo block.
+WIDE_COLUMN: length of the columns that make such rows long.
 """
 LOGGED_LOADS: Final = 0.3
-"""How many of the loads are logged where others are not."""
+"""Probability that a load is logged, in databases with NOLOGGING loads."""
 
 DDL_WEIGHT: Final = 2.5
-"""Of DDL where copies follow all of it: its changes of one table are little redo."""
+"""Weight of DDL in the uses `ALTERING`: high, because a change of one table writes little redo."""
 
 UNLOGGED_WEIGHT: Final = 2.5
-"""Of loads where some are not logged: these take little redo."""
+"""Weight of loads in databases with NOLOGGING loads: high, because such loads write little redo."""
 
 PARALLEL: Final = 0.1
 PARALLEL_END: Final = 0.5
-"""How often a statement is parallel where some are; how soon its children end when it commits."""
+"""In databases with parallel DML: the probability that a statement is parallel, and the
+probability, at each action, that the children of a committed parent end.
+"""
 
 ONE_RECORD: Final = 0.1
-"""How often a transaction ends in the record of its last changes where some do."""
+"""Probability that a transaction ends in the record of its last changes, in the mode ONE_RECORD."""
 
 BESIDE_STATEMENTS: Final = (
     *("comment", "comment", "create_index", "drop_index", "add_check", "switch_check"),
 )
-"""Of `DdlStatements`: those that affect neither rows nor columns."""
+"""Methods of `DdlStatements` that change neither rows nor columns."""
 
 COLUMN_STATEMENTS: Final = ("rename_column", "set_unused", "modify_column", "set_nullable")
-"""Of `DdlStatements`: those that alter a column."""
+"""Methods of `DdlStatements` that alter a column."""
 VARCHAR2: Final = 1
 NUMBER: Final = 2
 """COL$.TYPE#."""
@@ -84,10 +87,10 @@ LEAF_COLUMNS_MAX: Final = 250
 
 
 class LobUse(Enum):
-    """The things that are done to LOBs.
+    """How the workload uses LOBs.
 
-    WHOLE: the redo of a transaction contains every final value completely. PARTIAL: parts of older
-    values are written as well, which redo does not hold whole.
+    WHOLE: the redo of a transaction contains each new value completely. PARTIAL: the workload also
+    writes parts of older values, so that redo does not contain the whole value.
     """
 
     NONE = "none"
@@ -96,17 +99,18 @@ class LobUse(Enum):
 
 
 TABLES_MAX: Final = 9
-"""Of a container, where tables are made."""
+"""Maximum number of tables of a container, if the workload creates tables."""
 
 
 class DdlUse(Enum):
-    """The DDL statements that there are.
+    """The DDL statements of the workload.
 
-    FOLLOWED: DDL that every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT
-    and MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT
-    NULL ones. BESIDE: also comments, indexes and checks. TABLES: as COLUMNS, and also tables that
-    are made, renamed, or dropped and made again. ANY: as COLUMNS, and also partitions that are
-    truncated, exchanged or dropped, after which a copy differs.
+    FOLLOWED: a replicated copy can follow these statements: adding nullable columns, TRUNCATE, and
+    ADD, SPLIT and MERGE of partitions. COLUMNS: in addition, columns with a default are added, and
+    columns are renamed, set unused, made wider and made NOT NULL. BESIDE: as COLUMNS, with
+    comments, indexes and checks. TABLES: as COLUMNS, and tables are created, renamed, or dropped
+    and created again. ANY: as COLUMNS, and partitions are truncated, exchanged or dropped; a copy
+    differs after that.
     """
 
     NONE = "none"
@@ -118,11 +122,11 @@ class DdlUse(Enum):
 
 
 ALTERING: Final = (DdlUse.COLUMNS, DdlUse.BESIDE, DdlUse.TABLES)
-"""Where copies follow what happens to columns: there is much of it."""
+"""Uses with much DDL, whose changes a replicated copy can follow."""
 
 
 def random_value(rng: Random, table: SimTable, at: int) -> Cell:
-    """Draw a value of column `at`; of tables with long rows often a long one."""
+    """Draw a value of column `at`; in tables with long rows, it is often a long one."""
     make = table.columns[at].type.make
     if table.row_max <= ROW_MAX or rng.random() < 0.5:
         return make(rng)
@@ -131,7 +135,7 @@ def random_value(rng: Random, table: SimTable, at: int) -> Cell:
 
 
 def random_column(rng: Random, name: str, *, filled: bool) -> SimColumn:
-    """Draw a column to be added: nullable, or `filled` with a default."""
+    """Draw a column that DDL adds: a nullable one or, if `filled`, one with a default."""
     made = rng.choice(DECLARATIONS)(rng)
     if not filled:
         return SimColumn(name, made)
@@ -139,7 +143,7 @@ def random_column(rng: Random, name: str, *, filled: bool) -> SimColumn:
 
 
 def _wider(kind: ColumnType) -> ColumnType | None:
-    """Return the type that a column is made wider to; None for a column that stays unchanged."""
+    """Return a wider type for a column; None if it cannot be made wider."""
     if kind.type_code == VARCHAR2 and kind.length + WIDENED <= VARCHAR2_MAX:
         return replace(kind, length=kind.length + WIDENED)
     if kind.type_code == NUMBER and kind.precision and kind.precision + 2 <= PRECISION_MAX:
@@ -148,7 +152,7 @@ def _wider(kind: ColumnType) -> ColumnType | None:
 
 
 def is_wide(column: SimColumn) -> bool:
-    """Return whether a column is one of those that make rows of wide tables long."""
+    """Return whether a column is one of the long columns of tables in blocks of 16 kB."""
     return column.nullable and column.type.lob is None and column.type.length >= WIDE_COLUMN
 
 
@@ -176,13 +180,13 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
 
 
 def _partition_column(rng: Random, columns: Sequence[SimColumn], only: Sequence[int]) -> int:
-    """Draw what decides a row's partition; of index-organised tables it is in the key (`only`)."""
+    """Draw the partition column; if `only` is not empty, the column must be one of these."""
     drawn = rng.choice([at for at, column in enumerate(columns) if column.type.lob is None])
     return only[0] if only else drawn
 
 
 class RandomWorkload:
-    """Swarm: random tables, a random subset of the actions with random weights."""
+    """Random tables, and a random subset of the actions with random weights."""
 
     def __init__(
         self,
@@ -254,7 +258,7 @@ class RandomWorkload:
             if in_wide_blocks
             else rng.choice(ROWS_MAX),
             row_dependencies=not organised and rng.random() < 0.25,
-            # Without a draw: so the databases of seeds without such tables stay what they were.
+            # No random number decides this, so that seeds without such tables keep their databases.
             partitions=(3 if width in (5, 14) else 1) if organised else rng.choice((1, 1, 1, 3)),
             partition_column=_partition_column(rng, columns, key if organised else ()),
             index_organised=organised,
@@ -262,7 +266,7 @@ class RandomWorkload:
         )
 
     def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
-        """Do one random action."""
+        """Carry out one random action."""
         if self._group is not None and session.instance.mode_rng.random() < PARALLEL_END:
             self.finish()
         if session.instance.chooses(SourceMode.PARALLEL_DML, PARALLEL):
@@ -279,9 +283,10 @@ class RandomWorkload:
             getattr(self, "_" + action)(session, table)
 
     def _commit_in_one_record(self, session: SimSession, table: SimTable) -> None:
-        """End the transaction, half the time a new one, with changes in the record of its commit.
+        """Make changes in the record of their commit, half the time in a new transaction.
 
-        Private redo is of tables without supplemental logging, and holds all of the transaction.
+        Private redo is used for tables without supplemental logging, and contains the whole
+        transaction.
         """
         rng, own = self._rng, (self._insert, self._insert_many, self._update, self._delete)
         if table.lobs or table.block_size > DATABASE_BLOCK_SIZE:
@@ -299,7 +304,7 @@ class RandomWorkload:
         self._marks.pop(id(session), None)
 
     def finish(self) -> None:
-        """End a parallel statement whose parent has committed."""
+        """End the parallel statement whose parent has committed, if there is one."""
         if self._group is not None:
             self._group.finish()
 
@@ -400,7 +405,7 @@ class RandomWorkload:
         session.rollback_to(mark)
 
     def _lob_of(self, session: SimSession, table: SimTable) -> tuple[Row, int, bytes] | None:
-        """Choose a LOB that may be changed in part: return its row, column and content."""
+        """Choose a LOB of which a part may be changed; return its row, column and content."""
         row = self._own_row(table)
         if row is None or not table.lobs:
             return None
@@ -417,7 +422,7 @@ class RandomWorkload:
         return made.content[: self._rng.choice((2, 100, 5000))]
 
     def _fill_lob(self, session: SimSession, table: SimTable) -> None:
-        """Insert a row with an empty LOB, and fill that."""
+        """Insert a row with an empty LOB, and then write the LOB."""
         if not table.lobs:
             return
         cells = random_row(self._rng, table)
@@ -462,7 +467,7 @@ class RandomWorkload:
         session.rollback()
         self._marks.pop(id(session), None)
 
-    # --- what ends a transaction, too ---
+    # --- actions that end the transaction ---
 
     def _load(self, session: SimSession, table: SimTable) -> None:
         if self._unlogged:
@@ -484,7 +489,7 @@ class RandomWorkload:
         column, is_free = table.columns[at], at not in table.key and at != table.partition_column
         if statement == "rename_column":
             if table.index_organised and at in table.key:
-                return  # by its name the truth knows the rows, which have no ROWID
+                return  # the truth identifies such rows by key columns
             name = f"R{self._rng.randrange(1_000_000)}"
             session.ddl.rename_column(table, at, name)
         elif statement == "set_nullable":
@@ -520,7 +525,7 @@ class RandomWorkload:
                 getattr(ddl, statement)(table, rng.choice(free))
 
     def _create_table(self, session: SimSession) -> None:
-        """Make a table without rows, into which everyone writes from then on."""
+        """Create a table without rows, which all sessions then use."""
         known = session.container.tables
         spec = replace(self._table(len(known)), row_dependencies=False)
         table = place_table(len(known), spec, session.instance.scn)
@@ -528,7 +533,7 @@ class RandomWorkload:
             known.append(table)
 
     def _replace_table(self, session: SimSession, table: SimTable) -> None:
-        """Drop a table and make another one under its name, with other columns or the same."""
+        """Drop a table, and create another one with its name and random columns."""
         known = session.container.tables
         if not session.ddl.drop_table(table):
             return
@@ -540,7 +545,9 @@ class RandomWorkload:
         known[known.index(table)] = new
 
     def _rename_table(self, session: SimSession, table: SimTable) -> None:
-        """Rename a table; or swap its name with another one's; or make a new one of its name."""
+        """Rename a table; then nothing, or swap its name with another table's, or create a table
+        with its name.
+        """
         rng, known, ddl = self._rng, session.container.tables, session.ddl
         number, self._made = TABLES_MAX + self._made, self._made + 1
         name, free, other = table.name, f"N{self._made}", rng.choice(known)
@@ -567,7 +574,7 @@ class RandomWorkload:
         if self._ddl_use is DdlUse.NONE:
             return
         rng = self._rng
-        if self._ddl_use in ALTERING:  # most others change rows, and their tables are locked
+        if self._ddl_use in ALTERING:  # Most other actions lock the tables whose rows they change.
             own = session.container
             table = rng.choice([one for one in own.tables if not own.is_locked(one)] or [table])
         parts = table.has_partitions and not table.lobs
@@ -579,14 +586,14 @@ class RandomWorkload:
         if self._ddl_use is not DdlUse.FOLLOWED:
             statements += ["add_filled_column", *COLUMN_STATEMENTS]
         if self._ddl_use in (DdlUse.COLUMNS, DdlUse.BESIDE):
-            statements += ["set_unused"] * 2  # elsewhere a table that is made again lacks columns
+            statements += ["set_unused"] * 2  # with TABLES, re-created tables lack columns, too
         statements += BESIDE_STATEMENTS if self._ddl_use is DdlUse.BESIDE else ()
         if self._ddl_use is DdlUse.ANY:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
         if self._ddl_use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
-            statements += ["create_table"] * 2  # of much redo: a row of SYS.COL$ for each column
+            statements += ["create_table"] * 2  # much redo: a row of COL$ per column
         if self._ddl_use is DdlUse.TABLES:
-            # Where rows are in no redo their table stops, and so does the name that it gets.
+            # If rows are not in redo, their table stops, and so would the table that gets its name.
             statements += ["drop_table", *["rename_table"] * (not self._unlogged)] * 2
         statement = rng.choice(statements)
         if statement == "create_table":
