@@ -1,3 +1,3 @@
-"""The main loop that connects capture, decoding, server and applier: its runs, and their
+"""The main loop, which decodes the captured logs for the targets' ports: its runs, and their
 recovery.
 """

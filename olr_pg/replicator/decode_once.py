@@ -50,18 +50,17 @@ _log = structlog.get_logger(__name__)
 
 
 class LogDecoding:
-    """Archived logs that are decoded once, in delivery order.
+    """Decodes archived logs once, in delivery order.
 
     Args:
-        specs: files, directories or globs of archived logs, or URLs of them (`capture.logs`).
-        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
-        filters: the filters.
-        packed: produce packed transactions (`wire.packed_changes`) for `tables` instead of
-            messages.
+        specs: files, directories, globs or URLs of archived logs (`capture.logs`).
+        tables: ``OWNER.NAME`` of the tables; None for all tables that do not belong to Oracle.
+        filters: the filters for tables, columns, operations and transactions.
+        packed: whether to produce packed transactions (`wire.packed_changes`) instead of messages.
 
     Attributes:
-        logs: the logs read so far.
-        follower: has the versions of the tables found so far.
+        logs: the logs that are read, by first SCN.
+        follower: follows the dictionary; it contains the versions of the tables found so far.
 
     Raises:
         OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables.
@@ -85,7 +84,8 @@ class LogDecoding:
         view = EVERYTHING_PACKED if packed else EVERYTHING
         wanted = partial(is_wanted, tables)
         self._subscription = self.follower.subscribe(chosen, views=(view,), wanted=wanted)
-        # Behind a gap no new incarnation begins: what it would give up may be in the gap.
+        # Read no incarnation that began after a gap: the redo that its RESETLOGS orphaned can be in
+        # the gap.
         until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
         self._readable = [
             log for log in stream.readable if until is None or log.position.resetlogs_id <= until
@@ -119,10 +119,11 @@ class LogDecoding:
 
         Args:
             lost: receives the missing LOB values of the yielded changes.
-            progress, incidents, account, sessions, storage, decode, plan, ddl: as of `decode_logs`.
+            progress, incidents, account, sessions, storage, decode, plan, ddl: as for
+                `decode_logs`.
 
         Raises:
-            OlrPgError: as of `decode_logs`.
+            OlrPgError: as for `decode_logs`.
         """
         snapshot, follower = self._snapshot, self.follower
         merger = Merger(
@@ -146,7 +147,7 @@ class LogDecoding:
                     _tell(ddl, statements.popleft())
                 for fault in left_out:
                     if fault.lobs:
-                        lost(fault)  # warned of as `LobLosses`; the change is there without it
+                        lost(fault)  # `LobLosses` warns of it; the change itself was yielded
                         continue
                     reporter.report(fault)
                 if merger.failure is not None:
@@ -180,7 +181,7 @@ class _Done:
         self._done = 0
 
     def add(self, split: Split) -> None:
-        """Count a split."""
+        """Add the bytes of a decoded split."""
         self._done += (split.end_block - split.first_block) * self._block_size[split.path]
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
@@ -201,24 +202,27 @@ def decode_logs(
     plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
     ddl: Callable[[DictionaryTransaction], None] | None = None,
 ) -> Iterator[memoryview]:
-    """Yield the framed messages of every committed transaction, many at a time, in delivery order.
+    """Yield the framed messages of all committed transactions in delivery order, many messages at a
+    time.
 
     Args:
         snapshot, specs, tables, filters: as for `LogDecoding`.
         progress: called as ``progress(bytes done, total bytes)``.
         incidents: the directory for the incident file of a decoding error.
         account: receives the complete account at the end.
-        sessions: receives the sessions of the transactions, before these are yielded.
+        sessions: receives the Oracle sessions of the transactions before the transactions are
+            yielded.
         storage: stores the bytes of open and of large transactions; None for memory.
         decode: decodes the splits; None to decode in this process, without Spark.
         plan: divides a log into splits, as for `merge_logs`.
-        ddl: receives the transactions with DDL statements of the tables' containers, each before
-            its own rows and any later commits are yielded.
+        ddl: called with each transaction that contains DDL statements in the tables' containers,
+            before the rows of this transaction and of later commits are yielded.
 
     Raises:
-        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables; everything yielded before is
-            complete. At the end: 2013, changes of a table after a DDL could not be decoded; 2011,
-            2015, 2016, 2060 to 2062, changes that could not be decoded were left out.
+        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables; all transactions yielded
+            before the error are complete. After everything was yielded: 2013, changes of a table
+            after a DDL could not be decoded; 2011, 2015, 2016, 2060 to 2062, changes that could not
+            be decoded were left out.
     """
     runs = LogDecoding(snapshot, specs, tables=tables, filters=filters).runs(
         progress=progress, incidents=incidents, account=account, sessions=sessions,
@@ -233,9 +237,10 @@ def _with_statements(
     snapshot: Snapshot,
     wanted: Callable[[DictionaryTransaction], None] | None,
 ) -> Iterator[DictionaryTransaction]:
-    """Yield the transactions with DDL statements in the dictionary's containers, if wanted.
+    """Yield the transactions with DDL statements in the dictionary's containers; none if `wanted`
+    is None.
 
-    Their owners are named like those of tables.
+    The owners in the statements have the same names as the owners of tables (`ContainerNames`).
     """
     if wanted is None:
         return
@@ -254,7 +259,9 @@ def _between_statements(
     statements: deque[DictionaryTransaction],
     ddl: Callable[[DictionaryTransaction], None] | None,
 ) -> Iterator[ReadyRun]:
-    """Yield the runs, cut at the DDL statements, which are removed from the list."""
+    """Yield the runs, split where a DDL transaction precedes a commit, and pass that DDL
+    transaction to `ddl` before the rest. Passed transactions are removed from `statements`.
+    """
     for run in runs:
         rest = run
         while statements:
@@ -279,7 +286,7 @@ def whole_stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
     """Join the logs to one stream, without redo that a RESETLOGS has orphaned.
 
     Raises:
-        OlrPgError: 2009, 2020, see `join_logs`.
+        OlrPgError: 2009, 2020, as for `join_logs`.
     """
     for log in logs:
         check_origin(log, database)
@@ -297,17 +304,18 @@ def merge_logs(
     decode: Decode,
     plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
 ) -> Iterator[Merged]:
-    """Decode whole logs, in order, and merge them, one incarnation after the other.
+    """Decode complete logs in order, one incarnation after the other, and merge their changes.
 
     Args:
-        plan: divides a log into splits; None to also join small logs (`thread_splits`).
+        plan: divides a log into splits; None for `thread_splits`, which also joins small logs.
     """
     incarnations = Incarnations(merger)
     for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
         of_one = list(group)
         scn = incarnations.begin(of_one[0])
         if scn is not None:
-            # The redo from there on was given up by a RESETLOGS; other redo takes its place.
+            # A RESETLOGS has orphaned the redo from `scn` on; the new incarnation's redo replaces
+            # it.
             yield from move_on(merger, partial(merger.pass_scn, scn), decode)
             merger.abandon(scn)
         if plan is None:
@@ -332,15 +340,16 @@ def decode_splits(
         with_names: as for `decode_split`.
     """
     for split in splits:
-        # Each maps its log anew: of a log of gigabytes only a split's pages are this process's.
+        # Each split maps its log separately, so that only the pages of one split are in this
+        # process's memory.
         yield decode_whole(subscription, split, with_names=with_names)
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:
-    """Return the named tables; without names, every table that is not Oracle's own.
+    """Return the named tables; if `names` is None, all tables that do not belong to Oracle.
 
     Raises:
-        OlrPgError: 3xxx, an unknown table or one that cannot be replicated.
+        OlrPgError: 3xxx, a table is unknown or cannot be replicated.
     """
     if names is not None:
         return select_tables(snapshot, names)
@@ -355,10 +364,10 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
 def is_wanted(
     names: Sequence[str] | None, owner: str, name: str, containers: Sequence[str] = ()
 ) -> bool:
-    """Return whether `chosen_tables` would return a table of that owner and name.
+    """Return whether `chosen_tables` would return a table with that owner and name.
 
     Args:
-        containers: the containers whose names the owner can begin with.
+        containers: the names of containers with which the owner can begin.
     """
     container, _, rest = owner.partition(".")
     plain = rest if rest and container in containers else owner
@@ -369,11 +378,11 @@ def is_wanted(
 
 
 def thread_starts(logs: Sequence[ArchivedLog], scn: int = 0) -> dict[int, int]:
-    """Return the SCN from which each redo thread will be read, if logs that end at or before `scn`
+    """Return the SCN from which on each redo thread will be read. Logs that end at or before `scn`
     are skipped.
 
     Args:
-        logs: in stream order.
+        logs: the logs in stream order.
         scn: transactions that began before it are not needed.
     """
     starts: dict[int, int] = {}

@@ -1,10 +1,11 @@
-"""The replicator's part of sessions: decodes archived logs on Spark, and fills the ready queues.
+"""Decodes archived logs for the targets' sessions, and fills their ready queues.
 
-One decoder serves one appliance. A target's session subscribes and then starts at an SCN
-(`delivery`). From then on a thread finds new logs, has their splits decoded by Spark tasks, merges
-the results and fills the target's queue, until the session ends. If possible, one thread feeds the
-sessions of several targets (`runs`). Recovery is by SCN alone: a new session reads again, from the
-first log that reaches its SCN.
+An appliance has one decoder. A target's session subscribes to tables, and then starts at an SCN
+(`target_feed`). From then on, a thread finds new logs, decodes their splits on Spark or in this
+process, merges the results, and fills the target's queue until the session ends. If possible, one
+thread does this for several targets (`run_control`). After a restart, only the start SCN matters: a
+new session reads the redo again, from the first log that contains its SCN on, or continues after a
+recovery image.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
-    """Return a follower of the dictionary for a client that does not receive dictionary changes."""
+    """Return a follower of the dictionary for clients that do not receive events of tables."""
     return DictionaryFollower(snapshot, ends_delivery=True)
 
 
@@ -50,24 +51,25 @@ class Decoder:
 
     Args:
         source: provides the dictionary and the logs.
-        spark: the Spark session; started with the first backlog.
-        once: decode the available logs, then set `Delivery.drained` and wait for the session's end,
-            instead of polling for new logs.
+        spark: the settings of the Spark session, which is started when a backlog must be decoded.
+        once: whether to decode only the available logs, and then set `Delivery.drained`, instead of
+            waiting for new logs.
         storage: stores the bytes of open and of large transactions.
         threads_file: the file that records which redo threads were read.
-        follow: makes a follower of a dictionary.
+        follow: creates a follower of a dictionary.
         incidents: the directory for the incident files of decoding errors.
-        filters: which tables, columns, operations and transactions are left out for all targets.
-        expected: names of the targets that are started together.
-        recovery: keeps the changes of open transactions across restarts; None to read them again.
-        until: the end of the run, otherwise as with `once`; None for no end.
+        filters: the tables, columns, operations and transactions that are left out for all targets.
+        expected: the names of the targets that begin in one run.
+        recovery: stores the changes of open transactions for restarts; None to read their redo
+            again.
+        until: where decoding ends; then `Delivery.drained` is set. None for no end.
 
     Attributes:
         splits: decodes splits, and counts them.
-        decode: its method.
+        decode: the method `decode` of `splits`.
         filters, recovery, until: see above.
-        logs: of the source, for all runs.
-        threads: the known redo threads.
+        logs: the logs of the source, shared by all runs.
+        threads: the redo threads that were read.
     """
 
     def __init__(
@@ -103,14 +105,14 @@ class Decoder:
         self.runs = Runs(self._make_run, self._groups, joins=not ends, expected=expected)
 
     def start(self, feed: Feed, image: str | None = None) -> None:
-        """Start decoding for a target, from its start SCN.
+        """Begin to decode for a target, from its start SCN on.
 
         Args:
-            image: the recovery image that its checkpoint names for that SCN.
+            image: the recovery image that the target's checkpoint names for its start SCN.
 
         Raises:
-            OlrPgError: 2010 the log with that SCN is missing, and the run does not wait for it;
-                2xxx the logs cannot be used.
+            OlrPgError: 2010 the log with the start SCN is missing, and the run does not wait for
+                it; 2xxx the logs cannot be used.
         """
         if self.recovery is not None:
             point = self.recovery.enter(feed.delivery.name, image, feed.need)
@@ -118,7 +120,8 @@ class Decoder:
                 feed.note_passed(point.commit_scn)
         if self.recovery is None or self.recovery.find([feed.need]) is None:
             try:
-                # Everything up to a saved checkpoint was delivered, by this process or another.
+                # Everything up to a saved checkpoint was delivered, by this process or an earlier
+                # one.
                 delivered = feed.start_scn if feed.resumed else 0
                 logs = self.logs.scan(feed, feed.start_scn, delivered).logs
                 if self._once or not self.logs.source.is_online:
@@ -132,10 +135,11 @@ class Decoder:
             known, self._snapshot = self._snapshot, snapshot
             self._connected.append(feed)
         try:
-            # With another dictionary, all runs start again, because a run has only one.
+            # If the dictionary is a new one, all runs begin again with it, because a run has only
+            # one dictionary.
             self.runs.start(feed, together=known is not None and snapshot is not known)
         except BaseException:
-            self._forget(feed)  # otherwise its tables would be decoded forever
+            self._forget(feed)  # otherwise later runs would decode its tables
             raise
 
     def leave(self, feed: Feed) -> None:
@@ -148,7 +152,7 @@ class Decoder:
             self._connected = [one for one in self._connected if one is not feed]
 
     def _make_run(self, feeds: Sequence[Feed], progress: DecodeProgress) -> DecodingRun:
-        assert self._snapshot is not None  # a target was started
+        assert self._snapshot is not None  # `start` has set it
         follower = self._followers.take(self._snapshot)
         try:
             return self._make_run_with(follower, feeds, progress)
@@ -193,23 +197,26 @@ class Decoder:
         )
 
     def _groups(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Group the targets that a single run, beginning now, can feed."""
+        """Group the targets so that one run can feed each group."""
         raw = [feed for feed in feeds if feed.delivery.view.raw_xml]
         text = [feed for feed in feeds if not feed.delivery.view.raw_xml]
         return [group for alike in (raw, text) if alike for group in self._restartable(alike)]
 
     def _restartable(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Group targets of one form that can begin together because of recovery images."""
+        """Group targets with the same form of XML so that each group can begin with one recovery
+        image, or without any.
+        """
         if self.recovery is None:
             return [list(feeds)]
         groups = self.recovery.groups([feed.need for feed in feeds])
         return [[feeds[number] for number in group] for group in groups]
 
     def _tables_of_run(self, feeds: Sequence[Feed], image: NamedImage | None) -> list[Table]:
-        """Return the tables that a run decodes. They come from its image if it has one, otherwise
-        from its feeds.
+        """Return the tables that a run decodes: those of its recovery image if it has one,
+        otherwise those of its feeds.
 
-        The tables of all other targets are added, if its images should be usable for them, too.
+        If recovery images are written, the tables of all other connected targets are added, so that
+        these targets can use the images too.
         """
         assert self._snapshot is not None
         if image is not None:
@@ -220,7 +227,7 @@ class Decoder:
         return list({table.object_key: table for part in chosen for table in part}.values())
 
     def _tables_of(self, feed: Feed) -> Sequence[Table]:
-        """Return a target's tables in the newest dictionary."""
+        """Return a target's tables as defined in the newest dictionary."""
         assert self._snapshot is not None
         if feed.chosen.snapshot is self._snapshot:
             return feed.chosen.tables
@@ -231,7 +238,7 @@ class Decoder:
 def _views_of(
     feeds: Sequence[Feed], tables: Sequence[Table]
 ) -> tuple[list[TargetView], dict[Feed, int]]:
-    """Return the distinct views, and the index of its view for each feed."""
+    """Return the distinct views, and for each feed the index of its view."""
     views: list[TargetView] = []
     numbered: dict[Feed, int] = {}
     for feed in feeds:

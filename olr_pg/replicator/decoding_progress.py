@@ -1,4 +1,4 @@
-"""The progress of decoding: written by the decoder's thread, read by status displays."""
+"""The progress of decoding. The decoder's thread updates it; the status display reads it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ _log = structlog.get_logger(__name__)
 
 
 class DecodeProgress:
-    """The progress of one decoder, over all its runs.
+    """The progress of decoding for some targets, over several runs.
 
     Args:
-        clock: Unix time in seconds (`steady_time`).
+        clock: returns the Unix time in seconds (`steady_time`).
 
     Attributes:
-        archived: the SCNs up to which logs exist, with the times when they were written.
-        read: the SCNs up to which logs exist, with the times when they were found here.
-        queued: the SCNs up to which every transaction is in the ready queue, with times.
-        looked_at: when the source last answered a query; None before the first answer.
-        source: all values together; replaced, never modified.
-        accounting: the account of the run, up to the last complete log; None before.
+        archived: the SCNs at which logs end, with the times at which the logs were written.
+        read: the SCNs at which logs end, with the times at which the logs were found here.
+        queued: the SCNs up to which all transactions are in the ready queue, with the times of
+            this.
+        looked_at: the time of the last query that the source answered; None before the first
+            answer.
+        source: the values for the status display; the object is replaced, never modified.
+        accounting: the account of the run, up to the last complete log; None before the first
+            complete log.
     """
 
     def __init__(self, clock: Callable[[], float] = steady_time) -> None:
@@ -57,10 +60,12 @@ class DecodeProgress:
         self.accounting: Accounting | None = None
 
     def begin(self, scn: int = 0) -> None:
-        """Record that a run begins, perhaps at an earlier position; counters are kept.
+        """Record that a run begins, which can be at an earlier position than the last run. Counters
+        are kept.
 
         Args:
-            scn: its start: transactions that commit below it were delivered before.
+            scn: the start SCN of the run; transactions that commit before it were already
+                delivered.
         """
         self._written = {}
         self._grown = {}
@@ -80,17 +85,17 @@ class DecodeProgress:
         unseen_since: float | None = None,
         answered_at: float | None = None,
     ) -> None:
-        """Record that the logs were scanned.
+        """Record the result of a scan for logs.
 
         Args:
-            unseen_since: when online logs were last checked before; new redo in them was written
-                later. None if unknown.
-            answered_at: when the source last answered a query.
+            unseen_since: the time of the previous check of the online logs; new redo in them was
+                written after it. None if unknown.
+            answered_at: the time of the last query that the source answered.
         """
         self.looked_at = answered_at
         now = self._clock()
         since = now if unseen_since is None else min(unseen_since, now)
-        # Include logs after a gap: they are archived, and the status shows them.
+        # Include the logs after a gap: they cannot be read yet, but the status shows them.
         self._written = {log.position: self._written_at(log, since) for log in stream.logs}
         self._grown = {at: seen for at, seen in self._grown.items() if at in self._written}
         for log in sorted(stream.readable, key=lambda log: log.next_scn):
@@ -115,14 +120,16 @@ class DecodeProgress:
         self.source = replace(self.source, threads=threads, gaps=gaps, missing_since=missing_since)
 
     def _written_at(self, log: ArchivedLog, since: float) -> float:
-        """Return when a log was written, as determined when it was first seen."""
+        """Return the time at which a log was written. For a complete log, it is determined once,
+        when the log is first seen.
+        """
         if log.grows:
             return self._grown_at(log, since)
         at = self._written.get(log.position)
         return _file_time(log, self._clock()) if at is None else at
 
     def _grown_at(self, log: ArchivedLog, since: float) -> float:
-        """Return the earliest time at which the newest redo of a growing log may have been
+        """Return the earliest possible time at which the newest redo of a growing log was
         written.
         """
         known = self._grown.get(log.position)
@@ -131,10 +138,11 @@ class DecodeProgress:
         return known[1]
 
     def _missing_since(self, gap: Gap) -> float:
-        """Return since when redo is missing: it was written after the last log before the gap.
+        """Return the time since which redo is missing: the time of the last log before the gap.
 
-        If that log no longer exists, the next one is used, because the redo is older. If there is
-        none either, redo is missing since the gap was noticed.
+        If that log does not exist any more, the time of the first log after the gap is used,
+        because the missing redo is older. If there is no such log either, it is the time at which
+        the gap was noticed.
         """
         place = gap.resetlogs_id, gap.thread, gap.first_sequence
         here = {
@@ -150,8 +158,8 @@ class DecodeProgress:
         return self._noticed[gap]
 
     def merged(self, split: Split, block_bytes: int, merger: Merger) -> None:
-        """Record that a split was decoded and merged, and that its finished transactions are
-        queued.
+        """Record that a split was decoded and merged, and that the transactions that it completed
+        are queued.
         """
         opened = [t for t in merger.open_transactions if t.begin_scn is not None]
         oldest = min(opened, key=lambda t: t.begin_scn or 0, default=None)
@@ -185,7 +193,7 @@ class DecodeProgress:
         self.source = replace(self.source, threads=threads)
 
     def decoded(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
-        """Record that logs of a redo thread were read to their end."""
+        """Record that consecutive logs of a redo thread were read to their end."""
         self.read_up_to(logs[-1])
         self.accounting = account = merger.accounting()
         self.source = replace(
@@ -196,10 +204,11 @@ class DecodeProgress:
         )
 
     def report(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
-        """Log that logs were decoded to their end, and which further redo of the run is incomplete.
+        """Log that logs were decoded to their end. Log a warning if the run has found more
+        incomplete redo since the last report.
 
         Args:
-            logs: of a redo thread, in order; one line covers all of them.
+            logs: consecutive logs of a redo thread; one line reports all of them.
         """
         account, last = merger.account, logs[-1]
         several = {} if len(logs) == 1 else {"first_sequence": logs[0].header.sequence}
@@ -224,14 +233,14 @@ class DecodeProgress:
 
 
 def _file_time(log: ArchivedLog, now: float) -> float:
-    """Return when a log was written.
+    """Return the time at which a log's file was written.
 
-    If our clock was changed, it is unknown whether the file's time is from before or after the
-    change. Then a log that seems old is more likely the effect of the change than really old.
+    If the clock of this host was changed, it is unknown whether the file's time is from before or
+    after the change. Of the two possible times, the later one that is not in the future is used.
     """
     try:
         written = Path(log.path).stat().st_mtime
-    except OSError:  # it was deleted meanwhile; decoding reports that
+    except OSError:  # it was deleted; decoding reports this
         return now
     found = (written, written - clock_shift())
     return max((one for one in found if one <= now), default=now)
@@ -243,10 +252,10 @@ _GOES_ON: Final = (CapturePhase.DECODING, CapturePhase.SPILLING, CapturePhase.CA
 def enter_phase(
     monitors: Sequence[CaptureMonitor], phase: CapturePhase, reason: OlrPgError | None = None
 ) -> bool:
-    """Set the phase of the targets; report when the redo that was waited for has arrived.
+    """Set the phase of the targets. If missing redo has arrived, log this.
 
     Returns:
-        Whether the phase is new for any target.
+        Whether the phase of a target has changed.
     """
     before = [monitor.state for monitor in monitors]
     news = [monitor.enter(phase, reason) for monitor in monitors]
@@ -258,7 +267,7 @@ def enter_phase(
 
 
 def tell_end_ahead(read_up_to: int, until: int) -> None:
-    """Log that a run with an end waits for more redo."""
+    """Log that a run with an end SCN waits for more redo."""
     _log.info(
         "waiting for more redo: the end of the run is not reached",
         read_up_to_scn=read_up_to or "none yet",
@@ -267,6 +276,6 @@ def tell_end_ahead(read_up_to: int, until: int) -> None:
 
 
 def tell_waiting(phase: CapturePhase, reason: OlrPgError) -> None:
-    """Log what decoding waits for, with the status page's words, and what to do about it."""
+    """Log, in the words of the status page, what decoding waits for, and the action that helps."""
     words = STATE_WORDS[phase].lower()
     _log.warning(words, state=phase.value, reason=str(reason), action=reason.action)

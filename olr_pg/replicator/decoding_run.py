@@ -52,11 +52,13 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _ROOM_SECONDS: Final = 0.2
-"""How long to wait for space in a full queue before checking whether the run should end."""
+"""Seconds of one wait for space in a full queue; after each wait, the run checks whether it must
+end.
+"""
 
 _LOGS_REMEMBERED: Final = 1024
-"""Number of recent logs in which a failure's redo is searched; limited, because a run can last for
-years.
+"""Number of recent logs in which the redo of a failure is searched for an incident file. It is
+limited because a run can last for years.
 """
 
 _log = structlog.get_logger(__name__)
@@ -117,10 +119,10 @@ class DecodingRun:
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
     def restore(self, image: NamedImage) -> None:
-        """Begin with a recovery image, if it can be used.
+        """Restore the open transactions from a recovery image, if it can be used.
 
         Raises:
-            OlrPgError: 2010 the logs after it are missing; 2xxx the logs cannot be used.
+            OlrPgError: 2010 the logs after the image are missing; 2xxx the logs cannot be used.
         """
         assert self._recovery is not None
         try:
@@ -159,7 +161,7 @@ class DecodingRun:
         self._thread.join()
 
     def run(self) -> None:
-        """Decode until there are no targets; an error ends the queues."""
+        """Decode until the run must end. An error ends the targets' queues with that error."""
         failed = True
         try:
             self._follow()
@@ -172,8 +174,8 @@ class DecodingRun:
         finally:
             self._parts.logs.remove_reader(self)
             if not failed:
-                # After a failure, do not reuse the follower: it may be half updated. The next run
-                # starts from durable state.
+                # After a failure, do not reuse the follower, because an update of it may be
+                # incomplete. The next run creates a new one from durable state.
                 self._parts.followers.give_back(self._follower)
             if self._recovery is not None:
                 self._recovery.end()
@@ -188,17 +190,17 @@ class DecodingRun:
         return with_incident(error, self._logs, self._parts.incidents)
 
     def _enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
-        """Set the phase of the targets; return whether it is new."""
+        """Set the phase of the targets; return whether the phase of a target has changed."""
         return enter_phase([feed.delivery.monitor for feed in self.feeds], phase, reason)
 
     def _note_decoding(self) -> None:
         spilled = self._parts.storage.waiting_bytes > 0
         phase = CapturePhase.SPILLING if spilled else CapturePhase.DECODING
-        # While redo is missing, later decoded changes wait for it, too.
+        # While redo is missing, changes that are decoded from later redo wait for it too.
         self._enter(CapturePhase.WAITING_FOR_REDO if self._held_up else phase, self._held_up)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
-        """Record why there is nothing to decode."""
+        """Set the phase and the reason for which there is nothing to decode."""
         reason = next(iter([*scan.unusable, *missing, *self._admission.reasons()]), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
         self._held_up = reason if scan.source_answers else None
@@ -212,11 +214,11 @@ class DecodingRun:
             tell_end_ahead(self.merger.watermark, self._until.scn)
 
     def _note_caught_up(self) -> bool:
-        """Report that there is nothing more to decode; for a target that starts later than all
-        redo, that nothing was found at all.
+        """Report that all available redo is decoded. For a target whose start SCN is after all
+        known redo, report that its redo is missing.
 
-        If the checkpoint or the source confirms the start position, its redo is just not archived
-        yet.
+        If the start SCN comes from the checkpoint, or the source has reached it, this is not
+        reported: the redo is only not archived yet.
 
         Returns:
             Whether the phase is new for any target.
@@ -257,7 +259,7 @@ class DecodingRun:
             idle += 1
 
     def _is_through(self) -> bool:
-        """Return whether a run with an end has delivered everything before it."""
+        """Return whether the run has an end SCN, and has read all redo before it."""
         return self._until is not None and self._until.is_passed(self.merger.watermark)
 
     def _end_until(self) -> None:
@@ -305,7 +307,9 @@ class DecodingRun:
         return logs
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
-        """Stop waiting for threads that are closed and were read to their end."""
+        """Stop waiting for redo threads that are closed in the source and were read to their
+        end.
+        """
         unread = {log.header.thread for log in logs}
         for thread in self.merger.threads - opened - unread:
             if not self._move_on(partial(self.merger.close_thread, thread)):
@@ -314,11 +318,13 @@ class DecodingRun:
             _log.info("redo thread closed", thread=thread)
 
     def _move_on(self, step: Callable[[], list[ReadyRun]]) -> bool:
-        """Deliver what the merger releases in a step; return False if the session has ended."""
+        """Deliver the transactions that the merger releases in a step; return False if the run must
+        end.
+        """
         return self._take(move_on(self.merger, step, self._parts.decode), {})
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
-        """Decode whole logs of one incarnation; return False if the session has ended."""
+        """Decode logs of one incarnation; return False if the run must end."""
         self._logs += map(LogFile.of, logs)
         if self._until is not None:
             for log in logs:
@@ -332,7 +338,7 @@ class DecodingRun:
         return self._take(merged, {log.path: log for log in logs})
 
     def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
-        """Deliver what the merger releases; return False if the session has ended.
+        """Deliver the transactions that the merger releases; return False if the run must end.
 
         Args:
             logs: the logs that are read for the first time, by path.
@@ -345,11 +351,11 @@ class DecodingRun:
             if self.merger.failure is not None:
                 raise self.merger.failure
             if self._is_through():
-                return True  # the end is reached: the rest need not be decoded
+                return True  # the run's end is reached: ignore the rest
         return True
 
     def _merged(self, split: Split, logs: Mapping[str, ArchivedLog]) -> bool:
-        """Record that a split was merged; return False if the session has ended.
+        """Record that a split was merged; return False if the run must end.
 
         Args:
             logs: the logs that are read for the first time, by path.
@@ -366,7 +372,8 @@ class DecodingRun:
         return True
 
     def _logs_read(self, logs: Sequence[ArchivedLog]) -> bool:
-        """Record that logs were read to their end, or a growing one as far as it is written.
+        """Record that logs were read to their end, or that a growing log was read up to its known
+        end.
 
         Return False if the session has ended.
         """
@@ -391,7 +398,8 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _begin_incarnation(self, scn: int) -> bool:
-        """Drop the redo from `scn` on after a RESETLOGS, because other redo replaces it.
+        """Drop the redo from `scn` on, which a RESETLOGS has orphaned; the new incarnation's redo
+        replaces it.
 
         Return False if the session has ended.
         """
@@ -406,12 +414,13 @@ class DecodingRun:
         return True
 
     def _deliver(self, released: Sequence[ReadyRun], left_out: Sequence[RowFault]) -> bool:
-        """Queue transactions, and publish their faults; return False when the run ends.
+        """Queue transactions, and publish the faults; return False if the run must end.
 
-        `Feed.open_scn` covers a transaction until it is queued.
+        Until a transaction is queued, `Feed.open_scn` is at or below its begin SCN.
         """
         if released or left_out:
-            # The source may be opened with RESETLOGS after this SCN before the next check.
+            # Record this SCN before the delivery: if the source is opened with RESETLOGS before the
+            # next scan, the scan must know what was delivered.
             self._left_scn = self.merger.left_scn
             self._parts.logs.delivering(self._left_scn)
         self._events.add(left_out)
@@ -439,7 +448,7 @@ class DecodingRun:
             feed.note_open(scn)
 
     def _put(self, runs: Sequence[ReadyRun]) -> bool:
-        """Queue transactions for all targets; return False if the run should end."""
+        """Queue transactions for all targets; return False if the run must end."""
         of_view = by_view(runs)
         for feed in self.feeds:
             if not self._put_for(feed, of_view.get(self._views[feed], [])):
@@ -447,9 +456,10 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _put_for(self, feed: Feed, runs: Iterable[ReadyRun]) -> bool:
-        """Queue transactions for one target; return False if the run should end.
+        """Queue transactions for one target; return False if the run must end.
 
-        If its queue is full, wait for it, unless other targets would have to wait too.
+        If the target's queue is full, wait for space. If other targets would have to wait too, move
+        this target to its own run instead.
         """
         for run in map(feed.wanted, runs):
             while run:
@@ -459,10 +469,11 @@ class DecodingRun:
         return True
 
     def _await(self, feed: Feed, has_room: Callable[[float], bool]) -> bool:
-        """Wait for space in a target's queue; return False if this run no longer feeds the target.
+        """Wait for space in a target's queue; return False if this run does not feed the target any
+        more, or must end.
 
         Args:
-            has_room: waits for at most this many seconds; tells whether there is space.
+            has_room: waits for space for at most the given seconds; returns whether there is space.
         """
         if feed.queue.closed:
             self._listener.drop(self, feed)
@@ -486,7 +497,7 @@ class DecodingRun:
         self._listener.detach(self, feed)
 
     def _publish(self, event: SchemaEvent) -> bool:
-        """Send an event of a table to the targets; return False if the run should end."""
+        """Send an event of a table to the targets; return False if the run must end."""
         for feed in self.feeds:
             if event.view not in (None, self._views[feed]):
                 continue
@@ -502,8 +513,8 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """Return whether an event may have to wait; of one SCN's missing LOB values only the first
-        does.
+        """Return whether an event must wait for space in the queue. Of the events with missing LOB
+        values of the same commit SCN, only the first waits.
         """
         is_first = bool(event.lobs) and event.commit_scn != self._lobs_scn
         return event.is_fault or is_first or event.evolution.concerns_two

@@ -1,4 +1,6 @@
-"""A target's session as seen by decoding: what it still needs, and what it has received."""
+"""A target's session from the point of view of decoding: the transactions that it has received, and
+those that it lacks.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,9 @@ class Chosen(NamedTuple):
 
     Attributes:
         snapshot: the dictionary of the tables.
-        tables: in the form in which they are decoded; the target's own filter can leave out further
-            columns.
-        would_name: returns whether the TableList would select a table of that owner and name.
+        tables: the tables, with the columns that are decoded; the target's own filter can leave out
+            further columns.
+        would_name: returns whether the TableList would select a table with a given owner and name.
     """
 
     snapshot: Snapshot
@@ -48,17 +50,17 @@ class Chosen(NamedTuple):
 
 
 class FeedTarget(Protocol):
-    """A feed's target, with the parts that decoding updates.
+    """The target of a feed, with the objects that decoding updates.
 
     Attributes:
-        name: of the target; empty if there is only one.
-        view: the part of the decoded changes that it receives.
-        is_told: whether its client receives the events of tables; the bundled applier does.
-        ends_with_table: whether a dropped table ends the delivery, because its client receives no
-            events.
+        name: the name of the target; empty if there is only one target.
+        view: the part of the decoded changes that the target receives.
+        is_told: whether its client receives events of tables. Only the bundled applier does.
+        ends_with_table: whether the delivery ends with an error when changes of a table cannot be
+            delivered any more, because the client receives no events.
         monitor: the state of its decoding.
         progress: the progress of its decoding.
-        drained: set once everything available has been queued.
+        drained: set when everything available was queued.
         failure: the error that ended its decoding, if any.
     """
 
@@ -76,17 +78,17 @@ class FeedTarget(Protocol):
 class Feed:
     """A target's session: from its StartSCN until its client disconnects.
 
-    Several runs of decoding can feed it one after the other. All of them decode the same changes in
-    the same order, so `wants` shows what the queue has not received yet.
+    Several runs of decoding can feed it, one after the other. All runs decode the same changes in
+    the same order, so `wanted` can find the transactions that the queue has not received yet.
 
     Attributes:
         start_scn: transactions that began before it are not delivered.
-        resumed: whether it equals the SCN of the target's checkpoint.
-        open_scn: no transaction that the queue still lacks began before it.
-        last: the commit of the last transaction that the queue received.
-        passed_scn: every transaction that began at `start_scn` or later and commits at or before
-            this SCN was queued or is confirmed.
-        told: the events of tables that the queue received.
+        resumed: whether `start_scn` is the SCN of the target's checkpoint.
+        open_scn: all transactions that the queue still lacks began at this SCN or later.
+        last: the commit of the last transaction that the queue has received.
+        passed_scn: all transactions that began at `start_scn` or later and commit at or before this
+            SCN are queued or were already confirmed.
+        told: the events of tables that the queue has received.
     """
 
     delivery: FeedTarget
@@ -106,7 +108,7 @@ class Feed:
 
     @property
     def need(self) -> Need:
-        """The transactions that its queue lacks."""
+        """A description of the transactions that its queue lacks."""
         objects = frozenset(table.object_key for table in self.chosen.tables)
         return Need(self.open_scn, self.passed_scn, objects)
 
@@ -117,7 +119,9 @@ class Feed:
         return replace(self.delivery.view, objects=None if everything else objects)
 
     def wanted(self, run: ReadyRun) -> ReadyRun:
-        """Return the transactions of a run, in its view, that its queue lacks."""
+        """Return the transactions of `run` that the queue lacks. `run` must contain the target's
+        view.
+        """
         if self.last is not None:
             _, run = run.cut(run.count_up_to_key(self.last))
         return run.where(run.begin_scn >= np.uint64(self.start_scn))
@@ -130,7 +134,7 @@ class Feed:
         return taken
 
     def note_open(self, scn: int) -> None:
-        """Record that no further transaction began before `scn`."""
+        """Record that all further transactions began at `scn` or later."""
         self.open_scn = max(self.open_scn, scn)
 
     def note_passed(self, scn: int) -> None:
@@ -139,8 +143,8 @@ class Feed:
         self.queue.pass_scn(scn)
 
     def abandon(self, scn: int) -> None:
-        """Drop the redo from `scn` on after a RESETLOGS; the new incarnation continues from
-        there.
+        """Record that a RESETLOGS has orphaned the redo from `scn` on. The new incarnation
+        continues at that SCN.
         """
         self.open_scn = min(self.open_scn, scn)
         self.passed_scn = min(self.passed_scn, scn - 1)
@@ -150,7 +154,8 @@ class Feed:
             self.last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
-        """Add an event of a table to the queue; return the error that ends the delivery, if any.
+        """Add an event of a table to the queue; return the error with which the delivery must end,
+        or None.
 
         An event that an earlier run has already queued is skipped.
         """
@@ -168,10 +173,10 @@ class Feed:
         return error if event.is_fault or error.code == UNKNOWN_DDL else None
 
     def _shaped(self, event: SchemaEvent) -> SchemaEvent | None:
-        """Return the event in the form for the target; None if it does not concern the target.
+        """Return the event in the target's form; None if it does not concern the target.
 
         Raises:
-            OlrPgError: 7xxx, the target's filters no longer match the table.
+            OlrPgError: 7xxx, the target's filters do not fit the table any more.
         """
         if event.is_fault:
             return event
@@ -186,21 +191,19 @@ class Feed:
         return event._replace(past=past, evolution=evolution, definition=definition)
 
     def _names_or_would(self, name: str) -> bool:
-        """Return whether its list of tables contains that name, or would contain it after an
-        extension.
+        """Return whether the target's tables include that name, or its TableList would select a new
+        table with that name.
         """
         owner, _, table = name.rpartition(".")
         is_left = not self.delivery.view.filters.wants_named((name,))
         return name in self.names or (not is_left and self.chosen.would_name(owner, table))
 
     def _is_passed(self, event: SchemaEvent) -> bool:
-        """Return whether the event's transaction is not delivered, or was already queued."""
+        """Return whether the event's transaction began before the start, or was already queued."""
         return event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
-        """Wait at most `timeout` seconds until another event can be queued; return whether it
-        can.
-        """
+        """Wait at most `timeout` seconds until an event can be queued; return whether it can."""
         if not self.delivery.is_told:
             return True
         if self._awaits_longer_list(event):
@@ -208,9 +211,10 @@ class Feed:
         return self.queue.await_event_room(event, timeout)
 
     def _awaits_longer_list(self, event: SchemaEvent) -> bool:
-        """Return whether an event needs the event of a table that only the next session has.
+        """Return whether an event belongs together with the event of a table that only the next
+        session subscribes to.
 
-        The applier is about to restart with that table. The next session delivers both events.
+        The applier restarts soon with that table, and the next session delivers both events.
         """
         if event.commit_scn < self.start_scn:
             return False
@@ -221,7 +225,7 @@ class Feed:
         )
 
     def too_far_behind(self) -> OlrPgError:
-        """Return error 4040 for a full queue, with its contents."""
+        """Return error 4040 for the full queue; it contains the amount of queued data."""
         held = self.queue.status()
         return OlrPgError(
             Code.TARGET_TOO_FAR_BEHIND,
@@ -233,8 +237,8 @@ class Feed:
     def fail(self, error: OlrPgError) -> None:
         """End the session's queue with an error.
 
-        The bundled applier ends with the error and reports it. It is unknown whether an external
-        client reports it, so it is also logged here.
+        The bundled applier ends with the error and reports it. An external client may not report
+        it, so it is logged here.
         """
         if not self.delivery.is_told:
             _log.error(

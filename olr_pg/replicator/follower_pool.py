@@ -1,4 +1,4 @@
-"""Keeps followers of the dictionary between runs of decoding, for the next run."""
+"""Keeps followers of the dictionary after a run of decoding, for the next run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 class FollowerPool:
-    """Followers whose knowledge of the dictionary is kept after their run.
+    """Followers of runs that have ended. The next run need not follow the same dictionary changes
+    again.
 
     Args:
-        make: makes a follower of a dictionary.
+        make: creates a follower of a dictionary.
     """
 
     def __init__(self, make: Callable[[Snapshot], DictionaryFollower]) -> None:
@@ -25,7 +26,9 @@ class FollowerPool:
         self._lock = threading.Lock()
 
     def take(self, snapshot: Snapshot) -> DictionaryFollower:
-        """Return the idle follower of a dictionary with the most progress, or make one."""
+        """Return the idle follower of this dictionary that has followed it the furthest, or a new
+        one. The other idle followers are discarded.
+        """
         with self._lock:
             idle = [one for one in self._idle if one.snapshot is snapshot]
             self._idle = []

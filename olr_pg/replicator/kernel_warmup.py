@@ -1,12 +1,13 @@
 """Compiles the decoding kernels before they are needed.
 
-Numba compiles a kernel at its first call and stores it on disk. Spark's workers are forked from one
-daemon, so they do not need to compile what the daemon has loaded. Numba compiles on one core at a
-time. So a second process compiles the kernels after the extraction, which is the smaller half.
-Processes that start together (executors, or a run and the process that compiles for it) wait for
-the first of them, and load what it has compiled.
+Numba compiles a kernel at its first call, and stores it on disk. Spark forks its workers from one
+daemon, so the workers already have the kernels that the daemon has loaded. Numba uses only one
+core. So this process compiles the extraction's kernels, and a second process compiles the kernels
+of the later steps, which takes less time. If several processes start at the same time, the first
+one compiles; the others wait for it, and load the compiled kernels.
 
-For this purpose, generated logs in the package are decoded (``tools/warmup_log.py`` writes them).
+To call all kernels, the package contains small generated logs, which are decoded
+(``tools/warmup_log.py`` writes them).
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ if TYPE_CHECKING:
 
 _LOGS: Final = "data/warmup.tar.xz"
 RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
-"""Logs with rare contents: large values, undo in parts."""
+"""Logs with rare contents: large values, and undo that is divided into parts."""
 
 _log = structlog.get_logger(__name__)
 
 
 def is_compiled() -> bool:
-    """Return whether the kernels are on disk."""
+    """Return whether the compiled kernels are on disk."""
     return is_on_disk(extract.extract_groups) and is_on_disk(fill_room)
 
 
 def warm_kernels(*, lines: bool = False) -> None:
-    """Decode small generated logs, which compiles or loads every kernel of decoding.
+    """Decode small generated logs, to compile or load all kernels of decoding.
 
     Args:
-        lines: also render the changes as JSON Lines.
+        lines: whether to compile or load also the kernels that render JSON Lines.
     """
     with generated_logs() as folder, _one_compiles():
         if is_compiled():
@@ -66,8 +67,11 @@ def warm_kernels(*, lines: bool = False) -> None:
 
 
 def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
-    """Decode the unpacked logs, while another process compiles the kernels after the extraction."""
-    # Forked: what is loaded here need not be loaded again, and it ends with this process.
+    """Decode the unpacked logs, while another process compiles the kernels of the steps after the
+    extraction.
+    """
+    # A forked process need not load again what is loaded here. A daemon process ends with this
+    # process.
     behind = multiprocessing.get_context("fork").Process(
         target=warm_behind_extraction, args=(folder,), kwargs={"lines": lines}, daemon=True
     )
@@ -75,14 +79,15 @@ def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
     _decode(folder, lines=lines)
     behind.join()
     if behind.exitcode != 0:
-        # What it did not compile, the decoding above has; its traceback is on stderr.
+        # The call of `_decode` above has compiled the kernels that the other process has not. Its
+        # traceback is on stderr.
         _log.warning("not all kernels could be compiled in advance", exit_code=behind.exitcode)
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable garbage collection in the block, because the compiler creates a million objects and
-    most of them stay.
+    """Disable garbage collection in the block: the compiler creates a million objects, most of
+    which stay in use.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -101,7 +106,7 @@ def _one_compiles() -> Iterator[None]:
     place = index_of(extract.extract_groups)
     try:
         lock = None if place is None else place.with_name("compiling.lock").open("wb")
-    except OSError:  # nothing can be kept there either
+    except OSError:  # then kernels cannot be stored there either
         lock = None
     if lock is None:
         yield
@@ -115,7 +120,9 @@ def _one_compiles() -> Iterator[None]:
 
 
 def warm_online() -> None:
-    """Search for the end of a log as if it were still being written, which compiles that kernel."""
+    """Search for the end of a log as if Oracle were still writing it, to compile the kernel for
+    this.
+    """
     with generated_logs() as folder:
         log = _first_log(folder)
         find_end(
@@ -125,23 +132,27 @@ def warm_online() -> None:
 
 @contextmanager
 def generated_logs(name: str = _LOGS) -> Iterator[Path]:
-    """Yield a temporary directory with the package's logs of that name and their dictionary."""
+    """Yield a temporary directory with logs of the package and their dictionary; `name` is the
+    archive.
+    """
     with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as folder:
         unpack_logs(Path(folder), name)
         yield Path(folder)
 
 
 def unpack_logs(folder: Path, name: str = _LOGS) -> None:
-    """Write the package's logs of that name and their dictionary below `folder`."""
+    """Extract logs of the package and their dictionary into `folder`; `name` is the archive."""
     packed = resources.files(__package__).joinpath(name)
     with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
-        # Filters came with 3.11.4, which Debian 12 has not; the archive is the package's own.
+        # The parameter `filter` needs Python 3.11.4, and Debian 12 has an older one. It is safe to
+        # omit it, because the archive belongs to this package.
         options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         archive.extractall(folder, **options)  # noqa: S202 - of our own
 
 
 def warm_behind_extraction(folder: Path, *, lines: bool = False) -> None:
-    """Decode the unpacked logs with an interpreted extraction; the process keeps interpreting it.
+    """Decode the unpacked logs without compiling the extraction, which stays interpreted in this
+    process.
 
     Args:
         lines: as for `warm_kernels`.
@@ -156,10 +167,11 @@ def _first_log(folder: Path) -> Log:
 
 def _decode(folder: Path, *, lines: bool = False) -> None:
     log = _first_log(folder)
-    for _ in group_runs(log, blocks_in_use(log) // 2):  # as the second split of a log begins
+    for _ in group_runs(log, blocks_in_use(log) // 2):  # call it as for the second split of a log
         pass
     snapshot, logs = load_snapshot(str(folder / "dictionary.json")), [str(folder / "logs")]
-    # Log by log: in small logs that are decoded together, no transaction waits for its end.
+    # Decode the logs one by one: if small logs were joined, no transaction would be open at the end
+    # of a split.
     if not lines:
         for _ in decode_logs(snapshot, logs, plan=plan_splits):
             pass

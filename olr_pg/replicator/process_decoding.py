@@ -1,10 +1,10 @@
 """Decodes splits in processes on this host: ``olr-pg decode --jobs``.
 
-The processes are forked from this one after it has loaded the kernels, and before it starts
-threads. A split's result is returned in shared memory (`olr_pg.files.shared_rooms`); a larger one
-in a file (`olr_pg.files.result_files`), which is mapped here. If text lines are requested, the
-processes also render the transactions that are complete within a split, so that little work remains
-to be done in order. A transaction that cannot be rendered stays packed, so that its error appears
+The processes are forked from this process after it has loaded the kernels, and before it starts
+threads. A process returns the result of a split in shared memory (`olr_pg.files.shared_rooms`), or
+in a file if the result is too large (`olr_pg.files.result_files`). If text lines are requested, the
+processes also render the transactions that are complete within a split, so that this process has
+little left to do. A transaction that cannot be rendered stays packed, so that its error is raised
 at its position.
 """
 
@@ -47,17 +47,21 @@ if TYPE_CHECKING:
 _NO_ROOM: Final = memoryview(b"")
 
 _AHEAD: Final = 3
-"""Number of pending splits per process, so that each has its next one ready."""
+"""Number of pending splits per process. With more than one, a process need not wait for its next
+split.
+"""
 
 
 class ProcessDecoding:
-    """Decodes splits in processes; a context manager that ends them.
+    """Decodes splits in several processes. It is a context manager, which ends the processes.
 
     Args:
         jobs: the number of processes.
-        lines_of: renders text lines instead of packed transactions; None for no lines.
+        lines_of: the database whose changes are rendered as text lines; None to return packed
+            transactions instead.
         with_names: as for `decode_split`.
-        parent: the parent directory of results; None for the system's temporary directory.
+        parent: the directory in which results are stored; None for the system's temporary
+            directory.
     """
 
     def __init__(
@@ -78,14 +82,14 @@ class ProcessDecoding:
             raise result_lost(error, directory=parent or tempfile.gettempdir()) from error
         self._results = ResultFiles(self._folder, _AHEAD * jobs)
         directory = str(self._results.directory)
-        self._rooms = SharedRooms((_AHEAD + 1) * jobs)  # results may wait to be put in order
+        self._rooms = SharedRooms((_AHEAD + 1) * jobs)  # results can wait
         self._pool = ProcessPoolExecutor(
             jobs,
             multiprocessing.get_context("fork"),
             _begin,
             (directory, self._rooms, lines_of, with_names),
         )
-        self._pool.submit(os.getpid)  # forks all of them, now
+        self._pool.submit(os.getpid)  # the first task forks all processes
 
     def __enter__(self) -> ProcessDecoding:
         return self
@@ -99,11 +103,11 @@ class ProcessDecoding:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of splits, in order; closing the generator abandons pending splits.
+        """Yield the results of the splits, in order. To cancel pending splits, close the generator.
 
         Raises:
             OlrPgError: 2002 to 2008 errors of the log, 6006 there is no space for results, 9210 a
-                process has ended.
+                process has ended unexpectedly.
         """
         stored = self._stored(subscription)
         tasks = (_Task(next(self._tasks), split, stored, self._rooms.lend()) for split in splits)
@@ -127,7 +131,9 @@ class ProcessDecoding:
         return self._pool.submit(_decode, task)
 
     def _result(self, task: _Task, size: int | None) -> Result:
-        """Return a result of this size from the task's shared memory; None if it is in a file."""
+        """Return the result of a task. It is in shared memory if `size` is given, otherwise in a
+        file.
+        """
         if size is not None and task.room is not None:
             return self._rooms.result(task.room, size)
         self._give_back(task)
@@ -152,11 +158,11 @@ class ProcessDecoding:
 
 
 class _Task(NamedTuple):
-    """The work for a process.
+    """A split that a process decodes.
 
     Attributes:
         stored: the file with the subscription.
-        room: the shared memory for its result; None if none was free.
+        room: the number of the shared memory for the result; None if all shared memory is in use.
     """
 
     number: int
@@ -166,7 +172,7 @@ class _Task(NamedTuple):
 
 
 class _Worker(NamedTuple):
-    """What a process needs for its tasks."""
+    """The objects that a process needs for its tasks."""
 
     directory: str
     rooms: SharedRooms
@@ -178,7 +184,9 @@ _worker: _Worker | None = None
 
 
 def _begin(directory: str, rooms: SharedRooms, lines_of: Database | None, with_names: bool) -> None:
-    """Initialise a process: it ignores Ctrl-C, and ends with its parent in any case."""
+    """Initialise a process. It ignores Ctrl-C, and it ends if its parent has ended for any
+    reason.
+    """
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -191,14 +199,14 @@ def _end_with_parent(directory: str) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
-    # Delete the files that are stored beside it, too.
+    # Also delete the other files in the parent directory.
     shutil.rmtree(Path(directory).parent, ignore_errors=True)
     os._exit(1)
 
 
 def _decode(task: _Task) -> int | None:
-    """Decode a split, write its result, and return its size in shared memory; None if it is in a
-    file.
+    """Decode a split and write its result. Return the size of the result in shared memory; None if
+    it is in a file.
     """
     assert _worker is not None
     subscription, split = _subscription(task.stored), task.split
@@ -224,7 +232,9 @@ def _subscription(stored: str) -> Subscription:
 def _written(
     subscription: Subscription, lines: PackedLines, output: RoomResult, part: Encoded
 ) -> Encoded:
-    """Write lines, or packed transactions if they cannot be rendered; return the rest."""
+    """Write transactions as text lines, or packed if one of them cannot be rendered. Return `part`
+    without the written bytes.
+    """
     messages, at = part.messages, output.size
     try:
         first = lines.write_transactions(

@@ -1,4 +1,6 @@
-"""The events of tables that a feed's queue has received, so that each is queued once."""
+"""Remembers the events of tables that a feed's queue has received, so that each event is queued
+only once.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ if TYPE_CHECKING:
 class PublishedEvents:
     """Remembers events across the runs of decoding that feed one queue.
 
-    Each run has the same row events in the same commit order. So the commit SCN shows whether one
-    was queued, except for those at the last SCN, which are remembered. Changes of definitions are
-    few and all remembered, because each run starts with all of them.
+    Each run finds the same row events in the same commit order. So an event with a lower commit SCN
+    than the last one was queued already; only the events at the last SCN are remembered. Each run
+    begins with all changes of definitions, so these are all remembered; they are few.
     """
 
     def __init__(self) -> None:
@@ -22,7 +24,7 @@ class PublishedEvents:
         self._rows: set[tuple[tuple[str, int, int], bool]] = set()
 
     def is_new(self, event: SchemaEvent) -> bool:
-        """Return whether an event was not queued yet, and remember it."""
+        """Return whether an event is new, and remember it."""
         if not event.is_of_rows:
             known = event.identity in self._definitions
             self._definitions.add(event.identity)
@@ -35,7 +37,9 @@ class PublishedEvents:
         return not known
 
     def abandon(self, scn: int) -> None:
-        """Forget events with this commit SCN or a later one, because other redo replaces theirs."""
+        """Forget the events with this commit SCN or a later one: a RESETLOGS has orphaned their
+        redo.
+        """
         self._definitions = {one for one in self._definitions if one[1] < scn}
         if self._rows_scn >= scn:
             self._rows_scn, self._rows = scn - 1, set()

@@ -1,22 +1,22 @@
-"""Manages the runs of decoding, and which targets each of them feeds.
+"""Manages the runs of decoding, and assigns the targets to them.
 
-One run feeds all targets: redo is decoded once, from the lowest SCN that any target needs, and each
-receives what it lacks (`feed.Feed`). There are several runs only while a target is at another
-position than the others:
+Usually one run feeds all targets: it decodes the redo once, from the lowest SCN that a target
+needs, and each target receives the transactions that it lacks (`feed.Feed`). There are several runs
+only while a target is at another position than the others:
 
-- Targets that start together wait for each other (`expected`) and begin in one run.
-- A target that connects later, or again, begins in its own run, at its own SCN. The others
-  continue.
-- A target whose queue and backlog are full (OLR-04040) leaves the common run, so that it does not
-  delay the others. It continues in its own run, which waits for it.
-- Runs at the same position whose targets all keep up are joined: they end, and a new run begins at
-  the lowest begin SCN of their open transactions.
-- If recovery images (`recovery`) do not allow targets to begin together, they begin in several
-  runs, and such runs are not joined.
+- Targets that start at the same time wait for each other (`expected`), and begin in one run.
+- A target that connects later, or reconnects, begins in its own run, at its own SCN. The other
+  targets continue.
+- A target whose queue and backlog are full (OLR-04040) is moved to its own run, which waits for it,
+  so that it does not delay the other targets.
+- Runs at about the same position are joined if the queues of all their targets are far from full:
+  the runs end, and a new run begins at the lowest begin SCN of their open transactions.
+- If no recovery image (`recovery`) can be used for all targets, the targets begin in several runs,
+  and these runs are not joined.
 
-Alternatively, decoding could wait for a target at its limit. But then one broken client would stop
-replication for all targets, which separate queues are meant to prevent. The cost of separate runs
-is that redo is decoded twice for a while.
+Instead, a common run could wait for a target whose queue is full. But then one broken client would
+stop replication for all targets. With separate runs, the same redo is decoded more than once for
+some time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from olr_pg.replicator.feed import Feed
 
 EXPECTED_SECONDS: Final = 30.0
-"""How long started targets wait for the other expected ones."""
+"""Maximum time that a started target waits for the other expected targets."""
 
 _log = structlog.get_logger(__name__)
 
@@ -45,10 +45,10 @@ class Run(Protocol):
 
     Attributes:
         feeds: the targets that it feeds; replaced, never modified.
-        progress: its progress.
-        reached: every transaction that commits below it was delivered.
+        progress: the progress of the run.
+        reached: all transactions that commit below this SCN were delivered.
         recent_scn: the first SCN of the last decoded log.
-        ending: set to end it.
+        ending: set this event to end the run.
     """
 
     feeds: tuple[Feed, ...]
@@ -58,7 +58,7 @@ class Run(Protocol):
     ending: threading.Event
 
     def begin(self) -> None:
-        """Start the thread; at its end it calls `Runs.ended`."""
+        """Start the thread. When it ends, it calls `Runs.ended`."""
 
     def join(self) -> None:
         """Wait until the thread has ended."""
@@ -68,10 +68,10 @@ class Runs:
     """The runs of one decoder; thread-safe.
 
     Args:
-        make: makes a run for some feeds.
-        groups: returns which feeds can begin together.
-        joins: whether runs are joined; otherwise each continues to its own end.
-        expected: the names of targets that start together.
+        make: creates a run for some feeds.
+        groups: divides feeds into groups; the feeds of a group can begin in one run.
+        joins: whether runs can be joined; otherwise each run continues to its own end.
+        expected: the names of the targets that wait for each other.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class Runs:
         self._timer: threading.Timer | None = None
 
     def start(self, feed: Feed, *, together: bool = False) -> None:
-        """Begin decoding for a target with a start position.
+        """Begin to decode for a target, which has a start SCN.
 
         Args:
-            together: end all runs and begin one for all targets.
+            together: whether to end all runs, and to begin new ones for all targets.
 
         Raises:
             OlrPgError: the run cannot begin.
@@ -119,13 +119,13 @@ class Runs:
             self._begin_waiting()
 
     def stop_expecting(self, name: str) -> None:
-        """Stop waiting for a target that was expected."""
+        """Stop waiting for an expected target."""
         with self._lock:
             self._expected.discard(name)
             self._begin_waiting()
 
     def leave(self, feed: Feed) -> None:
-        """Remove a feed from its run; return when no run without a feed is running."""
+        """Remove a feed from its run. If the run has no other feeds, wait for its end."""
         with self._lock:
             self._waiting = [one for one in self._waiting if one is not feed]
             left = [run for run in self._running if feed in run.feeds]
@@ -152,8 +152,8 @@ class Runs:
             self._remove(run, feed)
 
     def join_with_near(self, run: Run) -> None:
-        """If other runs are near a run's position, end all of them, so that one run continues for
-        all.
+        """If other runs are near the position of this run, end all of them, so that one new run
+        continues for all their targets.
         """
         if not self._joins:
             return
@@ -176,7 +176,7 @@ class Runs:
                 one.ending.set()
 
     def ended(self, run: Run, *, failed: bool) -> None:
-        """Record that the thread of a run ends."""
+        """Record that a run has ended, and begin a new run for its feeds if `ending` was set."""
         with self._lock:
             self._running.remove(run)
             if run.ending.is_set() and not failed and run.feeds:
@@ -196,7 +196,9 @@ class Runs:
             self._begin_waiting()
 
     def _begin_waiting(self) -> None:
-        """Begin a run for the waiting targets, if no others are expected."""
+        """Begin runs for the waiting targets, unless other targets are expected or a run must still
+        end.
+        """
         if self._expected or any(run.ending.is_set() for run in self._running):
             return
         feeds, self._waiting = self._waiting, []

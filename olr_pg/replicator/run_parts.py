@@ -26,14 +26,15 @@ class RunParts:
 
     Attributes:
         decode: decodes splits, on Spark or in this process.
-        followers: receives the run's follower at its end.
-        threads: the known redo threads.
+        followers: provides followers of the dictionary, and takes a run's follower back at its end.
+        threads: the redo threads that were read.
         storage: stores the bytes of open and of large transactions.
         filters: the filters for all targets.
         incidents: the directory for the incident files of decoding errors.
-        recovery: keeps the changes of open transactions across restarts; None to read them again.
-        once: decode the available logs, and end.
-        until: the end of the run; None for no end.
+        recovery: stores the changes of open transactions for restarts; None to read their redo
+            again.
+        once: whether a run ends when all available logs are decoded.
+        until: where a run ends; None for no end.
     """
 
     logs: SharedLogs
@@ -49,9 +50,9 @@ class RunParts:
 
     @property
     def waits_for_beginning(self) -> bool:
-        """Whether a log that a run must begin with may still appear.
+        """Whether a run waits if its first log is missing, because the log can still appear.
 
-        If online logs are read, the log may be in the process of being archived, after its group
-        was reused.
+        If online logs are read, the source may still be archiving the log, although its group is
+        already reused.
         """
         return self.logs.source.is_online and not self.once

@@ -1,4 +1,4 @@
-"""Shares the logs of a source among all its readers."""
+"""Shares the logs of one source between several readers."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 _BUSY_SECONDS: Final = 0.01
-"""Interval at which the ends of online logs are checked, because Oracle does not report writes."""
+"""Interval in seconds of the checks whether an online log has grown. Oracle does not report
+writes.
+"""
 
 _QUIET_AFTER: Final = 1.0
 _QUIET_SECONDS: Final = 0.025
-"""Interval of the checks after a time without writes."""
+"""Interval in seconds of these checks after some time without writes."""
 
 
 class SharedLogs:
-    """One source database for several readers, each at its own position.
+    """The source database, for several readers (runs of decoding). Each reader has its own
+    position.
 
-    Only one of them queries the source at a time. All methods are thread-safe.
+    Only one reader queries the source at a time. All methods are thread-safe.
 
     Args:
         source: provides the dictionary and the logs.
 
     Attributes:
-        source: see above; its constant properties can be read at any time.
-        reach_scn: the highest end of all logs found so far, 0 before the first.
+        source: see above; its constant properties can be read without a lock.
+        reach_scn: the highest end of all logs found so far; 0 before the first log.
         unseen_since: new redo that the last `scan` found in online logs was written after this Unix
             time in seconds; None before the second scan.
-        answered_at: start time of the last `scan` that the source answered; None before the first.
+        answered_at: start time of the last `scan` that the source answered; None before the first
+            answer.
     """
 
     def __init__(self, source: SourceDatabase) -> None:
@@ -56,10 +60,10 @@ class SharedLogs:
         """Return the tables that a TableList query selects, and their dictionary.
 
         Args:
-            is_abandoned: returns whether the client has gone; the query is then cancelled.
+            is_abandoned: returns whether the client has disconnected; then the query is cancelled.
 
         Raises:
-            OlrPgError: 3xxx or 7xxx, if it fails.
+            OlrPgError: 3xxx or 7xxx, the query fails.
         """
         with self._lock:
             return self.source.resolve(sql, is_abandoned)
@@ -69,8 +73,8 @@ class SharedLogs:
 
         Args:
             reader: the calling reader.
-            scn: the SCN from which it reads.
-            delivered_scn: the SCN up to which it has delivered.
+            scn: the SCN from which on the reader reads.
+            delivered_scn: the SCN up to which the reader has delivered.
         """
         with self._lock:
             self._wanted[reader] = scn, delivered_scn
@@ -83,9 +87,10 @@ class SharedLogs:
             return found
 
     def is_reached(self, scn: int) -> bool:
-        """Return whether the source has reached an SCN, even if no log with it is available yet.
+        """Return whether the source has reached an SCN, even if no available log contains it yet.
 
-        False if unknown. The source is queried until it has reached it.
+        Return False if this is unknown. After the source has reached the SCN, it is not queried
+        again.
         """
         with self._lock:
             if scn > self._source_scn:
@@ -122,7 +127,7 @@ class SharedLogs:
                 return
 
     def delivering(self, scn: int) -> None:
-        """Record what is delivered (`SourceDatabase.delivering`)."""
+        """Record the SCN up to which changes are delivered (`SourceDatabase.delivering`)."""
         with self._lock:
             self.source.delivering(scn)
 

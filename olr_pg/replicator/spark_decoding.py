@@ -1,8 +1,9 @@
-"""Decodes splits: a backlog by Spark tasks, a small increment in the appliance's own process.
+"""Decodes splits: large amounts of redo with Spark tasks, small amounts in the appliance's own
+process.
 
-A Spark job takes about 50 ms until its first result, and the session takes seconds to start. So
-work that one core does faster is done in the calling thread, by the same function as in tasks.
-Kernels release the GIL, so confirmations are answered meanwhile.
+A Spark job takes about 50 ms until its first result, and the session takes seconds to start. So if
+one core is faster, the calling thread does the work, with the same function as a task. Kernels
+release the GIL, so that other threads can answer confirmations at the same time.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ PRELOAD: Final = (
     "olr_pg.decoding.heap:keep_freed_memory",
     "olr_pg.replicator.kernel_warmup:warm_kernels",
 )
-"""What Spark's daemon runs before it forks workers."""
+"""The functions that Spark's daemon calls before it forks workers."""
 
 HERE_BYTES: Final = 8 << 20
-"""Maximum bytes of redo that are decoded in this process."""
+"""Default for the maximum bytes of redo that are decoded in this process."""
 
 _log = structlog.get_logger(__name__)
 
 
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
-    """Run a Spark task: decode one split, write its result."""
+    """Run a Spark task: decode one split, and write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     write_split(_subscription(subscription), split, result.write)
 
@@ -53,7 +54,7 @@ def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None
 def decode_sealed_task(
     key: RowKey, payload: bytes, subscription: bytes, result: TaskResult
 ) -> None:
-    """Run a Spark task for logs that can be encrypted."""
+    """Run a Spark task that reads or writes encrypted files; `key` is their key."""
     use_key(key)
     decode_task(payload, subscription, result)
 
@@ -72,17 +73,17 @@ class SplitCounts(NamedTuple):
 
 
 class SparkDecoding:
-    """Decodes splits: a backlog on Spark, small amounts in the calling thread.
+    """Decodes splits: large amounts of redo on Spark, small amounts in the calling thread.
 
     Args:
-        settings: of the Spark session, which is started with the first backlog.
+        settings: the settings of the Spark session, which is started when it is first needed.
         here_bytes: maximum bytes of redo to decode in this process.
-        waits: whether to wait for the session while it starts; otherwise a backlog is decoded here
-            meanwhile, because a source of online redo would write more than the backlog in that
-            time.
+        waits: whether to wait while the session starts. If not, splits are decoded in this process
+            until the session is ready. This is better for online redo, because the source writes
+            more redo while the session starts.
 
     Attributes:
-        counts: numbers of decoded splits; replaced, never modified.
+        counts: the numbers of decoded splits; the object is replaced, never modified.
     """
 
     def __init__(
@@ -97,7 +98,9 @@ class SparkDecoding:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of splits, in order; closing the generator cancels pending work."""
+        """Yield the results of the splits, in order. To cancel pending splits, close the
+        generator.
+        """
         is_little = sum(split.size for split in splits) <= self._here_bytes
         for number, split in enumerate(splits):
             if not is_little and self._may_ask_session():
@@ -109,7 +112,9 @@ class SparkDecoding:
             self.counts = self.counts._replace(here=self.counts.here + 1)
 
     def _may_ask_session(self) -> bool:
-        """Return whether the session can be used without waiting; start it if there is none."""
+        """Return whether to use the Spark session now. If `waits` is False, start the session in
+        the background, and return False until it is ready.
+        """
         if self._waits:
             return True
         if self._starting is None:
@@ -123,8 +128,8 @@ class SparkDecoding:
         try:
             get_session(self._settings)
         except OlrPgError as error:
-            # The next task that needs the session starts it again, and raises the error if that
-            # fails.
+            # The next decoding that needs the session starts it again, and raises the error if this
+            # fails too.
             _log.warning("Spark could not be started", reason=str(error), action=error.action)
 
     def _counted_on_spark(
@@ -160,12 +165,12 @@ class SparkDecoding:
 
 
 def _is_here(error: OlrPgError) -> bool:
-    """Return whether a task could not open a log that this process can open."""
+    """Return whether a task could not open a log although the file exists for this process."""
     return error.code == Code.LOG_UNREADABLE and Path(str(error.where.get("file"))).exists()
 
 
 def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
-    """Decode a split as a task would; it raises the same errors."""
+    """Decode a split in this thread, with the same errors as in a task."""
     written = BytesIO()
     with errors_of_task(path=split.path):
         write_split(subscription, split, written.write)
@@ -173,7 +178,9 @@ def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
 
 
 def describe(splits: Sequence[Split]) -> str:
-    """Describe the splits for Spark's page: ``decode thread 1, logs 118–125, 2.1 GB``."""
+    """Return a description of the splits for Spark's web page, such as ``decode thread 1, logs
+    118–125, 2.1 GB``.
+    """
     logs: dict[int, list[int]] = {}
     for split in splits:
         logs.setdefault(split.thread, []).append(split.sequence)

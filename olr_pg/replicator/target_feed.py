@@ -1,4 +1,4 @@
-"""A target's share of decoding: its tables, its ready queue, its progress."""
+"""The decoding for one target: its tables, its ready queue, and its progress."""
 
 from __future__ import annotations
 
@@ -38,24 +38,26 @@ class Delivery:
     """A target of decoding; implements its port's `server.replication_source.ReplicationSource`.
 
     Args:
-        decoder: decodes for this target and for others.
-        name: of the target; empty if there is only one.
-        big_endian: byte order of the output.
-        chunk_bytes: bytes of a LOB value in one Chunk element.
+        decoder: the decoder, which all targets share.
+        name: the name of the target; empty if there is only one target.
+        big_endian: whether the output's byte order is big-endian.
+        chunk_bytes: maximum bytes of a LOB value in one Chunk element.
         raw_xml: whether binary XML is delivered as stored.
         transactions_max, bytes_max: the limits of its ready queue.
-        backlog: stores ready transactions above these limits; None to make decoding wait instead.
+        backlog: stores ready transactions beyond these limits; None to let decoding wait instead.
         filters: the filters of this target, in addition to the decoder's.
         is_told: whether its client is the bundled applier, which receives events of tables.
-        ends_with_table: whether delivery ends when a table ends, because no client is informed.
+        ends_with_table: whether the delivery ends with an error when changes of a table cannot be
+            delivered any more, because the client receives no events.
 
     Attributes:
-        drained: set when everything available has been queued.
-        failure: the error that ended the last session's decoding, or prevented its start, if any.
-        progress: the progress of decoding for it.
-        monitor: the state of decoding for it.
-        told: called when something was added to the queue of a session; set before the first
-            session.
+        drained: set when everything available was queued.
+        failure: the error that ended the decoding for the last session, or prevented its start;
+            None if there was none.
+        progress: the progress of decoding for this target.
+        monitor: the state of decoding for this target.
+        told: called when something was added to the queue. It must be set before the first session
+            begins.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Delivery:
         """Return the tables of a TableList query, in the form for this target.
 
         Raises:
-            OlrPgError: 3xxx or 7xxx, if it fails; 1095 no table remains.
+            OlrPgError: 3xxx or 7xxx, the query fails; 1095 the filters leave no table.
         """
         snapshot, tables = self._decoder.logs.resolve(sql)
         return self.view.filters.chosen(tables, snapshot.database)
@@ -110,14 +112,15 @@ class Delivery:
         report_idle(self.view.filters, snapshot.tables, **self.named)
         report_left_out(self.view.filters.chosen(tables, snapshot.database))
         tables = tuple(t for t in tables if self.view.filters.wants(t))
-        # An error here rejects only this client; in the run it would stop all clients.
+        # Check this now: an error here refuses only this client, but an error in the run would stop
+        # all clients.
         check_tables(tables)
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
         _log.info("subscribed", tables=len(tables), **self.named)
 
     def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
-        """Begin to decode every transaction that began at or after `scn`; 0 means from the oldest
-        log.
+        """Begin to decode all transactions that began at `scn` or later; 0 means to begin with the
+        oldest log.
 
         Args:
             image, resumed: see `server.replication_source.ReplicationSource.start`.
@@ -146,8 +149,8 @@ class Delivery:
 
     @property
     def begun_scn(self) -> int:
-        """No transaction that its client has not received yet began before this SCN; 0 if
-        unknown.
+        """An SCN at or after which all transactions that are not queued yet began; 0 if there is no
+        session.
         """
         feed = self._feed
         return 0 if feed is None else feed.open_scn
@@ -159,7 +162,7 @@ class Delivery:
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """See `server.replication_source.ReplicationSource.recovery_points`.
 
-        None of them is ahead of what was queued.
+        Points beyond the queued transactions are left out.
         """
         recovery, feed = self._decoder.recovery, self._feed
         if recovery is None or feed is None:
@@ -173,7 +176,7 @@ class Delivery:
             self._decoder.recovery.saved(self.name, scn, image)
 
     def stop(self) -> None:
-        """End the session of a client that has disconnected: nothing is decoded for it any more."""
+        """Stop decoding for a client that has disconnected."""
         if self._feed is not None:
             self._decoder.leave(self._feed)
             if self._decoder.recovery is not None:
@@ -186,16 +189,16 @@ class Delivery:
 
     @property
     def state(self) -> CaptureState:
-        """The state of decoding for it, and why it waits; thread-safe."""
+        """The state of decoding for this target, and the reason if it waits; thread-safe."""
         return self.monitor.state
 
     @property
     def named(self) -> dict[str, str]:
-        """For log events: the target's name, if there are several."""
+        """The target's name as a field of log events; empty if there is only one target."""
         return {"target": self.name} if self.name else {}
 
     def accounting(self) -> Accounting | None:
-        """Return the account of decoding for it, up to the last complete log; None before the
-        first.
+        """Return the account of decoding up to the last complete log; None before the first
+        complete log.
         """
         return self.progress.accounting

@@ -1,4 +1,4 @@
-"""Decides which redo threads a run waits for before transactions can be released."""
+"""Decides for which redo threads a run must wait before it can release transactions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Admission:
     """The redo threads of one run.
 
     Args:
-        known: the threads that were read in this or earlier runs.
+        known: the threads that were read in this run or in earlier runs.
         scn: the start SCN of the run.
-        waits: whether the run waits if the beginning of a thread is missing.
+        waits: whether the run waits if the first redo of a thread is missing.
 
     Attributes:
-        silent: threads that were read before this run, that have no log here, and for which it is
-            unknown whether a log will come.
+        silent: threads that were read before this run and have no log here, so that it is unknown
+            whether another log will appear.
     """
 
     def __init__(
@@ -44,10 +44,11 @@ class Admission:
         self.silent: frozenset[int] = frozenset()
 
     def check_beginnings(self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> None:
-        """Check that every thread is complete from the run's SCN on, when its first log is
-        available.
+        """Check that the first available log of each thread contains the run's start SCN, or begins
+        before it.
 
-        An open thread may not have had any archived log when the run began.
+        A thread is checked when its first log is available, because an open thread may have no
+        archived log when the run begins.
 
         Args:
             reached: the position of each thread in the recovery image.
@@ -63,8 +64,8 @@ class Admission:
     def missing_beginnings(
         self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
     ) -> list[OlrPgError]:
-        """Check as `check_beginnings` does; if the run waits for missing beginnings, return them
-        instead.
+        """Call `check_beginnings`. If it fails and the run waits for missing redo, return the error
+        instead of raising it.
 
         Raises:
             OlrPgError: 2010, as for `check_beginnings`, if the run does not wait.
@@ -78,21 +79,22 @@ class Admission:
         return []
 
     def admit(self, stream: LogStream, scan: LogScan) -> None:
-        """Add every thread that has logs to read now or later.
+        """Wait for all threads that have unread logs now, or may have some later.
 
-        If it is unknown which threads are open, a thread that was read before is waited for, even
-        if it has no log here. Its logs may be confirmed and deleted, and its next log may contain
-        redo that is older than that of other threads.
+        If it is unknown which threads are open, the run also waits for a thread that was read
+        before and has no log here. Its logs can be confirmed and deleted, and its next log can
+        contain older redo than the logs of other threads.
 
         Raises:
-            OlrPgError: 2014, later transactions of other threads were already released.
+            OlrPgError: 2014, a new thread has redo that is older than transactions that were
+                already released.
         """
         logs, opened = stream.readable, scan.open_threads
         starts = thread_starts(logs)
         self.silent = frozenset()
         if opened is None:
-            # If the source answers, an open thread is waited for even before its first log is
-            # archived.
+            # This check is not needed if the open threads are known: the run then waits for an open
+            # thread even before its first log is archived.
             self._check_in_time(starts)
             if scan.source_answers:
                 here = {log.header.thread for log in stream.logs}
@@ -106,8 +108,8 @@ class Admission:
         self._known.add(starts)
 
     def reasons(self) -> list[OlrPgError]:
-        """Return errors for the redo threads that are waited for although no log shows that they
-        are open.
+        """Return an error for each silent redo thread, for which the run waits although no log
+        shows that it is open.
         """
         detail = "what others have committed since then waits for its next one"
         return [
@@ -116,7 +118,9 @@ class Admission:
         ]
 
     def closed(self, thread: int) -> None:
-        """Close a thread that was read to its end; only a newer log reopens it."""
+        """Stop waiting for a closed thread that was read to its end. Only a newer log of the thread
+        reopens it.
+        """
         self._closed[thread] = self._newest.get(thread)
 
     def _check_in_time(self, starts: Mapping[int, int]) -> None:
@@ -138,10 +142,10 @@ class Admission:
         return last is not None and self._newest[thread] <= last
 
     def _wait_for(self, thread: int, scn: int) -> None:
-        """Release nothing until the thread has been read further.
+        """Make the merger wait for a thread, from `scn` on.
 
-        A thread that was closed for a while starts at what was released since, because its logs of
-        that time may be deleted.
+        If a thread was closed for some time, the merger waits for it only from the SCN of the last
+        released transaction on, because its logs of that time can be deleted.
         """
         self._closed.pop(thread, None)
         self._merger.add_thread(thread, max(scn, self._merger.left_scn))

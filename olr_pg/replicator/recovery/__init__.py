@@ -1,3 +1,3 @@
-"""Bounded recovery: images of open transactions, so that a restart does not need to read days of
+"""Bounded recovery: stores open transactions in images, so that a restart need not read days of
 redo.
 """

@@ -1,46 +1,47 @@
-"""Bounded recovery: if a transaction is open for days, a restart must not read days of redo.
+"""Bounded recovery: limits the redo that a restart must read, even if a transaction is open for
+days.
 
-How it works
-------------
-When the oldest open transaction is as old as the limit (in bytes of redo), and as much was read
-since the last image, a run of decoding takes a new image at the end of a log (`run_images`). It
-contains the merger's open transactions for all targets, and the position up to which each redo
-thread was read. The image becomes durable (`image_files`) when every thread has been read past that
-position, because then the dictionary is known up to there and nothing in the image can be undone.
-The checkpoint names the image when everything that committed before it is confirmed. Then
-everything that a client still needs is in the image or after it in the redo. MinStartSCN is
-unchanged: the begin of the oldest unconfirmed transaction.
+How it works ------------ The limit is a number of bytes of redo. At the end of a log, a run of
+decoding takes a new image (`run_images`) if two conditions are met: the amount of redo since the
+begin of the oldest open transaction has reached the limit, and so has the amount of redo since the
+last image. The image contains the merger's open transactions for all targets, and the position up
+to which each redo thread was read. The image becomes durable (`image_files`) when every thread was
+read beyond that position: only then is the dictionary known up to that position, and nothing in the
+image can change any more. When everything that committed before the image is confirmed, the
+checkpoint names the image. Then everything that a client still needs is in the image or after it in
+the redo. MinStartSCN stays the same: the begin SCN of the oldest unconfirmed transaction.
 
-A start at exactly MinStartSCN, by the client that confirmed, loads the image and continues after
-it. A start at any other SCN, lower or higher, or by another client, reads the redo from there, as
-without images. The same happens if the image is missing, damaged, or was made with other tables:
-the redo from the transaction's begin on contains the same, as long as its logs exist.
+If the client whose confirmations are in the checkpoint starts at exactly MinStartSCN, the run loads
+the image and continues after it. If a client starts at any other SCN, or another client starts, the
+run reads the redo from the start SCN on, without an image. It also does this if the image is
+missing or damaged, or was made with other tables. The redo contains everything that the image
+contains, as long as its logs exist.
 
-Several targets
----------------
-All targets share the images. Each contains all transactions and all tables of its run. So it can be
-used for a target (`Need.is_served`) if three conditions are met:
+Several targets --------------- All targets share the images. An image contains all open
+transactions and all tables of its run. It can be used for a target (`Need.is_served`) if three
+conditions are met:
 
-- The target has received or confirmed everything that committed before the image. A target that is
-  further ahead skips what it has, as with redo that is read again.
-- Its transactions are complete in the image: everything that it lacks began after the start of the
-  run.
-- Its tables are among those of the image.
+- The target has received or confirmed everything that committed before the image. A target that has
+  received more skips the transactions that it has, as with any redo that is read again.
+- The transactions that the target lacks are complete in the image: all of them began at or after
+  the start SCN of the run that took the image.
+- The target's tables are among the tables of the image.
 
-Each checkpoint names an image for its own target. A new run (after a start, for a target that
-reconnects or was left behind at its limit, or for joined runs) begins with the newest image that
-can be used for all of its targets. If there is none for all, the targets begin in several runs,
-each with its own image (`groups`). Runs are joined only when one image can be used for all their
-targets. A transaction that is open for days prevents this only for a target that began after that
-transaction, with tables that the others do not have.
+Each target's checkpoint names an image for this target. A new run begins after a start, when a
+target reconnects, when a target is moved to its own run, or when runs are joined. It begins with
+the newest image that can be used for all of its targets. If there is no such image, the targets
+begin in several runs, each with its own image (`groups`). Runs are joined only if one image can be
+used for all their targets. A transaction that is open for days prevents this only for a target that
+began after that transaction and has tables that the other targets do not have.
 
-A run decodes the tables of every connected target, and those of the image that it began with, so
-that its images can be used for other targets, too.
+A run that begins without an image decodes the tables of all connected targets; a run that begins
+with an image decodes the tables of the image. So its images can also be used for targets of other
+runs.
 
 Order of writes: first the data become durable, then the manifest, then the checkpoint that names
-it. Only then are files deleted that no target's checkpoint names and no running session can still
-name. A kill in between leaves unused files, which the next checkpoint deletes. The image in the
-checkpoint of a disconnected target is kept.
+it. After this, the files are deleted that no target's checkpoint names and that no running session
+can still name. If the process is killed between these steps, unused files remain, and are deleted
+after the next checkpoint. The image in the checkpoint of a disconnected target is kept.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 DIRECTORY: Final = "recovery"
-"""Its name in `context.data`."""
+"""The name of the images' directory in `context.data`."""
 
 NEWER: Final = Code.FILE_OF_NEWER_VERSION
 
@@ -78,9 +79,9 @@ class Need(NamedTuple):
     """The transactions that a target lacks.
 
     Attributes:
-        open_scn: all of them began at this SCN or later.
-        passed_scn: all of them committed after this SCN.
-        objects: OBJ# of its tables.
+        open_scn: all of these transactions began at this SCN or later.
+        passed_scn: all of these transactions committed after this SCN.
+        objects: the object keys of the target's tables (`Table.object_key`).
     """
 
     open_scn: int
@@ -88,7 +89,7 @@ class Need(NamedTuple):
     objects: frozenset[int]
 
     def is_served(self, image: Image) -> bool:
-        """Return whether all of them are in an image, or after it in the redo."""
+        """Return whether all of these transactions are in an image, or after it in the redo."""
         return (
             image.whole_scn <= self.open_scn
             and self.objects.issubset(image.objects)
@@ -104,7 +105,7 @@ class NamedImage(NamedTuple):
 
     @property
     def point(self) -> RecoveryPoint:
-        """Return the image in the form for sessions."""
+        """The image in the form for sessions."""
         return RecoveryPoint(
             self.name, self.image.commit_scn, self.image.read_scn, self.image.whole_scn
         )
@@ -114,20 +115,21 @@ class BoundedRecovery:
     """The recovery images of one source; thread-safe.
 
     Args:
-        directory: of the files; created when first needed.
-        source: identifies the database of the SCNs.
-        limit_bytes: approximate maximum redo that a restart reads again because of open
-            transactions; an image is taken at the end of a log.
+        directory: the directory of the files; created when first needed.
+        source: identifies the source database.
+        limit_bytes: approximate maximum bytes of redo that a restart reads again because of open
+            transactions. It is exceeded by up to one log, because images are taken only at the end
+            of a log.
         storage: stores the bytes of open transactions.
-        disk_max: maximum bytes of files together with `storage`; None for no limit.
-        named: by target, the image that its checkpoint names.
+        disk_max: maximum bytes on disk of the images and of `storage` together; None for no limit.
+        named: the image that the checkpoint of each target names, by target.
 
     Attributes:
         directory, source, limit_bytes, storage: see above.
         files: a lock for writing, reading and deleting files.
 
     Raises:
-        OlrPgError: 4035, an image is of a newer version.
+        OlrPgError: 4035, an image has a newer version.
     """
 
     def __init__(
@@ -170,11 +172,11 @@ class BoundedRecovery:
         """Begin a target's session.
 
         Args:
-            name: of the image in its checkpoint for the SCN at which it begins.
-            need: with its start SCN, and its tables in order.
+            name: the image that the target's checkpoint names for the start SCN.
+            need: the transactions that the target lacks.
 
         Returns:
-            The image; None if there is none or it cannot be used.
+            The image; None if the checkpoint names none, or it cannot be used.
         """
         with self._lock:
             self._waiting[target] = []
@@ -194,7 +196,7 @@ class BoundedRecovery:
         return NamedImage(name, image).point
 
     def leave(self, target: str) -> None:
-        """End a target's session; then only the image in its checkpoint is kept for it."""
+        """End a target's session. From then on, only the image in its checkpoint is kept for it."""
         with self._lock:
             self._waiting.pop(target, None)
             self._has_waste = True
@@ -221,11 +223,13 @@ class BoundedRecovery:
     # --- for runs ---
 
     def find(self, needs: Sequence[Need], *, of_others: bool = True) -> NamedImage | None:
-        """Return the newest image that can be used for all needs and saves reading redo.
+        """Return the newest image that can be used for all needs and with which less redo must be
+        read; None if there is none.
 
         Args:
-            needs: of the targets of a run.
-            of_others: whether it can contain more tables than theirs.
+            needs: the needs of a run's targets.
+            of_others: whether the image may contain other tables in addition to those of the
+                targets.
         """
         lowest = min(need.open_scn for need in needs)
         wanted = frozenset[int]().union(*(need.objects for need in needs))
@@ -240,10 +244,10 @@ class BoundedRecovery:
         return max(fitting, key=lambda one: one.image.read_scn, default=None)
 
     def groups(self, needs: Sequence[Need]) -> list[list[int]]:
-        """Group the targets that begin together.
+        """Group targets so that the targets of a group can begin in one run.
 
         Returns:
-            The indexes of their needs, in groups; the group with the lowest start comes first.
+            Groups of indexes in `needs`. The targets that begin without an image come first.
         """
         rest = list(range(len(needs)))
         if self.find(needs) is not None:
@@ -259,7 +263,7 @@ class BoundedRecovery:
         return [group for group in groups if group]
 
     def refuse(self, name: str, reason: OlrPgError) -> None:
-        """Stop using an image that is unusable."""
+        """Log that an image is unusable, and do not use it any more."""
         _warn(reason)
         with self._lock:
             self._refused.add(name)
@@ -269,17 +273,19 @@ class BoundedRecovery:
                     names.remove(name)
 
     def attach(self, writer: PartWriter) -> None:
-        """Record that a run begins to write images."""
+        """Add the writer of a run that begins."""
         with self.files:
             self._writers.append(writer)
 
     def detach(self, writer: PartWriter) -> None:
-        """Record that a run has ended."""
+        """Remove the writer of a run that has ended."""
         with self.files:
             self._writers.remove(writer)
 
     def publish(self, name: str, image: Image, targets: Iterable[str]) -> None:
-        """Record a durable image; the targets' checkpoints can name it now."""
+        """Record that an image is durable; the checkpoints of the targets can name it from now
+        on.
+        """
         with self._lock:
             self._images[name] = image
             for target in targets:
@@ -290,7 +296,9 @@ class BoundedRecovery:
             self._is_paused = False
 
     def has_room(self, fresh: int) -> bool:
-        """Return whether this many more bytes can be written; call `pause` if not."""
+        """Return whether `fresh` more bytes can be written within the limit on disk; if not, call
+        `pause`.
+        """
         used = files_bytes(self.directory) + self.storage.waiting_bytes
         if self._disk_max is None or used + fresh <= self._disk_max:
             return True
@@ -306,7 +314,9 @@ class BoundedRecovery:
         return False
 
     def pause(self, reason: OlrPgError) -> None:
-        """Skip new images for now: a restart takes longer, but nothing is lost."""
+        """Log once that images cannot be written at present. A restart will take longer, but
+        nothing is lost.
+        """
         if not self._is_paused:
             self._is_paused = True
             _log.warning(
@@ -316,7 +326,7 @@ class BoundedRecovery:
             )
 
     def clean(self) -> None:
-        """Delete the files that no start can use any more."""
+        """Delete the files that cannot be used for any start any more."""
         with self.files:
             with self._lock:
                 has_waste, self._has_waste = self._has_waste, False

@@ -1,15 +1,18 @@
-"""The files of bounded recovery: the changes of open transactions up to a position in the redo.
+"""The files of bounded recovery. They contain the changes of open transactions up to a position in
+the redo.
 
-An *image* contains all transactions that were open when every redo thread had been read to the end
-of some log. It is a manifest, ``image-*.json``, that refers to parts of data files,
-``image-*.redo``. Each part is one batch of events from the assembler (`redo.batch`), with its four
-arrays one after the other. An image writes only events that no earlier image has written, to one
-new data file. So a transaction that is open for days is not written again with each image. When
-most of the data files is no longer needed, everything needed is written to a new file.
+An *image* contains all transactions that were open at a position of a run: for each redo thread,
+the end of the last log that was read. An image is a manifest, ``image-*.json``, that refers to
+parts of data files, ``image-*.redo``. Each part is one batch of events from the assembler
+(`redo.batch`), with its four arrays one after the other. Each image writes one new data file, with
+only the events that no earlier image has written. So a transaction that is open for days is not
+written again with each image. When most bytes of the data files are not needed any more, all needed
+parts are written to a new file.
 
-A manifest contains its version, the layout of the arrays, and a CRC of itself and of every part.
-The files are synced, data first, and the manifest is renamed to its final name. So an existing
-manifest is complete, unless it was damaged later; then it is refused.
+A manifest contains its version, the layout of the arrays, and a CRC of itself and of each part.
+First the data file is synced, then the manifest is synced and renamed to its final name. So an
+existing manifest is complete. If it was damaged later, the CRC shows this, and the image is
+refused.
 """
 
 from __future__ import annotations
@@ -47,11 +50,13 @@ VERSION: Final = 3
 """The version that is written and read."""
 
 LAYOUT: Final = zlib.crc32(repr([dtype.descr for dtype in (EVENT, PIECE, ENTRY)]).encode())
-"""Digest of the arrays' layout; data files of a release with another layout cannot be read."""
+"""A checksum of the arrays' layout. Data files of a release with another layout cannot be read."""
 
 _PREFIX: Final = "image-"
 _COMPACT_SHARE: Final = 2
-"""Everything is rewritten when the files contain this many times the needed bytes."""
+"""All parts are written to a new file if the existing files are more than this many times as large
+as the needed parts.
+"""
 
 _U64 = Annotated[int, Field(ge=0, lt=1 << 64)]
 
@@ -61,7 +66,7 @@ class _Model(BaseModel):
 
 
 class Part(_Model):
-    """A batch of events in a data file: the lengths of its arrays, and its offset."""
+    """A batch of events in a data file: its offset, and the lengths of its four arrays."""
 
     file: str
     offset: int
@@ -73,14 +78,16 @@ class Part(_Model):
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """The number of bytes in the file."""
         lengths = (self.events, self.pieces, self.entries, self.data)
         widths = (EVENT.itemsize, PIECE.itemsize, ENTRY.itemsize, 1)
         return sum(length * width for length, width in zip(lengths, widths, strict=True))
 
 
 class Mark(_Model):
-    """The end of a log up to which a redo thread was read, with its SCN."""
+    """The position up to which a redo thread was read: the last log that was read to its end, and
+    the SCN at which reading continues.
+    """
 
     thread: int
     resetlogs_id: int
@@ -90,7 +97,7 @@ class Mark(_Model):
 
 
 class Opened(_Model):
-    """An open transaction; its parts in redo order."""
+    """An open transaction; its parts are in redo order."""
 
     con_id: int
     xid: _U64
@@ -112,15 +119,17 @@ class Image(_Model):
 
     Attributes:
         source: identifies the database of the SCNs.
-        marks: of every redo thread that was read.
+        marks: the mark of each redo thread that was read.
         watermarks: (redo thread, SCN) of the merger's threads.
-        commit_scn: all earlier commits are at or below this SCN.
-        tables: identity of each table of the row plan; events refer to tables by number.
+        commit_scn: all transactions that committed before the image have a commit SCN up to this.
+        tables: the identity of each table of the row plan, in the plan's order. Events contain
+            table numbers, which refer to this order.
         transactions: the open transactions.
-        unowned: LOB pages without a transaction.
+        unowned: the parts with LOB pages whose transaction is not known yet.
         whole_scn: transactions that began before this SCN are incomplete in the image.
-        objects: OBJ# of its tables, in their order in the row plan.
-        begun: redo threads, with the block up to which the log after their mark was read.
+        objects: the object keys of its delivered tables, in the order of the row plan.
+        begun: (redo thread, block) for each thread of which also a part of the log after its mark
+            was read, up to this block.
     """
 
     format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
@@ -140,19 +149,19 @@ class Image(_Model):
 
     @property
     def parts(self) -> Iterator[Part]:
-        """All parts."""
+        """All parts of the transactions, then the parts without a transaction."""
         for transaction in self.transactions:
             yield from transaction.parts
         yield from self.unowned
 
     @property
     def read_scn(self) -> int:
-        """The SCN below which no redo must be read again."""
+        """The SCN from which on redo must be read after the image was loaded."""
         return min(mark.scn for mark in self.marks)
 
     @property
     def settled_scn(self) -> int:
-        """The SCN from which on all redo, in every thread, is after the image."""
+        """The SCN from which on the redo of all threads is after the image."""
         return max(mark.scn for mark in self.marks)
 
 
@@ -164,7 +173,9 @@ class _File(BaseModel):
 
 
 class _Written(NamedTuple):
-    """A batch that is in a file; it is kept so that it stays the same object."""
+    """A batch that is in a file. The reference to the batch ensures that no other object gets its
+    `id`.
+    """
 
     batch: Kept
     part: Part
@@ -182,11 +193,13 @@ class PartWriter:
         self._written: dict[int, _Written] = {}
 
     def forget(self) -> None:
-        """Write everything again, because earlier files cannot be relied on."""
+        """Forget all written batches, so that the next image writes all of its batches."""
         self._written = {}
 
     def forget_others(self, files: Collection[str]) -> None:
-        """Forget batches in data files other than these, which were deleted."""
+        """Forget the batches in all data files except `files`, because the other files were
+        deleted.
+        """
         self._written = {
             key: written for key, written in self._written.items() if written.part.file in files
         }
@@ -209,10 +222,10 @@ class PartWriter:
         """Write batches durably.
 
         Args:
-            name: of the data file, if one is needed.
+            name: the name of the new data file; it is created only if a batch must be written.
 
         Returns:
-            The part of each; all other batches are forgotten.
+            The part of each batch. Batches that are not in `batches` are forgotten.
 
         Raises:
             OSError: it cannot be written.
@@ -245,7 +258,7 @@ class PartWriter:
 
 
 def write_image(path: Path, image: Image) -> None:
-    """Write a manifest durably, after its parts.
+    """Write a manifest durably. Its parts must already be durable.
 
     Raises:
         OSError: it cannot be written.
@@ -258,8 +271,8 @@ def read_image(path: Path, source: str) -> Image:
     """Read the manifest at `path`.
 
     Raises:
-        OlrPgError: 2071 it is missing, damaged, or of another release or source; 4035 it is of a
-            newer version.
+        OlrPgError: 2071 the manifest is missing or damaged, or belongs to another release or
+            source; 4035 it has a newer version.
     """
     try:
         data = path.read_bytes()
@@ -294,7 +307,7 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
     """Read a batch from its data file.
 
     Args:
-        allocate: returns a buffer for its bytes.
+        allocate: returns a buffer for the data of the batch.
 
     Raises:
         OlrPgError: 2071, the file is missing or damaged.
@@ -329,10 +342,10 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
 
 
 def new_stem(directory: Path) -> str:
-    """Return the prefix of the names of the next image's files; it is never reused.
+    """Return the prefix of the file names of the next image.
 
-    A checkpoint can name a deleted image, so the name must not be reused. It contains a number,
-    which shows people the order, and a random part.
+    A prefix must never be used again, because a checkpoint can name a deleted image. So it contains
+    a random part, and a number that shows users the order of the images.
     """
     stems = [path.stem.removeprefix(_PREFIX) for path in directory.glob(f"{_PREFIX}*")]
     numbers = [int(part) for part in (stem.partition("-")[0] for stem in stems) if part.isdecimal()]
@@ -340,25 +353,27 @@ def new_stem(directory: Path) -> str:
 
 
 def image_name(stem: str) -> str:
-    """Return the name of a manifest."""
+    """Return the file name of an image's manifest."""
     return f"{stem}.json"
 
 
 def data_name(stem: str) -> str:
-    """Return the name of an image's data file."""
+    """Return the file name of an image's data file."""
     return f"{stem}.redo"
 
 
 def files_bytes(directory: Path) -> int:
-    """Return the total size in bytes of all files in a directory, which may be missing."""
+    """Return the total size in bytes of the image files in a directory; 0 if the directory does not
+    exist.
+    """
     return sum(path.stat().st_size for path in directory.glob(f"{_PREFIX}*"))
 
 
 def remove_others(directory: Path, needed: Iterable[str]) -> None:
-    """Delete the images in a directory, except some files.
+    """Delete all image files in a directory, except `needed`.
 
     Raises:
-        OSError: one cannot be deleted.
+        OSError: a file cannot be deleted.
     """
     keep = set(needed)
     for path in directory.glob(f"{_PREFIX}*"):

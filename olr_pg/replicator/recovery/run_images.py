@@ -1,4 +1,6 @@
-"""The recovery images that one run of decoding begins with and takes; see `bounded_recovery`."""
+"""The recovery images of one run of decoding: the image that it begins with, and the images that it
+takes; see `bounded_recovery`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 def marks_of(image: Image) -> dict[int, Reached]:
-    """Return the position of an image in each redo thread."""
+    """Return the position up to which each redo thread was read when an image was taken."""
     begun = dict(image.begun)
     return {
         mark.thread: Reached(
@@ -55,7 +57,7 @@ class Restored(NamedTuple):
     """The state that a run begins with.
 
     Attributes:
-        marks: by redo thread.
+        marks: the position of each redo thread.
         state: the open transactions.
     """
 
@@ -67,7 +69,7 @@ class _Taken(NamedTuple):
     """An image that is not durable yet.
 
     Attributes:
-        settled_scn: it can be made durable when every thread was read up to this SCN.
+        settled_scn: the image can be made durable when every redo thread was read up to this SCN.
     """
 
     marks: Mapping[int, Reached]
@@ -78,7 +80,7 @@ class _Taken(NamedTuple):
 
 
 class RecoveryRun:
-    """The images of one run; used only by the run's thread, from `restore` to `end`.
+    """The images of one run. Only the run's thread uses it, from `restore` to `end`.
 
     Args:
         scn: the start SCN of the run; transactions that began before it are incomplete.
@@ -101,17 +103,17 @@ class RecoveryRun:
         self._is_orphaned = False
 
     def end(self) -> None:
-        """End the use of images when the run ends."""
+        """Record that the run has ended."""
         self._recovery.detach(self._writer)
 
     def restore(self, found: NamedImage, subscription: Subscription) -> Restored | None:
-        """Begin with an image.
+        """Load an image.
 
         Args:
             subscription: the subscription to decode.
 
         Returns:
-            Its state; None if it cannot be used.
+            The state of the image; None if the image cannot be used.
         """
         image = found.image
         try:
@@ -132,16 +134,16 @@ class RecoveryRun:
         return restored
 
     def refuse(self, found: NamedImage, reason: OlrPgError) -> None:
-        """Refuse an image that does not match the logs."""
+        """Refuse an image; the run then begins without it."""
         self._recovery.refuse(found.name, reason)
         self._writer.forget()
         self._marks = {}
 
     def logs_read(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
-        """Record that logs of a redo thread were merged, and that their finished transactions were
-        delivered.
+        """Record that logs of a redo thread were merged, and that the transactions that they
+        completed were delivered. Take an image if it is due.
 
-        A growing log is passed alone, and its known part counts; no image is taken then.
+        A growing log is passed alone; it counts up to its known end, and no image is taken.
         """
         log, size = logs[-1], sum(one.used_bytes for one in logs)
         end = log.next_scn if log.end_scn is None else log.end_scn
@@ -159,21 +161,22 @@ class RecoveryRun:
         age = sum(size for _, size in self._read)
         limit = self._recovery.limit_bytes
         if log.end_scn is not None:
-            # A part of the log is orphaned: wait for the new incarnation.
+            # A RESETLOGS has orphaned the end of this log: take no image before the new incarnation
+            # begins.
             self._taken, self._is_orphaned = None, True
         elif not self._is_orphaned and min(age, self._since_image) >= limit and self._taken is None:
             self._take(merger)
         self.settle(merger)
 
     def abandoned(self) -> None:
-        """Record that redo that a RESETLOGS has orphaned was dropped."""
+        """Record that orphaned redo was dropped after a RESETLOGS."""
         self._taken, self._is_orphaned = None, False
 
     def settle(self, merger: Merger) -> None:
-        """Make the taken image durable, if nothing in it can be undone any more."""
+        """Make the taken image durable, if nothing in it can change any more."""
         taken = self._taken
         if merger.rewinds != self._rewinds:
-            # Splits were decoded again with another dictionary, so the image is outdated.
+            # Splits are decoded again after a DDL, so the taken image is outdated.
             self._rewinds, self._taken = merger.rewinds, None
         elif taken is not None and merger.watermark >= taken.settled_scn:
             self._taken = None
@@ -186,10 +189,12 @@ class RecoveryRun:
     def _take(self, merger: Merger) -> None:
         state = merger.open_state()
         if any(state.watermarks.get(at, mark.scn) < mark.scn for at, mark in self._marks.items()):
-            # After a DDL, splits are decoded again, and those of this thread are still pending.
+            # After a DDL, splits are decoded again, and the splits of this thread are still
+            # pending.
             return
         if merger.has_unsaved:
-            # A restart from this image would not read these events again.
+            # The merger waits for redo for a reason that an image does not contain
+            # (`Merger.has_unsaved`).
             return
         settled = max(mark.scn for mark in self._marks.values())
         self._rewinds = merger.rewinds
@@ -230,7 +235,7 @@ class RecoveryRun:
         )
 
     def _image(self, taken: _Taken, parts: Sequence[Part]) -> Image:
-        """Return the manifest of a state. Its parts are the batches of the state, in order."""
+        """Return the manifest of a taken image. `parts` are in the order of the state's batches."""
         state, rest = taken.state, iter(parts)
         opened = [
             Opened(
@@ -284,7 +289,7 @@ class RecoveryRun:
 
 
 class _Loaded:
-    """Batches read from files; they are kept in memory up to its limit."""
+    """Reads the batches of an image; beyond the memory limit, it spills them to the storage."""
 
     def __init__(self, recovery: BoundedRecovery, writer: PartWriter) -> None:
         self._directory = recovery.directory
@@ -294,7 +299,7 @@ class _Loaded:
         self._unspilled = 0
 
     def fill(self, waiting: Waiting, parts: Sequence[Part]) -> None:
-        """Read parts of one transaction.
+        """Read the parts of one transaction into `waiting`.
 
         Raises:
             OlrPgError: 2071, a file is missing or damaged.
@@ -311,10 +316,11 @@ class _Loaded:
 
 
 def table_identities(subscription: Subscription) -> list[str]:
-    """Return an identity for each table of the row plan, different for each table and each version.
+    """Return an identity for each table of the row plan. Different tables, and different versions
+    of a table, have different identities.
 
-    It consists of the object key, the SCN from which the definition is valid, and a digest of the
-    definition.
+    An identity consists of the object key, the SCN from which on the definition is valid, and a
+    digest of the definition.
     """
     plan = subscription.row_plan
     since = dict(zip(plan.object_table.tolist(), plan.object_since.tolist(), strict=True))
@@ -325,7 +331,7 @@ def table_identities(subscription: Subscription) -> list[str]:
 
 
 def delivered_objects(subscription: Subscription) -> list[int]:
-    """Return the object keys of the tables that clients receive, in order."""
+    """Return the object keys of the tables that clients receive, in the order of the row plan."""
     delivered = subscription.row_plan.delivered
     numbered = enumerate(subscription.tables)
     wanted = [t.object_key for number, t in numbered if not delivered.size or delivered[number]]
@@ -333,10 +339,11 @@ def delivered_objects(subscription: Subscription) -> list[int]:
 
 
 def check_table_numbers(image: Image, subscription: Subscription) -> None:
-    """Check that tables have the same numbers as in the image's events, except later versions.
+    """Check that the tables have the same numbers in the subscription as in the image's events.
+    Versions that begin after the image can follow.
 
     Raises:
-        OlrPgError: 2073, they have not.
+        OlrPgError: 2073, the numbers differ.
     """
     now = table_identities(subscription)
     end = max(mark.scn for mark in image.marks)
