@@ -1,8 +1,8 @@
 """Compiles the applier's kernels before they are needed, while Spark starts.
 
-Numba compiles a kernel at its first call and stores it on disk. This module passes a few changes of
-an invented table through the same functions as real changes, from received bytes to the data for
-PostgreSQL. The most common types come first.
+Numba compiles a kernel when it is first called, and stores it on disk. So this module passes a few
+changes of an invented table through the functions that convert real changes, from received bytes to
+the data for PostgreSQL. It begins with the most common types.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ _KEY: Final = "K"
 _VALUE: Final = "V"
 _ONE: Final = b"\xc1\x02"
 _COPY_ROWS: Final = (1, 100)
-"""The invented insert runs once as COPY and once as an array."""
+"""With these two values of `copy_rows`, inserts are converted once for COPY and once for an
+array.
+"""
 
 
 def _column(
@@ -96,7 +98,7 @@ _SAMPLES: Final = (
         b"\x80\0\0\0\x3c\x3c\x3c\x80\0\0\0",
     ),
 )
-"""A column of each type with its own kernels, and a value."""
+"""A column and a value of each type that has its own kernels."""
 
 
 _RARE: Final = (
@@ -107,11 +109,15 @@ _RARE: Final = (
     (_column(_VALUE, OracleType.RAW), b"a", PgKind.TEXT),
     (_column(_VALUE, OracleType.ROWID), bytes(10), PgKind.TEXT),
 )
-"""Single-byte character sets, ROWIDs, and types that must be configured."""
+"""Columns, values and target types that are rare: a single-byte character set, ROWID, and target
+types that must be configured.
+"""
 
 
 def is_compiled() -> bool:
-    """Return whether the kernels are on disk, by the last kernel that `warm_kernels` compiles."""
+    """Return whether the kernels are on disk. To find out, look for the kernel that `warm_kernels`
+    compiles last.
+    """
     return is_on_disk(day_second_kernel)
 
 
@@ -128,7 +134,7 @@ def warming(order: ByteOrder) -> Iterator[None]:
     try:
         yield
     finally:
-        # This is not a daemon thread: the interpreter must not exit while a compiler runs.
+        # Wait for the thread, because the interpreter must not exit while the compiler runs.
         stop.set()
         thread.join()
 
@@ -148,7 +154,7 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
 
     Args:
         order: byte order of the protocol.
-        stopped: checked between the types; True ends the function.
+        stopped: called before each type; if it returns True, the function ends.
     """
     settings = ApplierSettings("", "", 0, "", byte_order=order)
     for column, value in _SAMPLES:
@@ -158,7 +164,7 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
         selection = select(chunk, row_changes(chunk))
         plan = TablePlan("W.W", _target(column), None, settings)
         for number, raw in enumerate((_ONE, value)):
-            # This is the path of rows that the kernel of whole rows does not handle.
+            # Also compile the encoders for values that the kernel of whole rows cannot convert.
             plan.column(chunk.directory, number).encoder(column_of([raw]))
         inserts = chunk.changes.kind[selection.element] == ElementCode.INSERT
         copy_stream(plan, selection.part(inserts))
@@ -168,7 +174,8 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
 
 
 def warm_chunks(order: ByteOrder) -> None:
-    """Receive a row whose value arrives in two chunks, the second one later.
+    """Parse rows whose value arrives in two chunks; once, the second chunk arrives later than the
+    first.
 
     Args:
         order: byte order of the protocol.
@@ -196,7 +203,7 @@ def warm_chunks(order: ByteOrder) -> None:
 
 
 def warm_rare(order: ByteOrder) -> None:
-    """Convert values of rarer types, and hold the changes of a stopped table.
+    """Convert values of rare types, and convert changes to the form in which they are held.
 
     Args:
         order: byte order of the protocol.
@@ -208,7 +215,9 @@ def warm_rare(order: ByteOrder) -> None:
 
 
 def _messages(column: Column, value: bytes) -> list[Element]:
-    """Return a transaction that inserts rows (not in key order), updates one and deletes one."""
+    """Return a transaction that inserts two rows in descending order of their keys, updates a row,
+    and deletes one.
+    """
     sample = ColumnValue(
         _VALUE,
         column.type_code,
@@ -238,7 +247,7 @@ def _messages(column: Column, value: bytes) -> list[Element]:
 
 
 def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the elements' bytes as a session receives them from the socket."""
+    """Yield the bytes of the elements as a session receives them from the server."""
     protocol = ClientProtocol(order)
     protocol.request(LastCommitedScn(0), len(elements))
     protocol.receive(
@@ -250,7 +259,7 @@ def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArr
 
 
 def _receive(elements: list[Element], order: ByteOrder) -> ReceivedChanges:
-    """Return the elements as a session has them when their rows are complete."""
+    """Return the changes that a session parses from these elements."""
     (blob,) = _frames(elements, order)
     (chunk,) = MessageReader(order).feed(blob)
     return chunk

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 START_SECONDS: Final = 180.0
-"""Default for how long an unreachable target is retried at the start."""
+"""Default for how many seconds an unreachable target is retried at the start."""
 
 
 ANSWER_SECONDS: Final = 15.0
-"""Default time limit for a statement whose answer is lost."""
+"""Default time limit in seconds for a statement whose answer is lost."""
 
 
 class ConflictPolicy(Enum):
-    """What to do with a change whose row is missing, or an insert whose row already exists.
+    """What to do with a change if its row is missing in the target, or with an insert if its row
+    already exists there.
 
     Facts: architecture, “Applying”.
     """
@@ -44,10 +45,10 @@ class DdlPolicy(Enum):
     """What to do in the target with one kind of DDL of the source.
 
     Attributes:
-        FOLLOW: the target goes along with it.
-        STOP: the table stops with it.
-        IGNORE: the target stays unchanged, and the table continues.
-        REPORT: so does it, and the SQL for the target is noted in `olr_pg.structure`.
+        FOLLOW: make the same change in the target.
+        STOP: stop the table.
+        IGNORE: do not change the target, and continue.
+        REPORT: like IGNORE, but record the SQL for the target in `olr_pg.structure`.
     """
 
     FOLLOW = "follow"
@@ -60,8 +61,8 @@ class TriggerHandling(Enum):
     """How to prevent ordinary triggers and foreign keys from firing.
 
     Attributes:
-        REPLICA: ``session_replication_role = replica``, which needs a privilege.
-        DISABLE: they are disabled until the cut-over (`target.set_aside`).
+        REPLICA: set ``session_replication_role = replica``, which needs a privilege.
+        DISABLE: disable triggers and drop foreign keys until the cut-over (`target.set_aside`).
     """
 
     REPLICA = "replica"
@@ -73,7 +74,7 @@ class UnloggedPolicy(Enum):
 
     Attributes:
         REFUSE: stop the table before anything is written.
-        ACCEPT: replicate it; stop it after a crash (`target.crash_watch`).
+        ACCEPT: replicate the table, and stop it after a crash (`target.crash_watch`).
     """
 
     REFUSE = "refuse"
@@ -81,8 +82,8 @@ class UnloggedPolicy(Enum):
 
 
 class Consistency(Enum):
-    """The unit that is applied atomically: a transaction's changes of each table, or of all
-    tables.
+    """The unit that is applied atomically: a transaction's changes of one table (TABLE), or of all
+    tables (TRANSACTION).
     """
 
     TABLE = "table"
@@ -98,14 +99,15 @@ class IncompletePolicy(Enum):
 
 
 class TargetSql(NamedTuple):
-    """Statements that make something in the target, which may be run again after a crash.
+    """Statements that create or change an object in the target. After a crash they may be executed
+    again.
 
     Attributes:
-        name: of what they make.
-        statements: each is to be committed by itself; empty if there is a `reason`.
+        name: the name of the object.
+        statements: each must be committed in its own transaction. Empty if there is a `reason`.
         present: a query that returns one boolean: whether the target already has the result of
             `statements`; empty if there is no such query.
-        reason: why it cannot be made; empty if it can.
+        reason: why there is no SQL for the change; empty if there is.
     """
 
     name: str
@@ -115,22 +117,25 @@ class TargetSql(NamedTuple):
 
 
 TranslateStep = Callable[["ApplierSettings", "Table", "Step"], TargetSql]
-"""Translates what a step makes: an index, a constraint, or a virtual column of the table."""
+"""A function that returns the SQL for an index, a constraint, or a virtual column that a step of
+DDL makes.
+"""
 
 
 def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
-    """Translate nothing; the default in place of `schema.followed_steps`."""
+    """Return no SQL. This is the default; the appliance uses `schema.followed_steps` instead."""
     return TargetSql("", reason=f"{step}, and this program does not translate it")
 
 
 class KnownLedger(NamedTuple):
-    """What a dictionary has of the way back to one container.
+    """What a dictionary contains of the way back to one container: its accounts, and whether it
+    contains the ledger.
 
     Attributes:
-        accounts: as `target.way_back_lives.account_text`; more than one if it was
-            dropped and created again.
-        scn: of the dictionary; it follows later DDL.
-        has_ledger: the dictionary contains the ledger's table.
+        accounts: as returned by `target.way_back_lives.account_text`; more than one if the account
+            was dropped and created again.
+        scn: the SCN of the dictionary. The decoder follows DDL after this SCN.
+        has_ledger: whether the dictionary contains the ledger's table.
     """
 
     container: str
@@ -145,54 +150,59 @@ class ApplierSettings:
 
     Attributes:
         connect_string: libpq connection string or URL of the target.
-        table_query: the TableList query, two columns: owner, table.
-        start_scn: for StartSCN if the server has no saved SCN.
+        table_query: the query of the request TableList, with two columns: owner and table.
+        start_scn: the SCN of the request StartSCN if the server has no saved SCN.
         subscription: names this stream in the ledger.
-        workers: number of connections that apply, 1 or more; each table belongs to one of them.
-        consistency: see `Consistency`; with whole transactions one connection applies.
-        batch_changes: number of changes after which the target transaction commits, at the end of a
-            source transaction; a batch with half of them starts without waiting for more.
+        workers: the number of workers, at least 1. Each worker has one connection, and each table
+            belongs to one worker.
+        consistency: see `Consistency`. With TRANSACTION there is one worker.
+        batch_changes: a batch ends at the end of the source transaction with which it reaches this
+            number of changes. If nothing is being applied, a batch starts with half of this number.
         batch_milliseconds: maximum time that a change waits for others before its batch is applied.
-        batch_bytes: like `batch_changes`, in bytes of values; a fourth of `queue_bytes`, so that
-            there is room for four batches: waiting for the disk, being applied, ready, and being
-            collected.
-        queue_bytes: maximum unconfirmed bytes, as the server counts them, before nothing more is
-            requested; well below the limit of the server's queue, because more data and
-            confirmations are in flight.
-        spool_bytes: bytes of an open source transaction above which it is moved to the spool.
-        spool_directory: of the spool; None for the system's directory of temporary files.
+        batch_bytes: like `batch_changes`, in bytes of values. It is a fourth of `queue_bytes`, so
+            that there is space for four batches: one that waits for the disk, one that is applied,
+            one that is ready, and one that is collected.
+        queue_bytes: if more bytes are unconfirmed, nothing more is requested. It must be well below
+            the limit of the server's queue, because more data and confirmations are in flight.
+        spool_bytes: if more bytes of a source transaction arrive before its Commit, it is moved to
+            the spool.
+        spool_directory: the directory of the spool; None for the system's directory of temporary
+            files.
         applied_file: the file that records what the target has on disk (`target.applied_file`);
             None to keep it in memory.
         spool_max: maximum bytes of all spooled transactions together; None for no limit.
-        held_max: maximum bytes of a table's held changes; exceeding it ends the run (5023). None
-            for no limit.
-        copy_rows: number of inserts from which COPY is used instead of an array parameter.
+        held_max: maximum bytes of the held changes of one table. If they exceed it, the run ends
+            with error 5023. None for no limit.
+        copy_rows: if a statement has at least this many inserts, COPY is used instead of an array.
         create_tables: whether to create missing target schemas and tables.
-        schema_names: Oracle owner → PostgreSQL schema, if it differs from the default.
-        table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
-        containers: the names of the source's containers, if several; owners can begin with them.
+        schema_names: the PostgreSQL schema of each Oracle owner, if it differs from the default.
+        table_names: ``schema.name`` of the target table by ``OWNER.NAME``. Letter case matters.
+        containers: the names of the source's containers, if there are several. Then owners begin
+            with the name of a container.
         conflict: see `ConflictPolicy`.
-        ddl: see `DdlPolicy`; the default is `FOLLOW`.
+        ddl: the `DdlPolicy` by kind of DDL. For a kind that is missing here, it is FOLLOW, but
+            REPORT for indexes and constraints.
         triggers: see `TriggerHandling`.
         unlogged: see `UnloggedPolicy`.
-        incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first match
-            counts; the default is `NULL`.
-        retry_seconds: how long one failing target transaction is retried before the session
-            restarts from the last confirmed position; `rewinds` such restarts in a row without
-            progress end the run.
-        outage_seconds: how long a target that becomes unreachable is retried; None for no limit
-            (then `start_seconds` applies to a run with `once`).
-        start_seconds: how long a target that is unreachable at the start is retried.
+        incomplete: the `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``. The first
+            pattern that matches counts; without a match, it is NULL.
+        retry_seconds: how long a failing target transaction is retried before the session restarts
+            from the last confirmed position. If more than `rewinds` such restarts in a row make no
+            progress, the run ends.
+        outage_seconds: how long the target is retried if it becomes unreachable. None for no limit,
+            except that a run with `once` then uses `start_seconds`.
+        start_seconds: how long the target is retried if it is unreachable at the start.
         answer_seconds: time limit for a statement whose answer is lost (`statement_watch`).
-        poll_milliseconds: pause after NoMore.
+        poll_milliseconds: how long to wait before the next request if the server answered NoMore.
         window: maximum number of requests in flight.
-        byte_order: of the protocol (`target.byte-order`).
-        facts, policies: for the conversion of values.
-        choices: the chosen types and names (`datatypes.choices`).
-        dbid: of the source's container; None if unknown.
-        known_ledgers: what the dictionary has of the way back (`target.way_back_lives`).
+        byte_order: the byte order of the protocol (`target.byte-order`).
+        facts, policies: the properties of the source database and the policies with which values
+            are converted.
+        choices: the configured types and names (`datatypes.choices`).
+        dbid: the DBID of the source's container; None if unknown.
+        known_ledgers: what the dictionary contains of the way back (`target.way_back_lives`).
         translate: see `TranslateStep`.
-        losses: counts what the policies change.
+        losses: counts the values that the policies change.
     """
 
     connect_string: str
@@ -244,7 +254,7 @@ class ApplierSettings:
         return self.triggers is TriggerHandling.REPLICA
 
     def incomplete_policy(self, table: str, column: str) -> IncompletePolicy:
-        """Return what to do if a value of a column (of ``OWNER.NAME``) is missing."""
+        """Return what to do if a LOB value of a column of ``OWNER.NAME`` is missing."""
         name = f"{table}.{column}"
         fitting = (
             policy

@@ -1,17 +1,20 @@
-"""Creates the indexes, keys and checks that the source's DDL created, in parallel to the applier.
+"""Creates indexes, keys and check constraints in the target after the source's DDL has created
+them, in parallel to the applier.
 
 Theory of operation
 -------------------
-The lines of `olr_pg.structure` (`stopped.structure`) are
-pending changes. This module makes those that are `due`, one by one, over a separate connection,
-each statement in its own transaction. ``CREATE INDEX CONCURRENTLY`` blocks no reader and no writer;
-DDL of the source that arrives meanwhile cancels it (`stopped.structure.interrupt`). Adding a
-constraint ``NOT VALID``, or from an index, needs a lock for a moment; if the lock is not free soon,
-the statement is retried later. The last statement is not stored: before each statement, a query of
-the catalogue shows whether its object already exists. So after any interruption, the next attempt
-continues, and creates nothing twice; an unfinished index is dropped first. A line that PostgreSQL
-rejects becomes `reported`, with the reason. A line is deleted once the target has the change,
-whoever made it.
+Each row of `olr_pg.structure` (`stopped.structure`) is a pending change of the target. This module
+makes the changes whose state is `due`, one by one, over a separate connection. Each statement has
+its own transaction. ``CREATE INDEX CONCURRENTLY`` blocks neither readers nor writers. If DDL of the
+source arrives meanwhile, the applier cancels the statement (`stopped.structure.interrupt`). Adding
+a constraint ``NOT VALID``, or from an index, needs a lock for a moment. If the lock is not free
+soon, the statement is retried later.
+
+It is not recorded which statements were executed. Instead, before each statement a query of the
+catalogue shows whether its object already exists. So after an interruption, the next attempt
+continues and creates nothing twice; it drops an unfinished index first. If PostgreSQL refuses a
+change, its state becomes `reported`, with the reason. The row is deleted as soon as the target has
+the change, whoever made it.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ MAKE_SECONDS: Final = 5.0
 
 _CONNECT_SECONDS: Final = 2
 LOCK_MILLISECONDS: Final = 2_000
-"""Lock timeout of ALTER TABLE: while it waits for its lock, the applier waits behind it. It is
-retried later.
+"""Lock timeout of ALTER TABLE, which is retried later. It is short, because the applier's
+statements wait behind an ALTER TABLE that waits for a lock.
 """
 _LOCK: Final = """
 SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', '0', false)
@@ -99,23 +102,25 @@ class StructureLine(NamedTuple):
 
     @property
     def error(self) -> OlrPgError:
-        """The change as an error, for messages."""
+        """The error that describes the pending change."""
         action = f"in the target: {'; '.join(self.statements)};" if self.statements else None
         detail = f"{self.what}: {self.reason}" if self.reason else self.what
         return OlrPgError(Code.STRUCTURE_DIFFERS, detail, action=action, table=self.source)
 
 
 def is_made(settings: ApplierSettings) -> bool:
-    """Return whether the configuration lets the appliance create what the source creates."""
+    """Return whether the configuration allows the appliance to create indexes or constraints like
+    the source.
+    """
     kinds = DdlKind.INDEX, DdlKind.CONSTRAINT
     return any(settings.ddl.get(kind) is DdlPolicy.FOLLOW for kind in kinds)
 
 
 def read_lines(connection: Connection[Any], subscription: str) -> list[StructureLine]:
-    """Return the pending changes; delete those that the target already has.
+    """Return the pending changes. Delete the rows of changes that the target already has.
 
     Args:
-        connection: in autocommit.
+        connection: in autocommit mode.
     """
     there = connection.execute(_THERE).fetchone()
     if there is None:
@@ -146,10 +151,10 @@ def make_structure(
     *,
     lock_milliseconds: int = LOCK_MILLISECONDS,
 ) -> None:
-    """Make the changes that are due, except those that another session blocks.
+    """Make the changes that are due. Skip a change for now if another session blocks it.
 
     Args:
-        connection: in autocommit.
+        connection: in autocommit mode.
         lock_milliseconds: lock timeout for adding a constraint.
 
     Raises:
@@ -182,7 +187,7 @@ def make_structure(
 
 
 def _make(connection: Connection[Any], line: StructureLine, statement: str) -> None:
-    """Run one statement, unless its object already exists, or the change is no longer pending."""
+    """Execute one statement, unless its object already exists or the change is no longer due."""
     place = line.target, line.name
     if " CONCURRENTLY " in statement:
         if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
@@ -197,7 +202,8 @@ def _make(connection: Connection[Any], line: StructureLine, statement: str) -> N
             connection.execute(statement.encode())
         return
     with connection.transaction():
-        # While a line is due, a DROP of the same object waits for it.
+        # This locks the row: if the source's DDL drops the object now, its event waits until this
+        # is done.
         if connection.execute(_IS_DUE, (line.number,)).fetchone() is None:
             return
         is_added = " ADD CONSTRAINT " in statement
@@ -207,7 +213,7 @@ def _make(connection: Connection[Any], line: StructureLine, statement: str) -> N
 
 
 def _drop_unfinished(connection: Connection[Any], line: StructureLine) -> None:
-    """Drop an unfinished index: it may reject rows, and no query can use it."""
+    """Drop the index if it is unfinished, because it may refuse rows and no query can use it."""
     if connection.execute(_INDEX, (line.target, line.name)).fetchone() != (False,):
         return
     name = sql.Identifier(line.target.partition(".")[0], line.name)
@@ -217,10 +223,10 @@ def _drop_unfinished(connection: Connection[Any], line: StructureLine) -> None:
 class StructureMaker:
     """Periodically makes the changes that are due, in its own thread, from `start` to `stop`.
 
-    If the configuration requires none, there is no thread.
+    If the configuration does not allow such changes, there is no thread.
 
     Args:
-        seconds: between two attempts.
+        seconds: the seconds between two attempts.
     """
 
     def __init__(self, settings: ApplierSettings, *, seconds: float = MAKE_SECONDS) -> None:
@@ -235,12 +241,14 @@ class StructureMaker:
             self._making.start()
 
     def finish(self) -> None:
-        """Make all changes that are due now; nothing else may make them at the same time."""
+        """Make all changes that are due now. Call this only after `stop`, because nothing else may
+        make changes at the same time.
+        """
         if is_made(self._settings):
             self._make()
 
     def stop(self) -> None:
-        """Stop, and cancel the change in progress; a later run makes it again."""
+        """Stop the thread, and cancel the change in progress. A later run makes this change."""
         if not is_made(self._settings):
             return
         self._is_over = True

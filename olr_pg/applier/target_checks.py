@@ -67,16 +67,17 @@ WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype
 """
 
 _TOLD_OTHERWISE = (Code.TARGET_TRIGGER_FIRES,)
-"""Errors that the checks of the kind of table report themselves."""
+"""Errors of `target_health.look` that are left out, because `check_kind` also reports them."""
 
 
 def check_target(
     settings: ApplierSettings, tables: Sequence[Table], structure: Structure = NO_STRUCTURE
 ) -> list[Finding]:
-    """Check everything in the target that the replicated tables need.
+    """Check that the target has everything that the replicated tables need.
 
     Args:
-        structure: of these tables, if known: its check constraints restrict the values.
+        structure: the structure of these tables, if known. Its check constraints show which values
+            are possible.
     """
     try:
         check_names(settings, tables)
@@ -133,7 +134,7 @@ def _emptied(connection: Connection[Any], settings: ApplierSettings) -> list[str
     except psycopg.Error as problem:
         if not is_forbidden(problem):
             raise
-        return []  # which is told by itself
+        return []  # another check reports this error
 
 
 def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
@@ -205,12 +206,12 @@ def _lost(
     except psycopg.Error as problem:
         if is_transient(problem):
             raise
-        return None  # which is told by itself
+        return None  # another check reports this error
 
 
 def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]:
-    """Check that the configured types of new columns can store their values, and check the
-    names.
+    """Check that the columns of a table to create would have unique names, and types that can store
+    the values.
     """
     try:
         target_columns(settings, table)
@@ -227,8 +228,8 @@ def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]
 def check_flags(
     settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
 ) -> Iterator[Finding]:
-    """Report columns that become boolean because of their type, unless check constraints show that
-    they are flags.
+    """Report columns that `types.boolean` would convert to boolean, unless check constraints show
+    that they only contain flags.
     """
     parts = [one for one in structure.left_out if one.full_name == table.full_name]
     conditions, choices = check_conditions(parts), settings.choices
@@ -257,7 +258,7 @@ def check_flags(
 def _check_close_keys(
     settings: ApplierSettings, table: Table, structure: Structure
 ) -> Iterator[Finding]:
-    """Report keys of which PostgreSQL keeps fewer digits than Oracle."""
+    """Report keys that have more fractional digits of seconds than PostgreSQL stores."""
     for column in close_key_columns(settings, table, structure):
         yield warning(
             "postgres.keys",
@@ -270,7 +271,9 @@ def _check_close_keys(
 def _check_firing(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable, user: str
 ) -> Iterator[Finding]:
-    """Report what the role cannot disable, because it does not own the table."""
+    """Report triggers, rules and foreign keys that the role cannot disable, because it does not own
+    their table.
+    """
     if settings.is_replica:
         return
     for one in firing_on(connection, target.schema, target.name):
@@ -318,7 +321,8 @@ def _check_columns(
                 "postgres.types",
                 f"{target.full_name}.{name} is {target.columns[number].base_name}:"
                 f" {problem.detail}",
-                # A column with undecodable values fits no type of the target.
+                # The values of such a column cannot be decoded, so no type of the target can store
+                # them.
                 f"-- {problem.action}"
                 if problem.code == UNKNOWN_CHARSET
                 else f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
@@ -405,7 +409,8 @@ def _check_keys(
         yield _own_key(settings, table, target)
     for name, definition, columns in connection.execute(_DEFERRABLE, (target.oid,)):
         if columns in unique:
-            # `schema` creates it this way, because Oracle checks it at the end of a statement.
+            # `schema export` makes these unique keys deferrable, because Oracle checks them at the
+            # end of a statement.
             continue
         quoted = sql.Identifier(name).as_string(connection)
         at_once = definition.partition(" DEFERRABLE")[0]
@@ -420,7 +425,9 @@ def _check_keys(
 def _other_key(
     connection: Connection[Any], table: Table, target: TargetTable, key: Sequence[str]
 ) -> Finding:
-    """Report a target whose primary key differs from the source's: both must be unique."""
+    """Report a target table whose primary key differs from the source's primary key. Rows must then
+    be unique in both.
+    """
     wanted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
     return warning(
         "postgres.keys",
@@ -433,7 +440,9 @@ def _other_key(
 
 
 def _own_key(settings: ApplierSettings, table: Table, target: TargetTable) -> Finding:
-    """Report a target with a primary key whose source has none: the redo may lack these columns."""
+    """Report a target table that has a primary key although the source's table has none. The redo
+    may lack the columns of this key.
+    """
     names = {name: column for column, name in target_columns(settings, table).items()}
     columns = ", ".join(f'"{names.get(part, part)}"' for part in target.key)
     return warning(

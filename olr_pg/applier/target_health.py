@@ -1,15 +1,17 @@
-"""Finds problems that make a target slow or full before users notice, with SQL to fix them.
+"""Finds problems that make the target slow or fill its disk before users notice them, with SQL to
+fix them.
 
 Theory of operation
 -------------------
-All facts come from PostgreSQL's catalogue and statistics; no rows of tables are read. `look`
-queries once, for `olr-pg doctor`. `TargetHealth` queries every `LOOK_SECONDS` while the applier
-runs, over its own connection. A problem that can disappear by itself (`SETTLES`) is reported only
-if two consecutive queries find it. For example, a table that was just loaded has no statistics
-until autovacuum runs.
+The module queries only PostgreSQL's catalogue and statistics, and no rows of your tables. `look`
+queries them once, for `olr-pg doctor`. While the applier runs, `TargetHealth` queries them every
+`LOOK_SECONDS` over its own connection. A problem that can disappear by itself (`SETTLES`) is
+reported only if two consecutive queries find it. For example, a table that was just loaded has no
+statistics until autovacuum runs.
 
-Transactions of other sessions are visible only to members of `pg_read_all_stats`. Without that
-role, a transaction that holds back vacuum is not found; everything else is.
+Only members of `pg_read_all_stats` can see the transactions of other roles. If the applier's role
+is not a member, it does not find transactions that hold back vacuum, but it finds all other
+problems.
 """
 
 from __future__ import annotations
@@ -38,25 +40,29 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 LOOK_SECONDS: Final = 20.0
-"""Interval of the queries; a problem that two of them find is reported within a minute."""
+"""Seconds between two queries. A problem that must be found by two queries is reported within a
+minute.
+"""
 
 _CONNECT_SECONDS: Final = 2
-"""Short, because the end of the applier waits for it."""
+"""Timeout in seconds. It is short, because the applier waits for it when it ends."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Limits(NamedTuple):
-    """The thresholds of problems.
+    """The thresholds from which on something is reported as a problem.
 
     Attributes:
-        rows: of a table; below it, missing indexes and statistics are not reported.
-        dead_rows: of a table that vacuum has not removed; they must also exceed the live ones by
-            half.
-        vacuum_at: dead rows at which autovacuum begins; a higher setting lets too many accumulate.
-        transaction_seconds: a transaction that is open for longer holds back vacuum.
-        slot_bytes: bytes of WAL that an inactive slot retains.
-        freeze_ages: age of a database's oldest row, in multiples of autovacuum_freeze_max_age.
+        rows: missing indexes and statistics are reported for tables with at least this many rows.
+        dead_rows: a table has too many dead rows if it has more than this number and more than half
+            as many as live rows.
+        vacuum_at: autovacuum of a table should begin at this number of dead rows, or earlier.
+        transaction_seconds: a transaction that is open for longer is reported, because it holds
+            back vacuum.
+        slot_bytes: an inactive replication slot that retains more bytes of WAL is reported.
+        freeze_ages: a database whose oldest row is older than this multiple of
+            autovacuum_freeze_max_age is reported.
     """
 
     rows: int = 10_000
@@ -72,8 +78,8 @@ class HealthProblem(NamedTuple):
 
     Attributes:
         table: ``OWNER.NAME`` in the source; empty if it does not concern one table.
-        error: one of 5161 to 5169; its action has the SQL.
-        of: distinguishes it from other problems of the same code and table.
+        error: one of the errors 5161 to 5169. Its action contains the SQL that fixes the problem.
+        of: distinguishes the problem from others with the same code and table.
     """
 
     table: str
@@ -82,12 +88,14 @@ class HealthProblem(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """Identifies the same problem in another query."""
+        """Identifies the problem when a later query finds it again."""
         return self.error.code, self.table, self.of
 
 
 class _Watched(NamedTuple):
-    """A target table: its name in the source, its OID, its name in SQL, its key's columns."""
+    """A target table: its name in the source, its OID, its name in SQL, and the columns of its
+    key.
+    """
 
     source: str
     oid: int
@@ -113,7 +121,7 @@ leaf AS (
         SELECT relid FROM pg_partition_tree(root.oid) WHERE isleaf
     ) part ON true)
 """
-"""Selects the tables that contain the rows: a partitioned table's partitions, or the table
+"""Selects the tables that store the rows: the partitions of a partitioned table, or the table
 itself.
 """
 
@@ -151,9 +159,9 @@ WHERE NOT EXISTS (
         OR string_to_array(wanted.key, chr(1)) <@ own.names[
             1:cardinality(string_to_array(wanted.key, chr(1)))]))
 """
-"""Selects tables without an index that finds a row by its key: a unique index within the key, or an
-index that begins with all its columns. The character 1 separates names, because it cannot occur in
-them.
+"""Selects tables without an index that finds a row by its key. Such an index is unique and contains
+only columns of the key, or begins with all columns of the key. In the parameter `keys`, the
+character with code 1 separates the column names, because names do not contain it.
 """
 
 _TRIGGERS: Final = f"""{_LEAVES}
@@ -197,7 +205,7 @@ def look(
     tables: Sequence[Table],
     limits: Limits = Limits(),  # noqa: B008 - it is immutable
 ) -> list[HealthProblem]:
-    """Find what makes the target slow or full now.
+    """Return the current problems that make the target slow or fill its disk.
 
     Args:
         tables: the replicated tables of the source.
@@ -241,7 +249,7 @@ def _watched(
 
 
 def _rows(cursor: Any, watched: Sequence[_Watched]) -> Mapping[str, list[Any]]:
-    """Return the statistics of the tables with rows, for each source table."""
+    """Return for each source table the statistics of the target tables that store its rows."""
     source = {one.oid: one.source for one in watched}
     found: dict[str, list[Any]] = {}
     for row in cursor.execute(_ROWS, {"oids": list(source)}).fetchall():
@@ -282,7 +290,9 @@ def _triggers(cursor: Any, watched: Sequence[_Watched]) -> Iterator[HealthProble
 
 
 def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
-    """Yield the problems in the statistics of one table with rows."""
+    """Yield the problems that the statistics of one table show. The table stores rows: it is not
+    partitioned.
+    """
     count = max(leaf.live, leaf.estimated)
     if leaf.enabled in ("false", "off", "no", "0"):
         yield _problem(
@@ -374,8 +384,8 @@ class TargetHealth:
     """Queries the target periodically in its own thread, from `start` to `stop`.
 
     Args:
-        settings: of the applier.
-        tables: returns the source's currently replicated tables.
+        settings: the settings of the applier.
+        tables: returns the tables of the source that are currently replicated.
     """
 
     def __init__(
@@ -409,7 +419,8 @@ class TargetHealth:
         try:
             found = self._ask()
         except psycopg.Error as error:
-            # `TargetOutage` reports outages. Keep earlier findings: they may still be true.
+            # `TargetOutage` reports outages. Keep the problems that were found before, because they
+            # may still exist.
             _log.debug("could not determine the target's health", reason=str(error).strip())
             return
         known = self._before

@@ -33,6 +33,8 @@ _SET_UP_SECONDS: Final = 30.0
 waits for a lock.
 """
 
+_REPLICA: Final = "SET session_replication_role = replica"
+
 # Timeouts are off: if a statement takes long, it is large or waits for a lock, and would take as
 # long after it was cancelled. synchronous_commit must not be off: after a crash, commits that were
 # confirmed to the server could be missing.
@@ -41,7 +43,6 @@ waits for a lock.
 # file if `work_mem` is small, and the role may not be allowed to create one.
 # Hash and merge joins are off, so that rows are found through the index of their key. Otherwise the
 # planner would read a whole table of some thousand rows for each batch.
-_REPLICA: Final = "SET session_replication_role = replica"
 # client_connection_check_interval: the server checks regularly whether this client still exists,
 # because an abandoned session would keep its locks. A server on Windows cannot do this.
 # row_security is off: if a row security policy would hide rows, PostgreSQL reports an error.

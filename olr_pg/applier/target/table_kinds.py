@@ -1,9 +1,10 @@
-"""Checks the kind of a target table: the silent effects that PostgreSQL would have on its rows.
+"""Checks the kind of a target table for properties that silently change how PostgreSQL stores,
+changes or shows rows.
 
-Each function queries the catalogue about one table and everything below it (partitions, children),
-and changes nothing. Kinds that lose or hide rows are refused; the others are reported by `olr-pg
-doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on INSERT,
-UPDATE and DELETE, Inheritance, and Publication (replica identity).
+Each function queries the catalogue about one table with its partitions and inheriting tables, and
+changes nothing. Kinds that would lose or hide rows are refused. The others are only reported by
+`olr-pg doctor`. Facts: PostgreSQL's pages CREATE TABLE (UNLOGGED), Row Security Policies, Rules on
+INSERT, UPDATE and DELETE, Inheritance, and Publication (replica identity).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ WITH RECURSIVE part AS (
     SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
 )
 """
-# A partitioned table has no rows of its own.
+# That a partitioned table itself is UNLOGGED is no problem, because it stores no rows itself.
 _ODD_PARTS: Final = (
     _PARTS
     + """
@@ -97,7 +98,8 @@ WHERE c.relpersistence <> 'p' OR c.relkind = 'f' OR c.relrowsecurity OR c.relhas
     OR NOT (c.relispartition OR c.oid = part.whole)
     OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled IN ('A', 'R'))
 """
-# Writes to a partition through the whole table are rewritten only by the rules of the whole table.
+# The applier writes through the whole table, so only its rules apply, and not the rules of its
+# partitions.
 _RULES: Final = """
 SELECT r.rulename::text, r.is_instead FROM pg_rewrite r
 WHERE r.ev_class = %(table)s AND r.ev_type <> '1' AND r.ev_enabled = ANY(%(states)s) ORDER BY 1
@@ -118,7 +120,8 @@ ORDER BY 1, 2, 3, 4
 """
 )
 _STATES: Final = {"A": "always", "R": "on replicated changes"}
-# PostgreSQL checks the partition that has the row, and the publications of all tables above it.
+# PostgreSQL checks the replica identity of the partition that contains the row, and the
+# publications of the partition and of all tables above it.
 _UNIDENTIFIED: Final = (
     _PARTS  # noqa: S608 - constants alone
     + """
@@ -142,9 +145,9 @@ JOIN pg_publication p ON (p.pubupdate OR p.pubdelete) AND (p.puballtables
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
-# PostgreSQL refuses updates and deletes if a row filter uses columns outside the replica identity,
-# or a column list lacks some of the identity's columns; with the whole row as identity, it allows
-# no column list.
+# PostgreSQL refuses updates and deletes in three cases: a publication's row filter uses columns
+# outside the replica identity; its column list lacks a column of the replica identity; or there is
+# a column list, and the replica identity is the whole row (FULL).
 _NARROWED: Final = (
     _PARTS  # noqa: S608 - constants alone
     + """
@@ -178,10 +181,11 @@ JOIN pg_am a ON a.oid = c.relam AND a.amname <> 'heap' WHERE c.relkind = 'r' ORD
 def suspicious(
     connection: Connection[Any], targets: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """Return the tables for which a detailed check may find something that is refused or fires.
+    """Return the tables that need a detailed check, because it may find a reason to refuse them, or
+    triggers or rules that fire.
 
     Args:
-        targets: schema and name of each.
+        targets: schema and name of each target table.
     """
     schemas, names = [schema for schema, _ in targets], [name for _, name in targets]
     found = connection.execute(_SUSPICIOUS, {"schemas": schemas, "names": names})
@@ -191,7 +195,9 @@ def suspicious(
 def check_kind(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:
-    """Yield what is unfit about the kind of a target table; refused kinds come first."""
+    """Yield the unfit properties of the kind of a target table. Those because of which it is
+    refused come first.
+    """
     yield from _refusable(connection, settings, target)
     yield from _parents(connection, target)
     yield from _partitions(connection, target)
@@ -218,8 +224,8 @@ def refuse_kind(
         source: ``OWNER.NAME`` of the source's table.
 
     Raises:
-        OlrPgError: 5040 it is UNLOGGED, 5042 a policy may hide its rows, 5043 its rows may go
-            elsewhere.
+        OlrPgError: 5040, it is UNLOGGED; 5042, a policy may hide its rows; 5043, its rows may be
+            written elsewhere.
     """
     refusal = first_refusal(_refusable(connection, settings, target))
     if refusal is not None:
@@ -233,7 +239,7 @@ def refuse_hidden(connection: Connection[Any], target: TargetTable, source: str)
         source: ``OWNER.NAME`` of the source's table.
 
     Raises:
-        OlrPgError: 5042.
+        OlrPgError: 5042, a policy may hide rows from the role.
     """
     refusal = first_refusal(_row_security(connection, target))
     if refusal is not None:
@@ -311,7 +317,9 @@ def _parents(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit
 
 
 def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    """Yield ranges of values that no partition accepts."""
+    """Yield a finding if rows with certain values fit no partition, or if a partition is half
+    detached.
+    """
     for schema, name, strategy, is_single, has_default, bounds, detaching in connection.execute(
         _BOUNDS, {"table": target.oid}
     ):
@@ -352,7 +360,9 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
 
 
 def _gaps(bounds: list[str]) -> list[str]:
-    """Return where ranges begin without another range that ends there, except the lowest."""
+    """Return the lower bounds of ranges at which no other range ends, without the lowest bound.
+    Below each of them there is a gap.
+    """
     ranges = [found.groups() for one in bounds if (found := _RANGE.fullmatch(one))]
     ends = {end for _, end in ranges}
     starts = [start for start, _ in ranges if start not in ends]
@@ -360,7 +370,7 @@ def _gaps(bounds: list[str]) -> list[str]:
 
 
 def _in_order(bound: str) -> tuple[int, Decimal, str]:
-    """Return a sort key for bounds: numbers, and dates as PostgreSQL prints them."""
+    """Return a sort key for a bound, which is a number, or a date as PostgreSQL prints it."""
     if bound == "MINVALUE":
         return 0, Decimal(0), ""
     try:
@@ -394,9 +404,10 @@ def _row_security(connection: Connection[Any], target: TargetTable) -> Iterator[
 
 
 def firing_states(settings: ApplierSettings) -> list[str]:
-    """Return the states of triggers and rules that fire on the applier's writes.
+    """Return the states (`tgenabled`) of triggers and rules that fire on the applier's writes.
 
-    Those that fire only on ordinary writes are prevented (`set_aside`).
+    Triggers and rules that fire only on ordinary writes are not among them, because the applier
+    prevents them from firing (`set_aside`).
     """
     return ["A", "R"] if settings.is_replica else ["A"]
 
@@ -454,7 +465,9 @@ def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[
 
 
 def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    """Yield publications whose row filter or column list would reject changes."""
+    """Yield a finding for each publication whose row filter or column list makes PostgreSQL refuse
+    updates and deletes.
+    """
     for schema, name, publication, filters, lists in connection.execute(
         _NARROWED, {"table": target.oid}
     ):
@@ -482,7 +495,7 @@ def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfi
 
 
 def _methods(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
-    """Yield tables and partitions with an access method other than PostgreSQL's heap."""
+    """Yield a finding for each table or partition whose access method is not PostgreSQL's heap."""
     for schema, name, method in connection.execute(_METHODS, {"table": target.oid}):
         yield warned_of(
             KIND,

@@ -1,8 +1,8 @@
-"""Finds target columns that can refuse values of the source, so that they can be changed in
-advance.
+"""Finds target columns that may refuse values of the source, so that an operator can change the
+columns in advance.
 
-PostgreSQL refuses a value that is too long or too large, and NULL in a NOT NULL column. It is
-unknown whether such values exist; the source's type allows them.
+PostgreSQL refuses a value that is too long or too large, and NULL in a NOT NULL column. The
+source's type allows such values, but it is not known whether they exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.datatypes.mapping import OracleColumn, PgType
 
-# A domain may have its own default and its own NOT NULL.
+# A domain can add a default and NOT NULL to a column.
 _NOT_NULL: Final = """
 SELECT a.attname, a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
@@ -35,19 +35,22 @@ _FORMATS: Final[dict[int, str]] = {
 """Types that accept only text of a certain format."""
 
 _INTEGERS: Final[dict[int, int]] = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
-"""The number of decimal digits that always fit each type."""
+"""The number of decimal digits that a value of each type can always have."""
 
 
 def read_not_null(connection: Connection[Any], target: TargetTable) -> dict[str, bool]:
-    """Return the NOT NULL columns, and whether each gets a value in an INSERT that omits it."""
+    """Return the NOT NULL columns. The value is true if an INSERT that does not set the column
+    gives it a value.
+    """
     return dict(connection.execute(_NOT_NULL, (target.oid,)).fetchall())
 
 
 def may_refuse(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
-    """Return which values of the source's type the target can refuse, or None.
+    """Return a description of values of the source's type that the target may refuse, or None.
 
     Args:
-        made: the type that a new column would get; an explicitly configured type is intended.
+        made: the type that a new target column would get. If the target has this type, nothing is
+            reported.
     """
     found = None
     if target.base_oid in _TEXTS and target.modifier >= 0:

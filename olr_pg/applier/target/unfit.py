@@ -1,4 +1,6 @@
-"""A property of the target that is unfit, and the error with which a load or a run refuses it."""
+"""A property of the target that is unfit for replication, and the error with which a load or a run
+refuses it.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ class Unfit(NamedTuple):
     """An unfit property of the target.
 
     Attributes:
-        finding: for `olr-pg doctor`.
-        code: of the error that refuses it; None if replication works with it, or if PostgreSQL
-            itself refuses the failing operations.
+        finding: the result that `olr-pg doctor` prints.
+        code: the code of the error with which a load or a run refuses the target. None if it does
+            not, because replication works with this property, or because PostgreSQL itself reports
+            the error.
     """
 
     finding: Finding
@@ -25,17 +28,17 @@ class Unfit(NamedTuple):
 
 
 def refused_for(code: Code, check: str, what: str, *mend: str) -> Unfit:
-    """Return a finding that a load and a run refuse."""
+    """Return an unfit property because of which a load or a run refuses the target."""
     return Unfit(error(check, what, *mend), code)
 
 
 def warned_of(check: str, what: str, *mend: str) -> Unfit:
-    """Return a finding that a load and a run accept."""
+    """Return an unfit property with which a load or a run accepts the target."""
     return Unfit(warning(check, what, *mend))
 
 
 def first_refusal(found: Iterable[Unfit]) -> OlrPgError | None:
-    """Return the error of the first refused finding, or None."""
+    """Return the error for the first property because of which the target is refused, or None."""
     for one in found:
         if one.code is not None:
             return OlrPgError(one.code, one.finding.what, action=" ".join(one.finding.mend) or None)

@@ -1,21 +1,27 @@
-"""Ensures that the replication from Oracle recognises what the way back writes to Oracle.
+"""Ensures that the replication from Oracle recognises the transactions that the way back writes to
+Oracle.
 
-The way back (`olr_pg.fallback`) writes PostgreSQL's changes to Oracle, and the replication from
-Oracle reads them in the redo. It must not apply them to PostgreSQL again. It recognises these
-transactions by the ledger in Oracle, if its dictionary has the account that owns the ledger. A run
-that is older than the account or than the section `fallback` does not have it.
+The way back (`olr_pg.fallback`) writes PostgreSQL's changes to Oracle. The replication from Oracle
+then reads these changes in the redo, and must not apply them to PostgreSQL again. It recognises
+their transactions because they also change the way back's ledger, a table in Oracle. For this, its
+dictionary must contain the account that owns the ledger. A run that was started before the account
+was created, or before the configuration had a section `fallback`, does not know the account.
 
-So both record in one row of the target, `olr_pg.way_back`:
+So the replication from Oracle and the way back both use one row in the target, in
+`olr_pg.way_back`:
 
-- Before a session of the replication from Oracle applies anything, it stores which accounts its
-  dictionary has. It fails if it cannot recognise a *life* of a ledger: the time from its creation
-  to its removal (`register`).
-- Before the way back creates a ledger, it adds a life. It fails if the stored accounts do not
-  include its own: then a run may be in progress that does not have it (`begin_life`).
+- Before a run of the replication from Oracle applies anything, it stores the accounts that its
+  dictionary contains. The row also contains each *life* of a ledger, which is the time from its
+  creation to its removal. The run fails if it would not recognise the transactions of a life
+  (`register`).
+- Before the way back creates a ledger, it adds a life to the row. It fails if the stored accounts
+  do not include its own account, because then a run that does not know the account may be in
+  progress (`begin_life`).
 
-Whichever comes second sees the other, because both lock the row. When the way back ends, the life
-gets the SCN of the ledger's last change. The replication from Oracle forgets the life when it has
-passed this SCN: a new dictionary no longer needs the account.
+Because both lock the row, the one that comes second sees what the first one has stored. When the
+way back ends, it stores the SCN of the ledger's last change in the life. When the replication from
+Oracle has passed this SCN, it deletes the life, so that a new dictionary no longer needs the
+account.
 """
 
 from __future__ import annotations
@@ -45,12 +51,12 @@ _STORE: Final = "UPDATE olr_pg.way_back SET accounts = %s, lives = %s WHERE subs
 
 
 class Life(NamedTuple):
-    """The life of a ledger.
+    """The time during which a ledger of the way back exists in Oracle.
 
     Attributes:
-        account: its owner, as `account_text`.
-        begin: an SCN shortly after its creation; None if it is not known to be created.
-        end: the SCN of its last change; None if it still exists.
+        account: the owner of the ledger, as returned by `account_text`.
+        begin: an SCN shortly after the ledger was created; None if it may not be created yet.
+        end: the SCN of the ledger's last change; None if the ledger still exists.
     """
 
     container: str
@@ -59,8 +65,9 @@ class Life(NamedTuple):
     end: int | None = None
 
     def is_recognised(self, known: Collection[KnownLedger]) -> bool:
-        """Return whether a dictionary leads to this ledger: it is in the dictionary, or was created
-        later by an account in the dictionary.
+        """Return whether the transactions of this ledger are recognised with one of these
+        dictionaries: it contains the ledger's account, and either contains the ledger or is older
+        than the ledger.
         """
         return any(
             self.account in one.accounts
@@ -74,12 +81,12 @@ class Life(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """The row of a subscription.
+    """The row of a subscription in `olr_pg.way_back`.
 
     Attributes:
-        accounts: None if no session has registered.
-        complete_scn: what commits up to it was applied.
-        has_run: something was replicated; a load alone writes no row in `olr_pg.subscription`.
+        accounts: the accounts that `register` has stored; None if it was never called.
+        complete_scn: all transactions that commit up to this SCN are applied or held.
+        has_run: whether the subscription has been replicated, not only loaded.
     """
 
     accounts: list[str] | None
@@ -89,15 +96,15 @@ class _Row(NamedTuple):
 
 
 def account_text(owner: str, user: int, container: str = "") -> str:
-    """Return an account as it is compared: name, USER# and PDB."""
+    """Return an account as text, to compare accounts: its PDB, name and USER#."""
     return f"{container}.{owner}#{user}" if container else f"{owner}#{user}"
 
 
 def known_ledgers(snapshot: Snapshot, ledger: str) -> tuple[KnownLedger, ...]:
-    """Return what a dictionary has of the way back, for each container.
+    """Return for each container whether the dictionary contains the way back's account and ledger.
 
     Args:
-        ledger: ``OWNER.NAME`` of the ledger; empty without a way back.
+        ledger: ``OWNER.NAME`` of the way back's ledger; empty if no way back is configured.
     """
     return tuple(
         _known_ledger(one, one.database.con_name or "" if snapshot.members else "", ledger)
@@ -108,7 +115,8 @@ def known_ledgers(snapshot: Snapshot, ledger: str) -> tuple[KnownLedger, ...]:
 def _known_ledger(snapshot: Snapshot, container: str, ledger: str) -> KnownLedger:
     owner = ledger.rpartition(".")[0]
     rows = snapshot.sys_rows
-    # Without these tables nothing is followed that is created later.
+    # Without these tables of the dictionary, a ledger that is created later would not be
+    # recognised.
     users = rows.sys_user if rows is not None and owner and followed_tables(snapshot) else ()
     return KnownLedger(
         container,
@@ -119,15 +127,15 @@ def _known_ledger(snapshot: Snapshot, container: str, ledger: str) -> KnownLedge
 
 
 def register(connection: Connection[Any], subscription: str, known: Sequence[KnownLedger]) -> None:
-    """Store which accounts the replication from Oracle knows (`connection` in autocommit mode).
+    """Store the accounts that the replication from Oracle knows (`connection` in autocommit mode).
 
     Raises:
-        OlrPgError: 7318, it would not recognise the transactions of the way back.
+        OlrPgError: 7318, it would not recognise all transactions of the way back.
     """
     accounts = sorted(account for one in known for account in one.accounts)
     row = _read(connection, subscription)
-    # A server that is read-only for a while takes no lock. If a ledger is added behind this look,
-    # its account is one of those that are stored.
+    # Nothing has to be stored, so do not lock the row: the server may be read-only for a while. If
+    # the way back adds a life after this check, its account is one of the stored ones.
     if row is not None and (row.accounts, row.lives) == (accounts, _left(row)):
         _check_recognised(subscription, row.lives, known)
         return
@@ -138,7 +146,7 @@ def register(connection: Connection[Any], subscription: str, known: Sequence[Kno
 
 
 def _left(row: _Row) -> list[Life]:
-    """Return the lives that the replication from Oracle has not passed."""
+    """Return the lives whose end the replication from Oracle has not passed yet."""
     return [one for one in row.lives if one.end is None or one.end > row.complete_scn]
 
 
@@ -160,7 +168,8 @@ def begin_life(connection: Connection[Any], subscription: str, life: Life, *, ex
     """Add the life of a ledger that is about to be created (`connection` in autocommit mode).
 
     Args:
-        exists: the ledger exists already; then only check.
+        exists: whether the ledger already exists. If so, no life is added if the account has one
+            that has not ended.
 
     Raises:
         OlrPgError: 7319, the replication from Oracle does not know the account.
@@ -183,7 +192,7 @@ def begin_life(connection: Connection[Any], subscription: str, life: Life, *, ex
 
 
 def note_begin(connection: Connection[Any], subscription: str, account: str, scn: int) -> None:
-    """Store that a ledger was created shortly before an SCN."""
+    """Store that the ledger of an account was created shortly before `scn`."""
 
     def begun(one: Life) -> Life:
         return one._replace(begin=scn) if one.account == account and one.begin is None else one
@@ -192,7 +201,7 @@ def note_begin(connection: Connection[Any], subscription: str, account: str, scn
 
 
 def is_open(connection: Connection[Any], subscription: str, container: str) -> bool:
-    """Return whether a ledger's life in this container has not ended."""
+    """Return whether a ledger in this container has a life that has not ended."""
     if connection.execute("SELECT to_regclass('olr_pg.way_back')").fetchone() == (None,):
         return False
     row = _read(connection, subscription)
@@ -202,7 +211,7 @@ def is_open(connection: Connection[Any], subscription: str, container: str) -> b
 
 
 def end_lives(connection: Connection[Any], subscription: str, container: str, scn: int) -> None:
-    """Store that a container's ledgers did not change after an SCN."""
+    """End the lives of the ledgers in a container: they did not change after `scn`."""
 
     def ended(one: Life) -> Life:
         return one._replace(end=scn) if one.container == container and one.end is None else one
@@ -244,7 +253,7 @@ def _store(
 
 
 def _words(known: Sequence[KnownLedger], container: str) -> str:
-    """Return what a dictionary has of the way back."""
+    """Describe which accounts of the way back a container's dictionary contains, for an error."""
     found = [one for one in known if one.container == container]
     accounts = ", ".join(sorted(account for one in found for account in one.accounts))
     if not accounts:
