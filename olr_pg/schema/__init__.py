@@ -1,3 +1,3 @@
-"""Converts the source's schema for PostgreSQL: translates each kind of object, tries and applies
-the statements, and compares the result.
+"""Converts the source's schema for PostgreSQL: translates each kind of object, tests the statements
+in the target, runs them, and compares the result.
 """

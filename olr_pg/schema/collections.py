@@ -1,4 +1,4 @@
-"""Translates TABLE() of Oracle's built-in collection types into rows of UNNEST."""
+"""Translates TABLE() with one of Oracle's built-in collection types into rows of UNNEST."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LISTS: Final = {
 
 
 def collection(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
-    """Replace ``TABLE(list(…))`` by rows with the column COLUMN_VALUE.
+    """Replace ``TABLE(type(…))`` in FROM by rows with the column COLUMN_VALUE.
 
     Raises:
         UntranslatableError: the type is not one of Oracle's built-in collection types.

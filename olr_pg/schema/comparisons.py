@@ -1,10 +1,10 @@
 """Translates comparisons and conditions (Oracle SQL Language Reference, “Datatype Comparison
 Rules”, “Conditions”).
 
-Oracle ignores trailing blanks when it compares two CHAR values, or a CHAR with a literal. It counts
-them when it compares a CHAR with a VARCHAR2. A text compared with a number is converted to a
-number. A text compared with a date is converted by NLS_DATE_FORMAT; that comparison is refused,
-because its result depends on a setting.
+When Oracle compares two CHAR values, or a CHAR with a literal, it ignores trailing blanks. When it
+compares a CHAR with a VARCHAR2, trailing blanks matter. Oracle converts a text that is compared
+with a number to a number. It converts a text that is compared with a date by NLS_DATE_FORMAT; this
+comparison is refused here, because its result depends on a setting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPERATORS: Final[dict[type[exp.Expr], str]] = {
 
 
 def comparable(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str]:
-    """Return two values so that PostgreSQL compares them as Oracle does.
+    """Return the SQL of two values, converted so that PostgreSQL compares them as Oracle does.
 
     Raises:
         UntranslatableError: the comparison depends on session settings or on an unknown type.
@@ -106,8 +106,8 @@ def _comparison(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _quantified(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> str:
-    """Translate a comparison with ANY or ALL. With a list it becomes OR or AND; with a subquery
-    both databases write it the same way.
+    """Translate a comparison with ANY or ALL. A comparison with a list becomes comparisons joined
+    by OR or AND. With a subquery, both databases have the same syntax.
     """
     inner = right.this
     word, joined = ("ANY", " OR ") if isinstance(right, exp.Any) else ("ALL", " AND ")
@@ -137,8 +137,8 @@ def _in(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _beside_query(t: Translator, left: exp.Expr, query: exp.Expr) -> tuple[str, str]:
-    """Return the values to compare with a subquery's rows, and the subquery, converted to the same
-    form.
+    """Return the SQL of the value or list on the left, and of the subquery, both converted so that
+    PostgreSQL compares them as Oracle does.
     """
     lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
     inner = query
@@ -171,7 +171,9 @@ def _between(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _like(t: Translator, node: exp.Expr) -> Translated:
-    """Translate LIKE: Oracle has no escape character unless one is given."""
+    """Translate LIKE. Without ESCAPE, Oracle has no escape character; PostgreSQL's default is a
+    backslash.
+    """
     is_escaped = isinstance(node, exp.Escape)
     like = node.this if is_escaped else node
     left, right = t.text(like.this), t.text(like.expression)
@@ -192,9 +194,9 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _is_special(t: Translator, node: exp.Expr, word: str) -> str:
-    """Translate IS NAN and IS INFINITE; they are false for a NUMBER."""
+    """Translate IS NAN and IS INFINITE. For a NUMBER, the result is false."""
     if t.kind(node) is not ValueKind.FLOAT:
-        t.number(node)  # raises if it is not a number
+        t.number(node)  # raises an error if it is not a number
         return f"({t.sql(node)} IS NULL AND NULL)"
     values = ("NaN",) if word == "NAN" else ("Infinity", "-Infinity")
     listed = ", ".join(f"CAST('{value}' AS DOUBLE PRECISION)" for value in values)
@@ -222,5 +224,5 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
 
 
 def equal(t: Translator, left: exp.Expr, right: exp.Expr) -> str:
-    """Return the condition that two values are equal, by Oracle's rules."""
+    """Return the SQL condition that two values are equal by Oracle's rules."""
     return compared(t, left, "=", right)

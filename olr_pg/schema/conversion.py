@@ -1,5 +1,5 @@
-"""Converts a whole inventory into statements for PostgreSQL. Objects without a translation are
-listed as work to do by hand.
+"""Converts all objects of an inventory into statements for PostgreSQL. Objects that cannot be
+translated are listed, so that somebody converts them by hand.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def convert(inventory: Inventory, settings: ApplierSettings) -> list[Statement]:
     """Return the statements for all objects of the inventory, in an order in which they can run.
 
     Args:
-        settings: the target's mapping of schema and table names.
+        settings: the applier's settings, with the names of schemas and tables in the target.
     """
     found = list(_Converter(inventory, settings).statements())
     return sorted(found, key=lambda one: KINDS.index(one.kind))
@@ -132,7 +132,9 @@ class _Converter:
         return table_statements(self._inventory, table, self._relations)
 
     def _table(self, owner: str, name: str) -> Relation | None:
-        """Find a table among those that are created."""
+        """Return a table that the conversion creates in the target; None if it creates no such
+        table.
+        """
         table = self._relations.table(owner, name)
         if table is None or table.kind not in ("table", "index-organised table", "clustered table"):
             return None
@@ -157,7 +159,7 @@ class _Converter:
             )
 
     def _sequences(self) -> Iterator[Statement]:
-        """Create the sequences that do not belong to an identity column."""
+        """Yield the statements for the sequences that do not belong to an identity column."""
         own = set()
         for table in self._inventory.tables:
             relation = self._relations.find(table.owner, table.name)
@@ -217,8 +219,8 @@ class _Converter:
         yield made._replace(remark=self._constraint_remark(one, relation))
 
     def _is_not_null(self, one: Constraint) -> bool:
-        """Return whether the column itself gets NOT NULL; a NOVALIDATE constraint does not set
-        it.
+        """Return whether the NOT NULL constraint is already part of the column's definition. A
+        NOVALIDATE constraint is not.
         """
         table = self._relations.table(one.owner, one.table)
         assert table is not None
@@ -232,7 +234,9 @@ class _Converter:
         return self._relations.free_name(relation.schema, relation.name, name, "key")
 
     def _constraint_remark(self, one: Constraint, relation: Relation) -> str:
-        """Return a remark about how the constraint differs in PostgreSQL."""
+        """Return a remark that says how the constraint differs in PostgreSQL; empty if it does
+        not.
+        """
         referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
         if one.deferrable and (one.kind == "check" or (one.kind == "unique" and referred)):
             return "DEFERRABLE in the source; here it is checked at once"
@@ -244,8 +248,8 @@ class _Converter:
         return _PARTLY_NULL.format(nullable[0]) if nullable else ""
 
     def _constraint_made(self, one: Constraint, relation: Relation, made: Statement) -> Statement:
-        """Return a constraint with its statement, unless the table already has that key under any
-        name.
+        """Return the statement that creates a constraint. Its check `present` recognises a key or
+        foreign key that the table already has, whatever its name.
         """
         table = sql.Identifier(relation.schema, relation.name)
         name = self._constraint_name(one, relation)
@@ -329,7 +333,9 @@ class _Converter:
         return made._replace(kind=kind, sql=text, present=present, what="", remark=remark)
 
     def _indexed(self, one: InventoryIndex) -> Relation | None:
-        """Find the table or materialized view that an index belongs to."""
+        """Return the table or materialized view to which an index belongs; None if the conversion
+        creates none.
+        """
         view = (one.table_owner, one.table) in self._materialized
         found = self._relations.find(one.table_owner, one.table) if view else None
         return found or self._table(one.table_owner, one.table)
@@ -345,7 +351,7 @@ class _Converter:
         return sql.SQL("({})").format(sql.SQL(text)) + order
 
     def _views(self) -> Iterator[Statement]:
-        """Create the views, each after the views that it reads."""
+        """Yield the statements for the views; each view comes after the views that it reads."""
         waiting: dict[str, tuple[Statement, set[str]]] = {}
         for view in self._inventory.views:
             waiting[view.full_name] = self._view(view)
@@ -413,7 +419,7 @@ class _Converter:
         return made._replace(sql=f"CREATE MATERIALIZED VIEW {target} AS\n{text}\nWITH NO DATA")
 
     def _code(self) -> Iterator[Statement]:
-        """Create the triggers, functions and procedures that can be translated."""
+        """Yield the statements for triggers, functions, procedures and packages."""
         found = list[Statement]()
         for source in self._inventory.sources:
             make: Callable[[], list[Statement]] = partial(self._routine, source)
@@ -429,7 +435,7 @@ class _Converter:
             text = texts[source.owner, source.name, "PACKAGE"]
             return package_statements(source, text, self._relations, self._signatures)
         if source.kind == "PACKAGE" and (source.owner, source.name, "PACKAGE BODY") in texts:
-            return []  # the package body is converted instead
+            return []  # converted together with its package body
         return [routine_statement(source, self._relations, self._signatures)]
 
     def _trigger(self, trigger: Trigger) -> list[Statement]:

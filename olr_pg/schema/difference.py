@@ -1,4 +1,4 @@
-"""Compares the target's schema with what the converted statements would create."""
+"""Compares the target's schema with the objects that the converted statements would create."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 
 
 class Difference(NamedTuple):
-    """An object or column that is missing in the target or differs there.
+    """An object or column that is missing in the target, or differs from the converted one.
 
     Attributes:
-        what: ``missing``, ``by hand``, ``type``, ``NOT NULL``, ``extra column``.
+        what: the kind of difference: ``missing``, ``by hand``, ``type``, ``NOT NULL`` or ``extra
+            column``.
     """
 
     kind: str
@@ -42,8 +43,8 @@ def differences(
     relations: Relations,
     statements: Sequence[Statement],
 ) -> list[Difference]:
-    """Compare the target with the statements for the source's objects. An object without a
-    translation that is missing in the target is listed as work to do by hand.
+    """Compare the target with the statements for the source's objects. If an object cannot be
+    translated and is missing in the target, it is listed as ``by hand``: somebody must create it.
     """
     found = [
         Difference(one.kind, one.name, "missing", one.sql)

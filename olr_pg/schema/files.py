@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def file_texts(statements: Iterable[Statement]) -> dict[str, str]:
-    """Return the text of each file by its name; kinds without statements get no file."""
+    """Return the texts of the files by their names. A kind without statements gets no file."""
     by_kind: dict[str, list[Statement]] = {}
     for one in statements:
         by_kind.setdefault(one.kind, []).append(one)
@@ -42,8 +42,8 @@ def _text(kind: str, statements: Sequence[Statement]) -> str:
 
 
 def statement_text(one: Statement) -> str:
-    """Write one statement; one that cannot run is written as a comment with the reason and its
-    source text.
+    """Return the text of one statement. A statement that cannot run becomes a comment with the
+    reason and the source text.
     """
     title = f"{one.what}: {one.name}" if one.what and not one.runs else one.name
     if one.runs:
@@ -58,7 +58,7 @@ def statement_text(one: Statement) -> str:
 
 
 def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
-    """Write the files, and `all.sql`, which includes them all for psql. Return their paths.
+    """Write the files, and `all.sql`, which includes all of them in psql. Return their paths.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -67,7 +67,7 @@ def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
     texts = file_texts(statements)
     for kind in KINDS:
         for old in folder.glob(f"[0-9][0-9]-{_of_file(kind)}.sql"):
-            if old.name not in texts:  # written by an earlier run, perhaps in another order
+            if old.name not in texts:  # files of an earlier run, perhaps with other numbers
                 remove_plain(old)
     whole = "\\set ON_ERROR_STOP on\n" + "".join(f"\\ir {name}\n" for name in texts)
     for name, text in {**texts, "all.sql": whole}.items():

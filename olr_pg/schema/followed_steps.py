@@ -1,12 +1,13 @@
-"""Makes SQL for the target from DDL of the source that concerns indexes, keys, checks and comments.
+"""Builds the SQL for the target that repeats DDL of the source on indexes, keys, checks and virtual
+columns.
 
-`olr-pg schema` makes the same statements from an inventory (`conversion`). Here the inventory has
-only the table of the DDL, and the table that a foreign key refers to.
+`olr-pg schema` builds the same statements from an inventory (`conversion`). Here the inventory
+contains only the table of the DDL, and the table to which a foreign key refers.
 
-The statements hold their locks only for a moment, so the applier hardly waits for them: an index is
-made with ``CREATE INDEX CONCURRENTLY``, a key from an index that exists, and a check is validated
-after it was made. Foreign keys stay ``NOT VALID``, like those of a load. The cut-over validates
-them.
+The statements hold strong locks only for a moment, so the applier hardly waits for them. An index
+is created with ``CREATE INDEX CONCURRENTLY``. A key is created from an index that was created in
+this way. A check is created without validation, and validated afterwards. Foreign keys stay ``NOT
+VALID``, as after an initial load; the cut-over validates them.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ if TYPE_CHECKING:
     from olr_pg.schema.statement import Statement
 
 _NATIONAL: Final = 2
-"""COL$.CHARSETFORM."""
+"""The value of COL$.CHARSETFORM for the national character set."""
 
 _INDEX: Final = "INDEX "
 _NOT_VALID: Final = " NOT VALID"
 
 
 def step_sql(settings: ApplierSettings, definition: Table, step: Step) -> TargetSql:
-    """Translate what a step makes: an index, a constraint, or a virtual column of the table.
+    """Return the SQL for the object that a step creates: an index, a constraint, or a virtual
+    column.
 
     Args:
-        definition: the table behind the step.
+        definition: the definition of the table after the step.
     """
     # Import the parser of Oracle's SQL only when it is needed.
     from olr_pg.schema.conversion import convert
@@ -83,7 +85,9 @@ def _key(
     what: str,
     later: str,
 ) -> TargetSql:
-    """Make a key out of an index that is made before, without keeping anyone waiting."""
+    """Return the SQL that creates a unique index concurrently, and then makes it a key, so that
+    other sessions hardly wait.
+    """
     from olr_pg.schema.presence import has_key
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.translating import quoted
@@ -119,7 +123,7 @@ def _bare(quoted_name: str) -> str:
 
 
 def _statement_name(definition: Table, step: Step) -> str:
-    """Return what `conversion` calls the statement of a step."""
+    """Return the name that `conversion` gives to the statement of a step."""
     structure = step.structure
     if isinstance(structure, InventoryIndex):
         return structure.full_name
@@ -130,8 +134,8 @@ def _statement_name(definition: Table, step: Step) -> str:
 
 
 def _inventory(definition: Table, step: Step) -> Inventory:
-    """Return an inventory of the table, the object that the step creates, and the objects that it
-    references.
+    """Return an inventory of the table, the object that the step creates, and the table that this
+    object references.
     """
     columns = [_column(one, step) for one in definition.columns]
     table = InventoryTable(owner=definition.owner, name=definition.name, columns=tuple(columns))
@@ -148,7 +152,9 @@ def _inventory(definition: Table, step: Step) -> Inventory:
 
 
 def _parent(key: Constraint, columns: Sequence[InventoryColumn]) -> InventoryTable:
-    """Return the table that a foreign key refers to: of its columns the types are the key's."""
+    """Return the table to which a foreign key refers. Its referenced columns have the types of the
+    key's own columns.
+    """
     by_name = {one.name: one for one in columns}
     found = [
         replace(by_name[own], name=other)
@@ -159,7 +165,7 @@ def _parent(key: Constraint, columns: Sequence[InventoryColumn]) -> InventoryTab
 
 
 def _column(column: Column, step: Step) -> InventoryColumn:
-    """Return a column as the views of the dictionary have it."""
+    """Return a column in the form in which Oracle's dictionary views describe it."""
     name = _data_type(column)
     is_text = column.charset_form is not None and column.lob is None
     own = step.after is not None and step.after.name == column.name and step.structure is None

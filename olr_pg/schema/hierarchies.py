@@ -2,9 +2,10 @@
 Queries”).
 
 The table in FROM is replaced by a subquery of the same name. The subquery returns the rows of all
-levels, with extra columns for LEVEL, PRIOR, CONNECT_BY_ROOT and SYS_CONNECT_BY_PATH. WHERE filters
-its result, as in Oracle for a query of one table. A row that is its own ancestor is an error as in
-Oracle (raised by a division by zero). With NOCYCLE such rows are left out.
+levels, with additional columns for LEVEL, PRIOR, CONNECT_BY_ROOT and SYS_CONNECT_BY_PATH. The WHERE
+clause filters its result; in Oracle, it also comes after CONNECT BY if the query reads one table. A
+row that is its own ancestor is an error as in Oracle; the query raises it by a division by zero.
+With NOCYCLE, such rows are left out.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _LEVEL: Final = '"prior row"."connect level" + 1'
 
 
 class _Carried(NamedTuple):
-    """An extra column of the recursive query: its expression in the root rows, and in the rows
-    below.
+    """An additional column of the recursive query: its name, its SQL for the root rows, and its SQL
+    for the rows below them.
     """
 
     name: str
@@ -42,7 +43,8 @@ class _Carried(NamedTuple):
 
 
 def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
-    """Replace the only table of a CONNECT BY query by a subquery with its hierarchy.
+    """Replace the only table of a CONNECT BY query by a subquery that returns the hierarchy of its
+    rows.
 
     Returns:
         Whether the query has CONNECT BY.
@@ -61,7 +63,7 @@ def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes of a query without those of its subqueries."""
+    """Yield the nodes of a query, without the nodes of its subqueries."""
     return iter(list(node.walk(prune=lambda one: isinstance(one, exp.Query) and one is not node)))
 
 
@@ -112,7 +114,7 @@ class _Hierarchy:
         return condition
 
     def _keep_order(self) -> None:
-        """Sort the rows as Oracle does: each row after its parent."""
+        """Add an ORDER BY that sorts the rows as Oracle does: each row comes after its parent."""
         select, keys = self._select, ""
         order = select.args.get("order")
         if order is not None and order.args.get("siblings"):
@@ -135,7 +137,7 @@ class _Hierarchy:
             select.set("order", exp.Order(expressions=[ordered]))
 
     def _condition(self, row: str, prior: str, level: str) -> str:
-        """Translate the CONNECT BY condition between a row and its parent."""
+        """Return the SQL of the CONNECT BY condition between a row and its parent."""
         tree = exp.Paren(this=self._connect.args["connect"].copy())
         for one in list(tree.find_all(exp.Prior)):
             for column in one.find_all(exp.Column):
@@ -147,7 +149,7 @@ class _Hierarchy:
     def _in_row(
         self, part: exp.Expr, row: str = "", prior: str = _PRIOR, level: str = _LEVEL
     ) -> str:
-        """Translate an expression whose columns are all of one row."""
+        """Return the SQL of an expression whose columns all belong to one row."""
         t, holder = self._t, exp.Paren(this=part.copy())
         for one in _own(holder):
             if not isinstance(one, exp.Column):
@@ -187,7 +189,7 @@ class _Hierarchy:
             yield from _own(item)
 
     def _replace(self, node: exp.Expr) -> None:
-        """Replace LEVEL, PRIOR and the like in the query by the subquery's columns."""
+        """Replace LEVEL, PRIOR and similar operators in the query by columns of the subquery."""
         if isinstance(node, exp.Column) and not node.args.get("table"):
             self._replace_word(node)
         elif isinstance(node, exp.Prior):
@@ -241,7 +243,9 @@ class _Hierarchy:
         node.replace(self._t.raw(f"{self._alias}.{quoted(name)}", fact))
 
     def _column(self, node: exp.Expr) -> tuple[str, RelationColumn]:
-        """Return the name and the column of the argument of PRIOR or a similar operator."""
+        """Return the column that is the argument of PRIOR or a similar operator: its name, and its
+        description.
+        """
         name = self._t.plain(node.this) if isinstance(node, exp.Column) else ""
         if not isinstance(node, exp.Column) or not self._is_own(node, name):
             raise UntranslatableError("CONNECT BY with PRIOR of an expression in the select list")

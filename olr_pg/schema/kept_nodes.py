@@ -1,5 +1,5 @@
-"""Lists the nodes of Oracle's syntax tree that mean the same in PostgreSQL, and those that
-PostgreSQL lacks.
+"""Lists the nodes of Oracle's syntax tree that mean the same in PostgreSQL, and the nodes that
+PostgreSQL does not have.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
     exp.DataType: frozenset({"this", "expressions", "nested"}),
     exp.DataTypeParam: frozenset({"this", "expression"}),
 }
-"""Nodes that mean the same in both databases, with their allowed arguments; every other node is
-refused."""
+"""The nodes that mean the same in both databases, with the arguments that they may have. A node
+that is neither translated nor listed here is refused.
+"""
 
 _CONNECT: Final = "a part of CONNECT BY in another place: rewrite it as WITH RECURSIVE"
 
@@ -75,7 +76,7 @@ REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Placeholder: "it has binds",
     exp.Collate: "COLLATE: name a collation of PostgreSQL",
 }
-"""Nodes that are refused, with the reason."""
+"""Nodes that are refused, with the reason for the user."""
 
 REFUSED_WORDS: Final = {
     "LEVEL": _CONNECT,
@@ -86,4 +87,4 @@ REFUSED_WORDS: Final = {
     "CONNECT_BY_ISLEAF": _CONNECT,
     "CONNECT_BY_ISCYCLE": _CONNECT,
 }
-"""Pseudo-columns without an equivalent, with the reason."""
+"""Pseudo-columns that PostgreSQL does not have, with the reason for the user."""

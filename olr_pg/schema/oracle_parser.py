@@ -1,8 +1,8 @@
 """Parses Oracle's SQL into a syntax tree that keeps each function call as it is written.
 
 sqlglot converts many functions into its own nodes: it reorders arguments, adds defaults and
-rewrites formats. This parser does so only for functions with their own syntax (CAST, EXTRACT, TRIM,
-…). Every other call keeps its name and arguments, so that one table of functions defines all
+rewrites formats. This parser does so only for functions that have a special syntax (CAST, EXTRACT,
+TRIM, …). Every other call keeps its name and arguments, so that the tables of functions define all
 translations.
 """
 
@@ -37,9 +37,10 @@ _JSON_CALLS: Final = ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_TABLE")
 
 
 class JsonCall(exp.Expression):
-    """A JSON function of `_JSON_CALLS` with its clauses; words and signs are separated by blanks.
+    """A call of one of the JSON functions in `_JSON_CALLS`.
 
-    ``clauses`` is the text after the path; ``columns`` are the columns of JSON_TABLE, each as text.
+    ``clauses`` is the text after the path, with a blank between any two words or signs. ``columns``
+    are the columns of JSON_TABLE, each as such a text.
     """
 
     arg_types = {  # noqa: RUF012 - as in the base class
@@ -69,8 +70,8 @@ def _json_call(self: OracleParser, name: str) -> exp.Expr:
 
 
 def _to_number(self: OracleParser) -> exp.Expr:
-    """Parse the arguments of TO_NUMBER; one with a default becomes CAST … DEFAULT … ON CONVERSION
-    ERROR.
+    """Parse the arguments of TO_NUMBER. A call with a default becomes CAST … DEFAULT … ON
+    CONVERSION ERROR.
     """
     this = self._parse_bitwise()
     default = self._parse_bitwise() if self._match(TokenType.DEFAULT) else None
@@ -84,7 +85,7 @@ def _to_number(self: OracleParser) -> exp.Expr:
 
 
 def _words(self: OracleParser, until: str) -> Iterator[str]:
-    """Yield words until one of the given words, or the bracket that ends the call."""
+    """Yield words up to one of the words in `until`, or to the bracket that ends the call."""
     depth = 0
     while self._curr is not None:
         token = self._curr
@@ -137,7 +138,7 @@ class _Dialect(Oracle):
 
 
 class _Heard(logging.Handler):
-    """A log handler that collects the library's warnings."""
+    """A log handler that collects the warnings of sqlglot."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,10 +150,10 @@ class _Heard(logging.Handler):
 
 @contextmanager
 def no_warnings() -> Iterator[None]:
-    """Turn each warning of the library within the context into an error.
+    """While the context is active, treat each warning of sqlglot as an error.
 
     Raises:
-        UntranslatableError: the library logged a warning.
+        UntranslatableError: sqlglot has logged a warning.
     """
     logger, heard = logging.getLogger("sqlglot"), _Heard()
     before, logger.propagate = logger.propagate, False
@@ -167,7 +168,7 @@ def no_warnings() -> Iterator[None]:
 
 
 def parse_oracle(text: str) -> exp.Expr:
-    """Parse one statement; hints are dropped, because PostgreSQL has none.
+    """Parse one statement. Hints are removed, because PostgreSQL has none.
 
     Raises:
         UntranslatableError: the statement cannot be parsed.
@@ -199,21 +200,21 @@ def parse_oracle(text: str) -> exp.Expr:
 
 
 def _name_as_column(node: exp.Expr) -> None:
-    """Name an XML value without AS after its column."""
+    """Give an XML value without AS the name of its column."""
     if isinstance(node, exp.Column):
         name = node.name if node.this.args.get("quoted") else node.name.upper()
         node.replace(exp.Alias(this=node.copy(), alias=exp.to_identifier(name, quoted=True)))
 
 
 def _word_of_float(node: exp.Is) -> None:
-    """Turn NAN and INFINITE after IS into keywords; the library parses them as columns."""
+    """Convert NAN and INFINITE after IS to keywords; sqlglot parses them as columns."""
     tested = node.expression
     if isinstance(tested, exp.Column) and tested.sql().upper() in ("NAN", "INFINITE"):
         tested.replace(exp.Var(this=tested.name.upper()))
 
 
 def _name_fully(node: exp.Dot) -> None:
-    """Turn a call of a package's function into one call whose name includes the package."""
+    """Convert the call of a package's function to a call whose name includes the package."""
     packages = list(node.this.find_all(exp.Identifier))
     if any(not isinstance(one, exp.Dot | exp.Identifier) for one in node.this.walk()):
         return

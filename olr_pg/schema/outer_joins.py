@@ -1,7 +1,7 @@
-"""Translates outer joins of the old form, ``(+)``, into LEFT JOIN.
+"""Translates outer joins in Oracle's old form, ``(+)``, into LEFT JOIN.
 
-Names are resolved as Oracle does. So the case of unquoted names and the order of tables and
-conditions do not matter (Oracle SQL Language Reference, “Outer Joins”).
+Names are resolved as in Oracle. So the case of names without quotes does not matter, and neither
+does the order of tables and conditions (Oracle SQL Language Reference, “Outer Joins”).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """Return the operands of AND in a condition, in their order."""
+    """Return the conditions that AND joins in a condition, in their order."""
     found, todo = list[exp.Expr](), [condition]
     while todo:
         one = todo.pop()
@@ -34,7 +34,7 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _own_columns(node: exp.Expr) -> Iterator[exp.Column]:
-    """Yield the columns that a condition uses outside its subqueries."""
+    """Yield the columns in a condition, without the columns in its subqueries."""
     for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
         if isinstance(one, exp.Column):
             yield one
@@ -59,8 +59,8 @@ def _source_of(t: Translator, column: exp.Column) -> Source:
 
 
 def _own_source(scope: Scope, t: Translator, column: exp.Column) -> Source | None:
-    """Find the source in this query's FROM that a column belongs to; None for a column of an outer
-    query.
+    """Return the source in this query's FROM to which a column belongs; None for a column of an
+    outer query.
     """
     table = column.args.get("table")
     name = t.plain(column.this)
@@ -71,13 +71,13 @@ def _own_source(scope: Scope, t: Translator, column: exp.Column) -> Source | Non
 
 
 def rewrite_outer_joins(t: Translator, select: exp.Select) -> set[str]:
-    """Turn the conditions marked with ``(+)`` into joins.
+    """Convert the conditions that are marked with ``(+)`` to joins.
 
     Returns:
-        The names of the sources whose columns can become NULL by the joins.
+        The names of the sources whose columns can be NULL because of the joins.
 
     Raises:
-        UntranslatableError: Oracle refuses the form, or the joins form a cycle.
+        UntranslatableError: Oracle does not allow this form, or the joins form a cycle.
     """
     where = select.args.get("where")
     marked = marked_sources(t, where)
@@ -130,8 +130,8 @@ def _put_joins(
     conditions: dict[str, list[exp.Expr]],
     needs: dict[str, set[str]],
 ) -> None:
-    """Put the preserved tables first in FROM, then each other table after the tables that its
-    conditions use.
+    """Build FROM: first the tables that no ``(+)`` marks, then each joined table after the tables
+    that its join conditions use.
     """
     made = [name for name in by_name if name not in conditions]
     if not made:

@@ -1,4 +1,4 @@
-"""Handles internal failures of the conversion: a failure for one object does not end the
+"""Handles internal errors of the conversion, so that an error in one object does not end the
 command.
 """
 
@@ -21,7 +21,7 @@ _DEEP: Final = "it is nested too deeply to be translated"
 
 
 def failure_reason(error: Exception) -> str:
-    """Return in one line where the conversion failed, and log the error with its traceback."""
+    """Return one line that says where the conversion failed. Log the error with its traceback."""
     if isinstance(error, RecursionError):
         return _DEEP
     _log.error("schema_conversion_failed", exc_info=error)
@@ -43,8 +43,8 @@ def _place(calls: TracebackType | None) -> str:
 def each_safely(
     what: str, name: str, source: str, make: Callable[[], Iterable[Statement]]
 ) -> Iterator[Statement]:
-    """Yield the statements of one object; if `make` fails, yield the object as work by hand with
-    the reason.
+    """Yield the statements of one object. If `make` fails, yield a statement without SQL, whose
+    reason says so.
     """
     try:
         yield from list(make())

@@ -1,8 +1,9 @@
-"""Converts partitions: range, list and hash. Interval partitions become ranges with a default
-partition for later rows.
+"""Converts range, list and hash partitions. Interval partitions become range partitions, with a
+default partition for rows beyond the last range.
 
-In PostgreSQL a unique key over all partitions must include the partition key. If the primary key
-does not include it, the table is created without partitions, because replication needs the key.
+In PostgreSQL, a unique key of a partitioned table must include the partition key. If the primary
+key does not include it, the table is created without partitions, because replication needs the
+primary key.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _CALENDAR: Final = re.compile(r",\s*'NLS_CALENDAR=GREGORIAN'\s*(?=\))", re.IGNOR
 def partition_clause(
     table: InventoryTable, key: Constraint | None, relations: Relations, relation: Relation
 ) -> tuple[str, str]:
-    """Return the PARTITION BY clause of a table, and the reason if a partitioned table gets
-    none.
+    """Return the PARTITION BY clause of a table, and a reason. The reason is not empty if the table
+    is partitioned in Oracle, but not in PostgreSQL.
     """
     parted = table.partitioning
     if parted is None:
@@ -95,7 +96,9 @@ def partition_statements(
 
 
 def _part_name(schema: str, table: str, part: str, relations: Relations) -> str:
-    """Name a partition; in Oracle, partitions of different tables can have the same name."""
+    """Return an unused name for a partition. In Oracle, partitions of different tables can have the
+    same name; in PostgreSQL they cannot.
+    """
     return relations.free_name(
         schema, table, relations.name(f"{table}_{relations.name(part)}"), "part"
     )
@@ -128,7 +131,7 @@ def _bound(
     relations: Relations,
     owner: str,
 ) -> tuple[str, str]:
-    """Return a partition's bound clause, and the lower bound of the next range."""
+    """Return the clause with a partition's bounds, and the bound at which the next range begins."""
     if method == "HASH":
         return f"FOR VALUES WITH (MODULUS {count}, REMAINDER {at})", ""
     text = _CALENDAR.sub("", part.high_value)
@@ -143,7 +146,7 @@ def _bound(
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas outside brackets and literals."""
+    """Split a text at commas that are outside brackets and literals."""
     parts, depth, quote, part = list[str](), 0, False, ""
     for letter in text:
         if letter == "'":

@@ -1,5 +1,5 @@
-"""Translates one part of a query: first the innermost expressions, then those that contain them;
-its subqueries too.
+"""Translates one part of a query, with its subqueries. Inner expressions are translated before the
+expressions that contain them.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **aggregates.FUNCTIONS,
     **xml_functions.FUNCTIONS,
 }
-"""Oracle's functions by name; other functions are refused."""
+"""The rules for Oracle's functions, by the function's name; other functions are refused."""
 
 _WRAPPERS: Final = (exp.Window, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Escape)
-"""Nodes that are translated together with the function call inside them."""
+"""Nodes around a function call that are translated together with the call."""
 
 _WRAPPED: Final = (*_WRAPPERS, exp.Anonymous, exp.GroupConcat, exp.Like)
 _PARSER_NOTES: Final = frozenset({"safe", "typed", "nested", "_type", "is_string", "charset"})
@@ -58,10 +58,10 @@ def translate_part(t: Translator, root: exp.Expr, *, keep_name: bool = False) ->
     """Translate a node and everything below it, in place.
 
     Args:
-        keep_name: the node is an item of a select list, where a column keeps its name.
+        keep_name: whether the node is an item of a select list, in which a column keeps its name.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
     for node in reversed(list(_own_nodes(root))):
         if isinstance(node, exp.Query):
@@ -79,8 +79,8 @@ def translate_part(t: Translator, root: exp.Expr, *, keep_name: bool = False) ->
 
 
 def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes from the top down; a subquery counts as one node, and a call is yielded with
-    its wrappers.
+    """Yield the nodes below `root`, from the top down. A subquery is one node, and a function call
+    with its `_WRAPPERS` is one node.
     """
     queue, calls = [root], set[int]()
     at = 0
@@ -102,7 +102,7 @@ def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
 
 
 class _Recorded(dict[str, Any]):
-    """The arguments of a node; it records which of them a rule reads."""
+    """A dictionary of a node's arguments that records which of them a rule reads."""
 
     def __init__(self, held: dict[str, Any]) -> None:
         super().__init__(held)
@@ -118,7 +118,9 @@ class _Recorded(dict[str, Any]):
 
 
 def _node(t: Translator, node: exp.Expr) -> Translated | None:
-    """Translate one node whose children are translated; return None to keep the node."""
+    """Translate one node whose children are already translated. Return None if the node stays as it
+    is.
+    """
     if isinstance(node, exp.Column):
         return _column(t, node)
     if isinstance(node, exp.Anonymous):
@@ -132,7 +134,9 @@ def _node(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _looked_at(t: Translator, node: exp.Expr, rule: NodeRule) -> Translated | None:
-    """Translate a node by a rule; an argument that the rule does not read is an error."""
+    """Translate a node by a rule. If the node has an argument that the rule does not read, raise an
+    error.
+    """
     together = [node]
     while isinstance(together[-1], _WRAPPERS) and isinstance(together[-1].this, _WRAPPED):
         together.append(together[-1].this)
@@ -155,7 +159,7 @@ def call(t: Translator, node: exp.Expr) -> Translated:
     """Translate a function call by the function's name.
 
     Raises:
-        UntranslatableError: the function, or its use with these arguments, is unknown.
+        UntranslatableError: the function, or this form of its arguments, is not supported.
     """
     name = node.name.upper()
     function = FUNCTIONS.get(name)
@@ -178,7 +182,7 @@ def _unknown(t: Translator, name: str) -> str:
 
 
 def _column(t: Translator, node: exp.Column) -> Translated | None:
-    """Translate a column, or what looks like one: a pseudo-column or a sequence value."""
+    """Translate a column, or a pseudo-column or sequence value, which look like columns."""
     if not isinstance(node.this, exp.Identifier):
         return None
     name, table = t.plain(node.this), node.args.get("table")
@@ -221,7 +225,9 @@ def _qualified(t: Translator, node: exp.Column, name: str) -> Translated | None:
 
 
 def _found(t: Translator, node: exp.Column, known: RelationColumn, alias: str) -> Translated | None:
-    """Refer to the column of the target, and convert its value back to Oracle's form."""
+    """Replace a column by the target's column, and convert the target's value to Oracle's form if
+    needed.
+    """
     node.set("this", exp.to_identifier(known.name, quoted=True))
     node.set("table", exp.to_identifier(alias, quoted=True) if alias else None)
     node.set("db", None)

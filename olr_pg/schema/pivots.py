@@ -1,7 +1,7 @@
 """Translates PIVOT and UNPIVOT (Oracle SQL Language Reference, “SELECT”).
 
-PIVOT becomes GROUP BY all columns that it does not name, with an aggregate of CASE for each value.
-UNPIVOT of single columns becomes rows of VALUES.
+PIVOT becomes GROUP BY over all columns that PIVOT does not name, with an aggregate of a CASE
+expression for each value. UNPIVOT of single columns becomes rows of VALUES.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OTHER_FORM = "PIVOT or UNPIVOT of groups of columns: rewrite it with CASE, or a
 
 
 def pivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -> Source:
-    """Replace a source in FROM by the result of its PIVOT or UNPIVOT.
+    """Replace a source in FROM that has PIVOT or UNPIVOT by a subquery with the result.
 
     Raises:
         UntranslatableError: the form is unsupported.
@@ -60,7 +60,9 @@ def pivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -> S
 def _pivot_columns(
     t: Translator, pivot: exp.Expr, field: exp.Expr
 ) -> Iterator[tuple[str, str, Fact]]:
-    """Yield the name, value and kind of the column for each value and aggregate."""
+    """Yield (name, SQL, facts about the values) of the result's columns: one for each value and
+    aggregate.
+    """
     for value in field.expressions:
         literal = value.this if isinstance(value, exp.PivotAlias) else value
         if not isinstance(literal, exp.Literal):
@@ -82,7 +84,7 @@ def _pivot_columns(
 
 
 def _only_where(call: exp.Expr, test: exp.Expr) -> exp.Expr:
-    """Return an aggregate restricted to the rows that meet a condition."""
+    """Return an aggregate that takes only rows that meet a condition."""
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name not in ("SUM", "COUNT", "AVG", "MIN", "MAX") or len(call.expressions) != 1:
         raise UntranslatableError(f"PIVOT of {name or 'an expression'}")
@@ -110,7 +112,8 @@ def _replaced(
 
 
 def _unpivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -> Source:
-    """Replace a source in FROM by its UNPIVOT rows: one row for each column that UNPIVOT names.
+    """Replace a source in FROM by its UNPIVOT rows: each row becomes one row for each column that
+    UNPIVOT names.
 
     Raises:
         UntranslatableError: the form is unsupported.
@@ -149,7 +152,7 @@ def _unpivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -
 def _used(
     t: Translator, items: list[exp.Expr], source: Source
 ) -> Iterator[tuple[str, RelationColumn]]:
-    """Yield the columns that become rows, each with its label."""
+    """Yield the columns whose values become rows, each with its label."""
     for item in items:
         column = item.this if isinstance(item, exp.PivotAlias) else item
         name = t.plain(column.this) if isinstance(column, exp.Column) else ""

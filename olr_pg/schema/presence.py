@@ -1,4 +1,4 @@
-"""Builds queries that check whether the target has an object; each returns one boolean."""
+"""Builds queries that check whether the target has an object. Each query returns one boolean."""
 
 from __future__ import annotations
 
@@ -14,49 +14,50 @@ def literal(text: str) -> str:
 
 
 def has_schema(name: str) -> str:
-    """Return the query that tells whether a schema exists."""
+    """Return the query that checks whether a schema exists."""
     return f"SELECT to_regnamespace({literal(_quoted(name))}) IS NOT NULL"
 
 
 def has_relation(target: str, kinds: str) -> str:
-    """Return the query that tells whether a relation with this quoted name and one of these kinds
+    """Return the query that checks whether a relation with this quoted name and one of these kinds
     exists.
 
     Args:
-        kinds: `relkind`: ``r`` and ``p`` are tables, ``v`` views, ``m`` materialized views, ``S``
-            sequences, ``i`` and ``I`` indexes.
+        kinds: the values of `relkind`: ``r`` and ``p`` are tables, ``v`` views, ``m`` materialized
+            views, ``S`` sequences, ``i`` and ``I`` indexes.
     """
     letters = ", ".join(map(literal, kinds))
     return _exists("pg_class", "oid", target, f"relkind IN ({letters})")
 
 
 def has_index_named(target: str, table: str) -> str:
-    """Return the query that tells whether a table has an index of a name."""
+    """Return the query that checks whether a table has an index with a name."""
     condition = f"indrelid = to_regclass({literal(table)}) AND indisvalid"
     return _exists("pg_index", "indexrelid", target, condition)
 
 
 def has_column(target: str, column: str) -> str:
-    """Return the query that tells whether a table has a column."""
+    """Return the query that checks whether a table has a column."""
     return _exists("pg_attribute", "attrelid", target, f"attname = {literal(column)}")
 
 
 def has_default(target: str, column: str) -> str:
-    """Return the query that tells whether a column has a default."""
+    """Return the query that checks whether a column has a default."""
     return _exists("pg_attribute", "attrelid", target, f"attname = {literal(column)} AND atthasdef")
 
 
 def has_constraint(target: str, name: str) -> str:
-    """Return the query that tells whether a table has a constraint."""
+    """Return the query that checks whether a table has a constraint with a name."""
     return _exists("pg_constraint", "conrelid", target, f"conname = {literal(name)}")
 
 
 def has_index(target: str, columns: Sequence[str], *, unique: bool, but: str = "") -> str:
-    """Return the query that tells whether a table has an index of these columns, whatever its name.
+    """Return the query that checks whether a table has an index on these columns, whatever its
+    name.
 
     Args:
         unique: whether the index must be unique.
-        but: the quoted name of an index that does not count.
+        but: the quoted name of an index that the query ignores.
     """
     is_unique = "i.indisunique" if unique else "true"
     is_another = f" AND i.indexrelid IS DISTINCT FROM to_regclass({literal(but)})" if but else ""
@@ -69,10 +70,12 @@ def has_index(target: str, columns: Sequence[str], *, unique: bool, but: str = "
 
 
 def has_key(target: str, columns: Sequence[str], own: str) -> str:
-    """Return the query that tells whether a table has a key, or such an index made by somebody.
+    """Return the query that checks whether a table has a primary or unique key on these columns, or
+    a unique index on them that somebody has created.
 
     Args:
-        own: the index that the key is made out of, which is none yet.
+        own: the quoted name of the index that we create first and then make the key. The query
+            ignores it, because it is not a key yet.
     """
     return (
         "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype IN ('p', 'u')"  # noqa: S608 - quoted
@@ -85,7 +88,7 @@ def has_key(target: str, columns: Sequence[str], own: str) -> str:
 def has_foreign_key(
     target: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]
 ) -> str:
-    """Return the query that tells whether a table has a foreign key, whatever its name."""
+    """Return the query that checks whether a table has a foreign key, whatever its name."""
     return (
         "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype = 'f'"  # noqa: S608 - quoted
         f" AND c.conrelid = to_regclass({literal(target)})"
@@ -96,12 +99,12 @@ def has_foreign_key(
 
 
 def has_trigger(target: str, name: str) -> str:
-    """Return the query that tells whether a table has a trigger of that name."""
+    """Return the query that checks whether a table has a trigger with that name."""
     return _exists("pg_trigger", "tgrelid", target, f"tgname = {literal(name)}")
 
 
 def has_routine(schema: str, name: str) -> str:
-    """Return the query that tells whether a schema has a function or procedure of that name."""
+    """Return the query that checks whether a schema has a function or procedure with that name."""
     return (
         "SELECT EXISTS (SELECT FROM pg_proc WHERE"  # noqa: S608 - quoted
         f" pronamespace = to_regnamespace({literal(_quoted(schema))}) AND proname = {literal(name)}"
@@ -110,7 +113,7 @@ def has_routine(schema: str, name: str) -> str:
 
 
 def has_comment(target: str, column: str = "") -> str:
-    """Return the query that tells whether a table, view or column has any comment."""
+    """Return the query that checks whether a table, view or column has a comment."""
     number = "0"
     if column:
         number = (
@@ -121,11 +124,11 @@ def has_comment(target: str, column: str = "") -> str:
 
 
 def has_privilege(role: str, target: str, privilege: str) -> str:
-    """Return the query that tells whether a role has a privilege; its result is NULL if the role or
-    relation is missing.
+    """Return the query that checks whether a role has a privilege. The query's result is NULL if
+    the role or relation is missing.
 
     Args:
-        role: empty for PUBLIC.
+        role: the name of the role; empty for PUBLIC.
     """
     who = f"to_regrole({literal(_quoted(role))})" if role else "0::oid"
     return (

@@ -1,4 +1,4 @@
-"""Translates the frame of a query: its FROM clause, its WITH queries, and its result columns.
+"""Translates the frame of a query: its FROM clause, WITH queries, clauses and result columns.
 
 Each part of a query is translated in its own scope (`scopes`). Subqueries in FROM are translated
 first, because their columns determine the types in the outer expressions.
@@ -46,8 +46,8 @@ _SUBTOTALS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 class Output(NamedTuple):
-    """A result column of a query: its name in Oracle (empty without one), and the facts about its
-    values.
+    """A result column of a query: its name in Oracle (empty if it has none), and its
+    description.
     """
 
     name: str
@@ -55,10 +55,10 @@ class Output(NamedTuple):
 
 
 def translate_frame(t: Translator, node: exp.Expr) -> list[Output]:
-    """Translate a query in place; return its result columns.
+    """Translate a query in place: change its syntax tree. Return its result columns.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
     outer = t.scope
     t.scope = Scope(outer=outer)
@@ -104,8 +104,8 @@ def _ctes(t: Translator, node: exp.Expr) -> None:
 
 
 def _search(t: Translator, held: exp.Expr, name: str) -> None:
-    """Translate SEARCH, which PostgreSQL supports too; its ordering column has another type but the
-    same order.
+    """Translate the SEARCH clause, which PostgreSQL supports too. Its ordering column has another
+    type than in Oracle, but gives the same order.
     """
     search = held.args.get("search")
     if search is None or search.args["kind"] not in ("DEPTH", "BREADTH"):
@@ -123,7 +123,9 @@ def _search(t: Translator, held: exp.Expr, name: str) -> None:
 def _renamed(
     t: Translator, outputs: Sequence[Output], names: Sequence[str]
 ) -> dict[str, RelationColumn]:
-    """Return columns by name; a column list renames them, if given."""
+    """Return result columns by name. If there is a column list, its names replace the columns' own
+    names.
+    """
     if not names:
         return {one.name: one.column for one in outputs if one.name}
     return {
@@ -135,7 +137,7 @@ def _renamed(
 def _recursive(
     t: Translator, query: exp.Expr, name: str, names: Sequence[str]
 ) -> dict[str, RelationColumn]:
-    """Translate a recursive WITH query; its first branch determines its columns."""
+    """Translate a recursive WITH query. The first branch of its UNION determines its columns."""
     if not isinstance(query, exp.Union) or query.args.get("with_") or not names:
         raise UntranslatableError("it reads itself in another form than with UNION ALL")
     first = translate_frame(t, query.this)
@@ -168,8 +170,8 @@ def _cast_to(t: Translator, fact: Fact, wanted: Fact) -> Callable[[str], str]:
 
 
 def recast(t: Translator, query: exp.Expr, forms: Mapping[int, Callable[[str], str]]) -> None:
-    """Convert some result columns of a translated query to other forms; the columns are given by
-    position.
+    """Convert some result columns of a translated query. `forms` has, by the column's position, a
+    function that returns the SQL of the converted value.
     """
     if not forms:
         return
@@ -203,7 +205,7 @@ def _set_operation(t: Translator, node: exp.SetOperation) -> list[Output]:
         fact = _unified_column(t, parts, at, [one.column.fact for one in same])
         found.append(same[0]._replace(column=same[0].column._replace(fact=fact, made=None)))
     for one in spine:
-        # INTERSECT binds more tightly in PostgreSQL.
+        # Add brackets, because INTERSECT has a higher precedence in PostgreSQL.
         if isinstance(one.this, exp.SetOperation) and type(one.this) is not type(one):
             one.set("this", exp.Subquery(this=one.this))
     _order(t, node, found)
@@ -250,7 +252,9 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
 
 
 def _share_of_rows(t: Translator, select: exp.Select) -> None:
-    """Translate FETCH FIRST n PERCENT: count the rows and round the share up."""
+    """Translate FETCH FIRST n PERCENT: the limit is that share of the number of rows, rounded
+    up.
+    """
     fetch = select.args.get("limit")
     options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
     if fetch is None or options is None or not options.args.get("percent"):
@@ -271,7 +275,9 @@ def _has_subtotals(select: exp.Select) -> bool:
 
 
 def _constant_groups(t: Translator, select: exp.Select) -> None:
-    """Prevent PostgreSQL from reading a constant in GROUP BY as a column position."""
+    """Change constants in GROUP BY, so that PostgreSQL does not take them for positions of
+    columns.
+    """
     group = select.args.get("group")
     for one in list(group.expressions) if group is not None else ():
         if isinstance(one, exp.Literal):
@@ -279,10 +285,11 @@ def _constant_groups(t: Translator, select: exp.Select) -> None:
 
 
 def read_sources(t: Translator, select: exp.Select) -> list[Source]:
-    """Resolve the sources in FROM; return them, marked if an outer join makes them optional.
+    """Resolve the sources in FROM, and return them. A source is marked as optional if an outer join
+    can set its columns to NULL.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
     begin = select.args.get("from_")
     joins = select.args.get("joins") or []
@@ -299,8 +306,8 @@ def read_sources(t: Translator, select: exp.Select) -> list[Source]:
 
 
 def _side(holder: exp.Expr) -> str:
-    """Return which side of a join is optional; rewrite CROSS APPLY and OUTER APPLY as LATERAL
-    joins.
+    """Return the side of an outer join: LEFT, RIGHT or FULL; empty for an inner join. Rewrite CROSS
+    APPLY and OUTER APPLY as LATERAL joins.
     """
     apply = holder.this.args.get("cross_apply") if isinstance(holder.this, exp.Lateral) else None
     if apply:
@@ -364,7 +371,7 @@ def _fold_table_alias(t: Translator, node: exp.Expr) -> None:
 
 
 def _rows(t: Translator, node: exp.Table, before: list[Source]) -> Source:
-    """Resolve a table function in FROM; it can refer to the sources before it."""
+    """Resolve a table function in FROM, which can refer to the sources before it."""
     outer, t.scope = t.scope, Scope(before, t.scope.outer)
     try:
         call = node.this
@@ -405,7 +412,9 @@ def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
 
 
 def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> Source:
-    """Remove DUAL from FROM if it is the only source and its column is not used."""
+    """Resolve the table DUAL. Remove it from FROM if it is the only source and its column is not
+    used.
+    """
     dummy = RelationColumn("dummy", Fact(ValueKind.CHAR, 1, filled=True, exact=True))
     is_alone = isinstance(node.parent, exp.From) and not (
         select.args.get("joins") or select.args.get("connect")
@@ -423,7 +432,7 @@ def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> So
 
 
 def _expand_stars(t: Translator, select: exp.Select, *, changed: bool) -> None:
-    """Expand ``*`` to column names where PostgreSQL's ``*`` would return other columns or another
+    """Replace ``*`` by column names if PostgreSQL's ``*`` would return other columns, or another
     order.
 
     Args:
@@ -522,7 +531,9 @@ def _star_outputs(t: Translator, select: exp.Select, item: exp.Expr) -> list[Out
 
 
 def _order(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
-    """Translate ORDER BY; names of the select list take precedence over columns."""
+    """Translate ORDER BY, in which names of the select list take precedence over columns of the
+    sources.
+    """
     order = query.args.get("order")
     if order is None:
         return

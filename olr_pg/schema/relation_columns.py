@@ -1,8 +1,10 @@
-"""Converts a column of the target, whose type can be configured, back to what Oracle's SQL reads.
+"""Converts values of a target column, whose type can be configured, back to the values that
+Oracle's SQL expects.
 
-If the target's column has another kind than Oracle's, an expression on it converts the value back.
-A boolean that was a flag becomes ``CASE WHEN … THEN 'Y' …``, and a date that was a DATE becomes
-midnight of that day. If no such conversion exists, the expression is refused with the reason.
+If a column has another kind of values in the target than in Oracle, each expression that reads the
+column converts the value back. A boolean that is a flag in Oracle becomes ``CASE WHEN … THEN 'Y'
+…``, and a date becomes midnight of that day. If there is no such conversion, the expression is
+refused with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ _KEPT: Final[dict[ValueKind, frozenset[PgKind]]] = {
     ValueKind.BOOLEAN: frozenset({PgKind.BOOL}),
     ValueKind.XML: frozenset({PgKind.XML}),
 }
-"""For each kind in Oracle, the kinds of target columns on which operators work unchanged."""
+"""For each kind of values in Oracle, the kinds of target columns for which Oracle's operators need
+no conversion.
+"""
 
 _CASTS: Final[dict[tuple[ValueKind, PgKind], str]] = {
     (ValueKind.DATE, PgKind.DATE): "CAST({} AS TIMESTAMP(0))",
@@ -58,12 +62,13 @@ class RelationColumn(NamedTuple):
     """A column of a relation.
 
     Attributes:
-        name: in the target.
-        fact: the facts about its values in Oracle.
-        made: its type in the target; None if the column cannot be created.
-        pairs: for a flag that is boolean in the target: the texts for true and false.
-        no_flag_setting: for a column that is a flag by its type alone: the setting in `apply` that
-            keeps it unconverted.
+        name: the column's name in the target.
+        fact: the facts about the column's values in Oracle.
+        made: the column's type in the target; None if there is no such type, or it does not matter.
+        pairs: if the column is a flag that is boolean in the target, the texts that mean true and
+            false.
+        no_flag_setting: if the column is a flag only because of its type, the setting in `apply`
+            that prevents the conversion to boolean.
     """
 
     name: str
@@ -73,7 +78,9 @@ class RelationColumn(NamedTuple):
     no_flag_setting: str = ""
 
     def reading(self, sql: str) -> tuple[str, str]:
-        """Return SQL for the value in Oracle's form, and the reason if there is no such SQL."""
+        """Return (SQL of the value in Oracle's form, reason). The reason is not empty if no
+        conversion exists.
+        """
         if self.is_plain:
             return sql, ""
         assert self.made is not None
@@ -86,13 +93,13 @@ class RelationColumn(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether Oracle's operators work on the target's value unchanged."""
+        """Whether Oracle's operators work on the target's value without a conversion."""
         fact = self.fact.kind
         return self.made is None or fact is ValueKind.UNKNOWN or self.made.kind in _KEPT[fact]
 
     def writing(self, sql: str) -> str:
-        """Return SQL that converts an Oracle value to the target's form, for a default or generated
-        column.
+        """Return SQL that converts a value from Oracle's form to the target's form, for a default
+        or generated column.
         """
         if not self.pairs:
             return sql
@@ -122,11 +129,11 @@ class RelationColumn(NamedTuple):
 
 
 def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name: str) -> str:
-    """Return why a foreign key cannot join two columns (PostgreSQL lacks an indexable = for their
-    types), or an empty text.
+    """Return why a foreign key cannot compare two columns: PostgreSQL has no operator = for their
+    types that an index supports. The result is empty if it has one.
 
     Args:
-        parent_name: ``OWNER.TABLE.COLUMN`` of the referenced column.
+        parent_name: the referenced column as ``OWNER.TABLE.COLUMN``.
     """
     if own.made is None or parent.made is None:
         return ""
@@ -141,7 +148,9 @@ def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name:
 def relation_column(
     settings: ApplierSettings, table: str, column: InventoryColumn, name: str
 ) -> RelationColumn:
-    """Describe a column of ``OWNER.NAME``: its type in the target and its facts in Oracle."""
+    """Return the description of a column of the table ``OWNER.NAME``: its type in the target, and
+    the facts about its values in Oracle.
+    """
     fact, typed = column_fact(column), typed_column(column)
     is_object = bool(column.type_owner) and not typed.xml
     if is_object or refusal(typed) is not None:

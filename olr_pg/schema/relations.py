@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 _NAME_BYTES: Final = 63
 _OF_QUERY: Final = "materialized view"
-"""The kind of a materialized view, which is created as a table."""
+"""Stands for a materialized view, which Oracle also lists as a table."""
 
 
 class Relation(NamedTuple):
     """A table or view of the source.
 
     Attributes:
-        schema, name: in the target.
-        columns: by name in the source.
+        schema, name: its schema and name in the target.
+        columns: its columns, by their names in the source.
     """
 
     owner: str
@@ -42,7 +42,7 @@ class Relation(NamedTuple):
 
 
 class Relations:
-    """Resolves names of the source."""
+    """Resolves names in the source's SQL to objects of the target."""
 
     def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
         self._settings = settings
@@ -83,8 +83,8 @@ class Relations:
         *,
         is_table: bool = False,
     ) -> Relation:
-        """Return a relation with the target's names and types of its columns; a view's follow from
-        its query.
+        """Return a relation with the names of its columns in the target. A table's columns also get
+        their types in the target; a view's query determines the types of a view.
         """
         visible = [column for column in columns if not column.hidden or column.invisible]
         table = f"{owner}.{name}"
@@ -98,18 +98,20 @@ class Relations:
         return Relation(owner, name, *target_name(self._settings, owner, name), found)
 
     def name(self, name: str, *, column: bool = False) -> str:
-        """Return the target's name for a name of the source that no mapping covers."""
+        """Return the name in the target for a name in the source that no mapping names
+        explicitly.
+        """
         return self._settings.choices.name(name, column=column)
 
     def free_name(self, schema: str, of: str, name: str, suffix: str) -> str:
         """Return an unused name for an index, the index of a key, or a partition.
 
-        In PostgreSQL these names share a namespace with tables, views and sequences, unlike in
-        Oracle, and have at most 63 bytes. The same arguments always return the same name.
+        Unlike in Oracle, such a name must differ from the names of tables, views and sequences in
+        the schema. A name has at most 63 bytes. The same arguments always return the same name.
 
         Args:
-            of: the table that the object belongs to.
-            suffix: added to the name if it is taken.
+            of: the table to which the object belongs.
+            suffix: a text that is appended if the name is already used.
         """
         key = (schema, of, name, suffix)
         if key not in self._free:
@@ -122,7 +124,7 @@ class Relations:
         return self._free[key]
 
     def table(self, owner: str, name: str) -> InventoryTable | None:
-        """Find the table of the source with exactly this owner and name, or None."""
+        """Return the source's table with exactly this owner and name; None if there is none."""
         return self._tables.get((owner, name))
 
     def constraints_of(self, owner: str, table: str) -> Sequence[Constraint]:
@@ -130,26 +132,28 @@ class Relations:
         return self._constraints.get((owner, table), ())
 
     def find(self, owner: str, name: str) -> Relation | None:
-        """Find a table or view, also through synonyms; None if there is none."""
+        """Return the table or view to which a name refers, also through synonyms; None if there is
+        none.
+        """
         return self._found.get(self._behind(owner, name))
 
     def sequence(self, owner: str, name: str) -> tuple[str, str] | None:
-        """Return schema and name of a sequence in the target, or None."""
+        """Return (schema, name) of a sequence in the target; None if there is no such sequence."""
         key = self._behind(owner, name)
         return target_name(self._settings, *key) if key in self._sequences else None
 
     def context(self, name: str) -> str:
         """Return the prefix of the PostgreSQL settings that replace an application context; empty
-        if the name is no context.
+        if no context has that name.
         """
         return self._settings.choices.contexts.get(name, "")
 
     def code_name(self, owner: str, name: str) -> tuple[str, str]:
-        """Return schema and name of a function or procedure in the target."""
+        """Return (schema, name) of a function or procedure in the target."""
         return target_name(self._settings, owner, name)
 
     def has_schema(self, name: str) -> bool:
-        """Return whether a schema of the target contains tables, views or sequences."""
+        """Return whether tables, views or sequences are created in a schema of the target."""
         return any(schema == name for schema, _ in self._taken)
 
     def is_code(self, owner: str, name: str) -> bool:
@@ -157,7 +161,9 @@ class Relations:
         return self._behind(owner, name) in self._code
 
     def _behind(self, owner: str, name: str) -> tuple[str, str]:
-        """Resolve synonyms: first the owner's, then public ones."""
+        """Return the owner and name to which a name refers. Synonyms are resolved: first the
+        owner's synonyms, then public synonyms.
+        """
         key = (owner, name)
         for _ in range(len(self._synonyms) + 1):
             if key in self._found or key in self._sequences:
@@ -170,6 +176,8 @@ class Relations:
 
 
 def _cut(name: str, end: str) -> str:
-    """Return a name with a suffix, cut to the number of bytes that PostgreSQL keeps."""
+    """Return the name with the suffix `end`. The name is truncated so that PostgreSQL allows the
+    length of the result.
+    """
     kept = name.encode()[: _NAME_BYTES - len(end)].decode(errors="ignore")
     return kept + end

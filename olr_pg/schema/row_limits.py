@@ -1,5 +1,5 @@
-"""Translates conditions on ROWNUM into LIMIT; Oracle applies them before sorting, grouping and
-numbering.
+"""Translates conditions on ROWNUM into LIMIT. Oracle applies these conditions before it sorts and
+groups rows and evaluates window functions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ _LATER = ("order", "group", "having", "distinct", "limit", "offset")
 
 
 def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
-    """Rewrite an upper bound of ROWNUM as LIMIT of the query or of its source.
+    """Replace a condition that is an upper bound of ROWNUM by LIMIT in the query, or in a subquery
+    that replaces its table.
 
     Raises:
-        UntranslatableError: the condition is no upper bound, or LIMIT cannot be placed correctly.
+        UntranslatableError: the condition is not an upper bound, or no place for LIMIT gives the
+            same result.
     """
     where = select.args.get("where")
     if where is None:
@@ -52,7 +54,7 @@ def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
 def _limit_source(
     t: Translator, select: exp.Select, where: exp.Where | None, limit: exp.Limit
 ) -> None:
-    """Limit the rows of the only table by a subquery, which keeps the table's name."""
+    """Replace the only table by a subquery with LIMIT that has the table's name."""
     begin = select.args["from_"]
     alias = exp.to_identifier(t.scope.sources[0].alias, quoted=True)
     inner = exp.Select(
@@ -86,7 +88,9 @@ def _is_rownum(node: exp.Expr) -> bool:
 
 
 def _bound(condition: exp.Expr) -> int | None:
-    """Return how many rows a condition on ROWNUM accepts; None for another condition."""
+    """Return the maximum number of rows that a condition on ROWNUM allows; None for any other
+    condition.
+    """
     if isinstance(condition, exp.GT | exp.GTE) and _is_rownum(condition.expression):
         turned = exp.LT if isinstance(condition, exp.GT) else exp.LTE
         condition = turned(this=condition.expression, expression=condition.this)

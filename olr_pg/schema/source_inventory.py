@@ -1,9 +1,9 @@
-"""Reads the inventory of a configuration's source schemas, from a live source or from files beside
-the snapshots.
+"""Reads the inventory of the source's schemas: from a live source, or from files beside the
+dictionary snapshots.
 
-Each container (PDB) is converted separately, under its own names, so that a schema name in a text
-means the schema of that container. If schemas of several containers have the same name, the
-target's names differ; the settings contain them (`SourceSchemas.settings`).
+Each container (PDB) is converted separately, with the names that its schemas have there. So a
+schema name in SQL means the schema of that container. If schemas of several containers have the
+same name, they get different names in the target; `SourceSchemas.settings` contains these names.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ class SourceSchemas(NamedTuple):
     """The inventory of the schemas of a source, or of one of its containers.
 
     Attributes:
-        container: its name, if the source has several; else empty.
-        inventory: under the container's own names, like the attributes below.
-        snapshot: the dictionary of the tables.
-        replicated: ``OWNER.NAME`` of the replicated tables.
-        names: the names of its schemas among those of all containers.
-        joined: the dictionary of all containers.
+        container: the name of the container, if the source has several; otherwise empty.
+        inventory: the objects of the schemas, with their names in the container.
+        snapshot: the dictionary snapshot of the container.
+        replicated: the replicated tables of the container, as ``OWNER.NAME``.
+        names: converts names of the container's schemas to names that are unique among all
+            containers.
+        joined: the dictionary snapshot of all containers.
     """
 
     container: str
@@ -81,8 +82,8 @@ class SourceSchemas(NamedTuple):
         """Return the statements that create the objects in the target, in an order in which they
         can run.
         """
-        # Syntax trees contain cycles, so the garbage collector runs often; it need not scan the
-        # inventory.
+        # Syntax trees contain reference cycles, so the garbage collector runs often. Exclude the
+        # inventory from its scans.
         gc.freeze()
         try:
             return convert(self.inventory, self.settings(config, target))
@@ -90,7 +91,9 @@ class SourceSchemas(NamedTuple):
             gc.unfreeze()
 
     def told(self, name: str) -> str:
-        """Return an object's name for lists that contain objects of all containers."""
+        """Return an object's name, with its container if there are several, for lists of objects of
+        all containers.
+        """
         return f"{self.container}.{name}" if self.container else name
 
 
@@ -163,7 +166,9 @@ def _by_container(
 
 
 def _names(member: Snapshot, inventories: Iterable[Inventory]) -> ContainerNames:
-    """Return the names of the container's schemas, including those without replicated tables."""
+    """Return the unique names of the container's schemas, including schemas without replicated
+    tables.
+    """
     names = ContainerNames.of(member)
     counts = Counter(owner for one in inventories for owner in one.owners)
     plain = {table.owner for table in member.tables if not table.container}
@@ -174,7 +179,9 @@ def _names(member: Snapshot, inventories: Iterable[Inventory]) -> ContainerNames
 def all_statements(
     config: Config, schemas: Sequence[SourceSchemas], target: str = ""
 ) -> list[Statement]:
-    """Return the statements of all containers; names include the container where needed."""
+    """Return the statements for the schemas of all containers. If there are several containers,
+    names of objects include the container.
+    """
     found = [
         statement._replace(name=one.told(statement.name))
         for one in schemas

@@ -1,4 +1,6 @@
-"""A converted statement for the target's schema, and the order of the kinds of statements."""
+"""Defines a converted statement for the target's schema, and the order in which kinds of statements
+run.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,17 @@ KINDS: Final = (
     "grant",
     "by hand",
 )
-"""The kinds in the order in which they run; each has its own file, numbered by its position
-here."""
+"""The kinds of statements, in the order in which they run. Each kind has a file, whose number is
+the kind's position here.
+"""
 
 INDEXES: Final = frozenset(("unique key", "index"))
-"""Kinds that fail if a value is too long for an index; they run after the load, so that no row is
-rejected."""
+"""Kinds that create an index, which fails if a value is too long for an index. They run after the
+initial load, so that the load does not reject rows with such values.
+"""
 
 BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")]) - INDEXES
-"""Kinds that are created before the rows are loaded; the other kinds run after the load."""
+"""Kinds of statements that run before the initial load; the other kinds run after it."""
 
 
 class Statement(NamedTuple):
@@ -42,16 +46,19 @@ class Statement(NamedTuple):
 
     Attributes:
         kind: one of `KINDS`.
-        name: ``OWNER.NAME`` in the source, with the column for a column's statement.
-        sql: for PostgreSQL; empty if there is no translation.
-        reason: why the statement does not run; empty if it runs.
-        source: the Oracle text that it was translated from, if any.
-        present: a query that tells whether the target already has the object: one boolean.
-        what: the source's kind of object, if it differs from `kind`.
-        remark: how the target differs, for a statement that runs.
-        trial: a query that a trial runs after the statement to check its form.
-        calls: names of the routines that it calls.
-        role: the role that a grant names; empty for PUBLIC.
+        name: the object's name in the source, ``OWNER.NAME``; with the column, if it is about a
+            column.
+        sql: the SQL for PostgreSQL; empty if there is no translation.
+        reason: why the statement cannot run; empty if it can.
+        source: the Oracle SQL from which it was translated; empty if there is none.
+        present: a query that checks whether the target already has the object; it returns one
+            boolean.
+        what: the kind of object in the source, if it differs from `kind`.
+        remark: how the object in the target differs from the source, if the statement can run.
+        trial: a query that a trial runs after the statement, to check that the created object
+            works.
+        calls: names of the routines that the object calls.
+        role: the role to which a grant grants; empty for PUBLIC.
     """
 
     kind: str
@@ -68,7 +75,7 @@ class Statement(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Return whether the statement can run."""
+        """Whether the statement can run."""
         return bool(self.sql) and not self.reason
 
     def refused(self, reason: str) -> Statement:

@@ -1,11 +1,11 @@
-"""Builds the statements for keys, indexes, foreign keys and sequences, for the schema conversion,
-the load and replicated DDL.
+"""Builds the statements for keys, indexes, foreign keys and sequences. The schema conversion, the
+initial load and replicated DDL use them.
 
-Unique keys are checked at the end of the transaction (``DEFERRABLE INITIALLY DEFERRED``), because
-one statement in the source can swap values between rows. A key that a foreign key references cannot
-be deferrable in PostgreSQL, so it is not (type-mapping §4.11). Foreign keys are created ``NOT
-VALID``: tables are applied in parallel, so references can be violated for a moment. The cut-over
-validates them.
+PostgreSQL checks unique keys at the end of the transaction (``DEFERRABLE INITIALLY DEFERRED``),
+because one statement in the source can swap values between rows. Only a key that a foreign key
+references is not deferrable, because PostgreSQL does not allow that (type-mapping §4.11). Foreign
+keys are created ``NOT VALID``, because tables are applied in parallel, so that a reference can be
+violated for a moment. The cut-over validates the foreign keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ON_DELETE: Final[dict[OnDelete, str]] = {
 
 
 def listed(columns: Sequence[str]) -> sql.Composable:
-    """Quote columns and separate them by commas."""
+    """Return the quoted columns, separated by commas."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
@@ -40,7 +40,7 @@ def unique_key_statement(
     """Return the statement that adds a unique constraint.
 
     Args:
-        referred: whether a foreign key references it.
+        referred: whether a foreign key references this key.
     """
     return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} UNIQUE ({}){}").format(
         table,
@@ -53,8 +53,8 @@ def unique_key_statement(
 def index_statement(
     table: sql.Identifier, name: str, parts: sql.Composable, *, unique: bool
 ) -> sql.Composed:
-    """Return the statement that creates an index on columns or expressions; without a name
-    PostgreSQL chooses one.
+    """Return the statement that creates an index on columns or expressions. If `name` is empty,
+    PostgreSQL chooses a name.
     """
     return sql.SQL("CREATE {}INDEX {} ON {} ({})").format(
         sql.SQL("UNIQUE " if unique else ""),
@@ -75,8 +75,8 @@ def foreign_key_statement(
     deferrable: bool = False,
     deferred: bool = False,
 ) -> sql.Composed:
-    """Return the statement that adds a foreign key, not validated; it is deferrable if the source's
-    is.
+    """Return the statement that adds a foreign key that is NOT VALID; `deferrable` says whether the
+    source's key is deferrable.
     """
     when = " DEFERRABLE" if deferrable else ""
     when += " INITIALLY DEFERRED" if deferred else ""
@@ -95,8 +95,8 @@ def foreign_key_statement(
 def sequence_statement(name: sql.Identifier, one: SourceSequence) -> sql.Composed:
     """Return the statement that creates a sequence with the source's properties.
 
-    The cache size is 1: a PostgreSQL session keeps cached values for itself, while Oracle shares
-    them, so a larger cache would only cause gaps.
+    The cache size is 1. A PostgreSQL session does not share its cached values with other sessions,
+    as Oracle's sessions do. So a larger cache would cause gaps.
     """
     start = min(max(one.next, one.minimum), one.maximum)
     return sql.SQL(

@@ -1,5 +1,5 @@
-"""The applier's settings for commands that do not connect to the port: names and types in the
-target.
+"""Returns the applier's settings, with names and types in the target, for commands that do not
+connect to the port.
 """
 
 from __future__ import annotations

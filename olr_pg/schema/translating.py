@@ -1,4 +1,4 @@
-"""The state of a translation: names, the types of values, and helpers for rules."""
+"""Defines the state of a translation (names, kinds of values), and functions that build rules."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 Translated: TypeAlias = "tuple[str, Fact]"
 NodeRule: TypeAlias = "Callable[[Translator, exp.Expr], Translated | None]"
-"""Translates a node whose children are translated; returns None to keep the node."""
+"""Translates a node whose children are already translated; returns None if the node stays as it
+is.
+"""
 CallRule: TypeAlias = "Callable[[Translator, Sequence[exp.Expr]], Translated]"
-"""Translates a function call, given its translated arguments."""
+"""Translates a function call whose arguments are already translated."""
 
 OwnCall: TypeAlias = "Callable[[str, Sequence[exp.Expr]], Translated | None]"
 
@@ -41,7 +43,9 @@ class UntranslatableError(Exception):
 
 
 class Function(NamedTuple):
-    """A function of Oracle: its rule, and the number of its arguments."""
+    """A function of Oracle: the rule that translates it, and its minimum and maximum number of
+    arguments.
+    """
 
     rule: CallRule
     least: int = 1
@@ -49,7 +53,7 @@ class Function(NamedTuple):
 
 
 def quoted(name: str) -> str:
-    """Quote a name for SQL."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -57,14 +61,14 @@ class Translator:
     """The state of one translation.
 
     Args:
-        owner: the schema of unqualified names.
-        scope: resolves names at the current position.
+        owner: the schema of names without a schema.
+        scope: the scope that resolves the names at the current position in the SQL.
 
     Attributes:
-        read: ``OWNER.NAME`` of each table or view that the text reads.
-        call_own: translates a call of a function of the source; None where such calls are not
-            allowed.
-        translate_frame, translate: translate a query, and a part of one, within another part.
+        read: the tables and views that the SQL reads, as ``OWNER.NAME``.
+        call_own: translates a call of a function of the source; None if such calls are not allowed
+            here.
+        translate_frame, translate: the functions that translate a query, and a part of a query.
     """
 
     def __init__(self, relations: Relations, owner: str, scope: Scope) -> None:
@@ -81,16 +85,16 @@ class Translator:
 
     @staticmethod
     def plain(identifier: exp.Expr) -> str:
-        """Return an identifier's name as Oracle resolves it."""
+        """Return the name that an identifier in SQL means: in upper case unless it is quoted."""
         name = str(identifier.name)
         return name if identifier.args.get("quoted") else name.upper()
 
     def folded(self, name: str, *, column: bool = False) -> exp.Identifier:
-        """Return the target's identifier for a name in Oracle's text."""
+        """Return the identifier in the target for a name in Oracle's SQL."""
         return exp.to_identifier(self.relations.name(name, column=column), quoted=True)
 
     def raw(self, text: str, fact: Fact) -> exp.Var:
-        """Make a node from translated text."""
+        """Return a node that contains translated SQL."""
         node = exp.Var(this=text)
         self.note(node, fact)
         return node
@@ -98,7 +102,7 @@ class Translator:
     def note(self, node: exp.Expr, fact: Fact) -> None:
         """Record the facts about a node's values."""
         self._facts[id(node)] = fact
-        self._kept.append(node)  # keep it alive, so that no other node gets its id
+        self._kept.append(node)  # keep the node alive, so that no other node gets its id
 
     def note_columns(self, query: exp.Expr, facts: list[Fact]) -> None:
         """Record the facts about the columns of a translated query."""
@@ -110,9 +114,9 @@ class Translator:
         return self._columns[id(query)]
 
     def sql(self, node: exp.Expr) -> str:
-        """Return the translated text of a node."""
+        """Return the translated SQL of a node."""
         if isinstance(node, exp.Var):
-            return str(node.this)  # a fast path: most nodes are of this kind or columns
+            return str(node.this)  # fast paths: most nodes are of this kind, or columns
         if isinstance(node, exp.Column) and set(node.args) <= _NAMED and not node.args.get("db"):
             name, table = quoted(node.this.name), node.args.get("table")
             if isinstance(node.this, exp.Identifier):
@@ -142,8 +146,8 @@ class Translator:
         return self.kind(node) is ValueKind.NOTHING
 
     def text(self, node: exp.Expr) -> str:
-        """Return the value as the text that Oracle would make of it: a CHAR is padded, a number
-        becomes digits.
+        """Return SQL for the text to which Oracle would convert the value: a CHAR is padded with
+        blanks, a number becomes its digits.
 
         Raises:
             UntranslatableError: the text depends on the session's settings, or the value has no
@@ -159,7 +163,7 @@ class Translator:
         if fact.kind is ValueKind.INTEGER:
             return f"CAST({sql} AS TEXT)"
         if fact.kind is ValueKind.NUMBER:
-            # Oracle writes .5, without a leading zero and without trailing zeros.
+            # Oracle writes .5: without a leading zero, and without trailing zeros.
             digits = f"CAST(TRIM_SCALE(CAST({sql} AS NUMERIC)) AS TEXT)"
             return f"REGEXP_REPLACE({digits}, '^(-?)0\\.', '\\1.')"
         if fact.kind is ValueKind.RAW:
@@ -171,8 +175,8 @@ class Translator:
         raise UntranslatableError(f"the text of a {fact.kind.value} without a format {NLS_TEXT}")
 
     def number(self, node: exp.Expr) -> str:
-        """Return the value as numeric, because other number types of PostgreSQL divide and round
-        differently.
+        """Return SQL for the value as numeric, because PostgreSQL's other number types divide and
+        round differently.
 
         Raises:
             UntranslatableError: the value is neither a number nor a text.
@@ -190,18 +194,18 @@ class Translator:
         raise UntranslatableError(f"a {kind.value} where a number is expected")
 
     def integer(self, node: exp.Expr) -> str:
-        """Return the value as an integer; a fraction is truncated as for arguments of Oracle's
-        functions.
+        """Return SQL for the value as an integer. A fraction is truncated, as Oracle does with
+        arguments of functions.
         """
         whole = self.whole(node)
         return str(whole) if whole is not None else f"CAST(TRUNC({self.number(node)}) AS INT)"
 
     def moment(self, node: exp.Expr) -> str:
-        """Return the value as a timestamp without time zone.
+        """Return SQL for the value as a timestamp without time zone.
 
         Raises:
-            UntranslatableError: the value is no date or timestamp, or its time zone is not kept in
-                the target.
+            UntranslatableError: the value is not a date or timestamp, or the target does not keep
+                its time zone.
         """
         sql, fact = self.sql(node), self.fact(node)
         if fact.zone:
@@ -221,11 +225,11 @@ class Translator:
         return sql
 
     def day(self, node: exp.Expr) -> str:
-        """Return the value as a DATE. Oracle truncates fractional seconds; PostgreSQL would round
-        them.
+        """Return SQL for the value as a DATE. Oracle truncates fractional seconds; a cast in
+        PostgreSQL would round them.
 
         Oracle's manual does not document this. Sources: https://github.com/orafce/orafce/issues/199
-        and https://connor-mcdonald.com/tag/truncate/ (a cast is the way to the whole second).
+        and https://connor-mcdonald.com/tag/truncate/ (which casts to get whole seconds).
 
         Raises:
             UntranslatableError: as `moment`.
@@ -248,7 +252,7 @@ class Translator:
         return self.kind(node) in TEXTS
 
     def nonempty(self, sql: str, *, filled: bool = False) -> Translated:
-        """Return a text expression whose empty result becomes NULL, as in Oracle."""
+        """Return a text expression that is NULL if its result is empty, as in Oracle."""
         return (sql, Fact(ValueKind.TEXT, filled=True)) if filled else (f"NULLIF({sql}, '')", TEXT)
 
     def literal(self, node: exp.Expr | None) -> str | None:
@@ -271,9 +275,10 @@ class Translator:
         return None
 
     def unified(self, nodes: Sequence[exp.Expr], *, fixed: bool = False) -> tuple[list[str], Fact]:
-        """Return the values of one column or function result, converted to a common kind.
+        """Return SQL for several values that form one column or function result, converted to a
+        common kind, and the facts about it.
 
-        The kind is that of the first value, as in Oracle's functions.
+        As in Oracle's functions, the common kind is the kind of the first value.
 
         Args:
             fixed: whether CHAR values of the same length stay CHAR.
@@ -326,22 +331,26 @@ _RAISE: Final = ErrorLevel.RAISE
 
 
 def is_numeral(text: str) -> bool:
-    """Return whether Oracle reads a text as a number regardless of the session's settings."""
+    """Return whether Oracle takes a text for a number, whatever the session's settings are."""
     return bool(_NUMERAL.fullmatch(text))
 
 
 def constant(sql: str, fact: Fact) -> CallRule:
-    """Return a rule that gives the same text for any arguments."""
+    """Return a rule that returns the same SQL for any arguments."""
     return lambda _t, _arguments: (sql, fact)
 
 
 def of_text(template: str, fact: Fact) -> CallRule:
-    """Return the rule for a function of texts; each ``{}`` in the template is one argument."""
+    """Return the rule for a function whose arguments are texts; each ``{}`` in the template stands
+    for one argument.
+    """
     return lambda t, arguments: (template.format(*map(t.text, arguments)), fact)
 
 
 def of_numbers(template: str, fact: Fact) -> CallRule:
-    """Return the rule for a function of numbers; each ``{}`` in the template is one argument."""
+    """Return the rule for a function whose arguments are numbers; each ``{}`` in the template
+    stands for one argument.
+    """
     return lambda t, arguments: (template.format(*map(t.number, arguments)), fact)
 
 
@@ -349,7 +358,7 @@ def string_literal(t: Translator, node: exp.Expr, what: str) -> str:
     """Return the text of an argument that must be a literal.
 
     Raises:
-        UntranslatableError: the argument is no literal.
+        UntranslatableError: the argument is not a literal.
     """
     found = t.literal(node)
     if found is None:

@@ -1,15 +1,17 @@
 """Translates Oracle's SQL into PostgreSQL's SQL with the same results, or returns the reason why it
 cannot.
 
-sqlglot parses the text (`oracle_parser`). sqlglot's own translation keeps the form but not the
-meaning. For example, Oracle's ``||`` reads NULL as an empty text, a division of integers gives a
-decimal, and functions of the same name differ in special cases. So every translated function and
-operator is a row in the tables of `text_functions`, `number_functions`, `date_functions`,
-`regular_expressions`, `aggregates` and `comparisons`. Every node that stays unchanged is listed in
-`kept_nodes` (Oracle SQL Language Reference, “Functions”; PostgreSQL's chapter of the same name).
-Everything else is refused, including an argument that no rule reads.
+sqlglot parses the text (`oracle_parser`). sqlglot's own translation keeps the form of the SQL, but
+not always its meaning. For example, in Oracle ``||`` treats NULL as an empty text, a division of
+integers gives a decimal number, and functions that have the same name in PostgreSQL differ in
+special cases. So every translated function and operator is a row in the tables of `text_functions`,
+`number_functions`, `date_functions`, `regular_expressions`, `aggregates` and `comparisons`. Every
+node that stays unchanged is listed in `kept_nodes` (Oracle SQL Language Reference, “Functions”;
+PostgreSQL's chapter of the same name). All other SQL is refused, including an argument that no rule
+reads.
 
-The tree is translated from its leaves up; a translated part is a node with its text (`exp.Var`).
+The syntax tree is translated from its leaves up. A translated part becomes a node that contains the
+translated SQL (`exp.Var`).
 """
 
 from __future__ import annotations
@@ -45,11 +47,12 @@ def translate_expression(
     """Translate a default, a condition, or an expression of an index or column.
 
     Args:
-        owner: the schema of unqualified names.
-        relation: the table whose columns it can use, or None.
+        owner: the schema of names without a schema.
+        relation: the table whose columns the expression can use, or None.
 
     Raises:
-        UntranslatableError: with the reason, also if the translation itself fails.
+        UntranslatableError: the SQL cannot be translated, or the translation fails; the error has
+            the reason.
     """
     return guarded(lambda: _expression(text, relations, owner, relation))
 
@@ -61,15 +64,15 @@ def translate_value(
     column: RelationColumn,
     relation: Relation | None = None,
 ) -> str:
-    """Translate a column's default or a virtual column's expression, converted to the column's
-    type.
+    """Translate a column's default or a virtual column's expression, and convert the value to the
+    column's type.
 
     Args:
-        owner: the schema of unqualified names.
-        relation: the table whose columns it can use, or None.
+        owner: the schema of names without a schema.
+        relation: the table whose columns the expression can use, or None.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
 
     def translate() -> str:
@@ -80,7 +83,8 @@ def translate_value(
 
 
 def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
-    """Return a value converted as Oracle converts it when it is assigned to a column or variable.
+    """Return SQL that converts a value as Oracle does when the value is assigned to a column or
+    variable.
 
     Raises:
         UntranslatableError: the conversion depends on the session's settings, or is impossible.
@@ -106,19 +110,22 @@ def translate_query(text: str, relations: Relations, owner: str) -> tuple[str, s
     """Translate the query of a view.
 
     Returns:
-        The query, and ``OWNER.NAME`` of the tables and views that it reads.
+        (the query, the tables and views that it reads as ``OWNER.NAME``).
 
     Raises:
-        UntranslatableError: with the reason, also if the translation itself fails.
+        UntranslatableError: the SQL cannot be translated, or the translation fails; the error has
+            the reason.
     """
     return guarded(lambda: _query(text, relations, owner))
 
 
 def guarded(translate: Callable[[], _Found]) -> _Found:
-    """Run a translation; turn every failure of the parser or the translation into a reason.
+    """Run a translation. Convert every error of the parser or the translation to an
+    `UntranslatableError`.
 
     Raises:
-        UntranslatableError: with the reason, also if the translation itself fails.
+        UntranslatableError: the SQL cannot be translated, or the translation fails; the error has
+            the reason.
     """
     try:
         with no_warnings():
@@ -176,10 +183,10 @@ def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
 
 
 def refuse_unknown(tree: exp.Expr) -> None:
-    """Refuse syntax that PostgreSQL has no equivalent of.
+    """Raise an error if a syntax tree contains syntax that PostgreSQL does not have.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
     for node in tree.walk():
         reason = REFUSED_NODES.get(type(node))

@@ -1,4 +1,4 @@
-"""Tries statements in the target and rolls them back, or runs them."""
+"""Tests statements in the target and rolls them back, or runs them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _BATCH: Final = 50
 
 
 class TrialOutcome(NamedTuple):
-    """The result of a statement that was tried out.
+    """The result of running a statement.
 
     Attributes:
-        state: `CREATED`, `PRESENT` (it already existed), `FAILED` or `LEFT_OUT`.
-        reason: for `FAILED` and `LEFT_OUT`.
+        state: `CREATED`, `PRESENT` (the object already existed), `FAILED` or `LEFT_OUT`.
+        reason: the reason for `FAILED` or `LEFT_OUT`; otherwise empty.
     """
 
     statement: Statement
@@ -51,11 +51,11 @@ class TrialOutcome(NamedTuple):
 
 
 def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[Statement]:
-    """Try all statements in transactions that are rolled back; return them, those that failed with
-    the reason.
+    """Run all statements in transactions that are rolled back. Return the statements; those that
+    failed have the reason, and cannot run any more.
 
     Args:
-        connection: in autocommit mode.
+        connection: a connection in autocommit mode.
     """
     statements = _with_roles(connection, statements)
     needs = Needs(statements)
@@ -68,7 +68,8 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
         except psycopg.Error as error:
             if not is_out_of_memory(error):
                 raise
-            # The server allows fewer locks than usual, or other sessions hold many.
+            # PostgreSQL's lock table is full: it is smaller than usual, or other sessions hold many
+            # locks.
             smaller = needs.halves(piece)
             if not smaller:
                 trial.refuse(piece, f"{_said(error)}: raise max_locks_per_transaction to try it")
@@ -77,7 +78,7 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
 
 
 class _Trial:
-    """The state of a trial."""
+    """The state of a trial: the statements as they were judged so far."""
 
     def __init__(
         self, connection: Connection[Any], statements: Sequence[Statement], needs: Needs
@@ -96,7 +97,9 @@ class _Trial:
             self._statements[at] = self._statements[at].refused(reason)
 
     def run(self, piece: Piece) -> None:
-        """Try the statements of a piece; record the reasons of those that failed."""
+        """Run the statements of a piece in a transaction that is rolled back. Record the reasons
+        for which statements failed.
+        """
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
             self._connection.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
@@ -108,8 +111,8 @@ class _Trial:
         return self._statements[at].runs and not self._there[at]
 
     def _lacks(self, at: int) -> bool:
-        """Refuse a statement that needs an object that cannot be created, with the name of the
-        first cause.
+        """If a statement needs an object that cannot be created, refuse the statement; the reason
+        names the object that failed first. Return whether it is so.
         """
         for maker in self._needs.made_by(at):
             one = self._statements[maker]
@@ -124,7 +127,7 @@ class _Trial:
         return False
 
     def _batch(self, batch: Sequence[int], tried_here: set[int]) -> None:
-        """Run several statements in one batch; if one fails, run them one by one."""
+        """Run several statements at once. If one of them fails, run them one by one."""
         batch = [at for at in batch if not self._lacks(at)]
         together = ";\n".join(self._statements[at].sql for at in batch)
         try:
@@ -151,13 +154,15 @@ def _is_of_all(error: psycopg.Error, connection: Connection[Any]) -> bool:
 
 
 def _try(connection: Connection[Any], one: Statement) -> Statement:
-    """Return the statement as this server accepts it, or as refused."""
+    """Run a statement. Return it in the form that this server accepts, or refused if the server
+    rejects it.
+    """
     try:
         made = one._replace(sql=run_statement(connection, one.sql))
     except psycopg.Error as error:
         if _is_of_all(error, connection):
             raise
-        # If another session prevents the trial, the statement was not rejected.
+        # The error comes from another session, so the server has not rejected the statement itself.
         if is_transient(error) or (is_duplicate(error) and not one.present):
             return one
         return one.refused(_said(error))
@@ -165,8 +170,8 @@ def _try(connection: Connection[Any], one: Statement) -> Statement:
 
 
 def _proved(connection: Connection[Any], one: Statement) -> Statement:
-    """Run the trial query of a created object; return the statement, as refused if the query shows
-    that its form is wrong.
+    """Run the query that checks a created object. Return the statement, refused if the query shows
+    that the object does not work.
     """
     if not one.trial:
         return one
@@ -187,8 +192,8 @@ def _said(error: psycopg.Error) -> str:
 def _with_roles(
     connection: Connection[Any], statements: Sequence[Statement]
 ) -> Sequence[Statement]:
-    """Refuse grants to roles that the target lacks; checked at once, because there can be
-    thousands.
+    """Return the statements; refuse grants to roles that the target does not have. One query checks
+    all grants, because there can be thousands.
     """
     rows = connection.execute("SELECT rolname FROM pg_roles").fetchall()
     roles = {"", *(name for (name,) in rows)}
@@ -199,7 +204,7 @@ def _with_roles(
 
 
 def are_present(connection: Connection[Any], statements: Sequence[Statement]) -> list[bool]:
-    """Tell for each statement whether the target already has its object."""
+    """Return, for each statement, whether the target already has its object."""
     asked = [at for at, one in enumerate(statements) if one.present]
     found = [False] * len(statements)
     for begin in range(0, len(asked), _BATCH):
@@ -220,11 +225,11 @@ def is_present(connection: Connection[Any], one: Statement) -> bool:
 def run_statements(
     connection: Connection[Any], statements: Iterable[Statement]
 ) -> list[TrialOutcome]:
-    """Run the statements whose objects do not exist yet, each in its own transaction; a failure
-    does not prevent the others.
+    """Run the statements whose objects do not exist yet, each in its own transaction. If one fails,
+    the others still run.
 
     Args:
-        connection: in autocommit mode.
+        connection: a connection in autocommit mode.
     """
     return [_run(connection, one) for one in statements]
 
@@ -240,7 +245,7 @@ def _run(connection: Connection[Any], one: Statement) -> TrialOutcome:
         if not is_of_statement(error, connection):
             raise
         reason = mask(plain_words(error))
-        # A grant can be tried only if its role exists.
+        # If the role of a grant does not exist, the grant is left out, not failed.
         lacks_role = one.kind == "grant" and is_missing(error)
         return TrialOutcome(one, LEFT_OUT if lacks_role else FAILED, f"PostgreSQL: {reason}")
     return TrialOutcome(one, CREATED)

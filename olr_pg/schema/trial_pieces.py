@@ -1,9 +1,9 @@
-"""Divides the trial of a whole schema into transactions that PostgreSQL's lock table can hold.
+"""Divides the trial of a whole schema into transactions that do not fill PostgreSQL's lock table.
 
-A transaction keeps a lock on each object that it creates until it ends, and all sessions share one
-lock table (``max_locks_per_transaction``). So one transaction creates a few hundred objects. It
-first creates what its statements need: the tables that they name, with keys and generated columns,
-and the views that those need.
+A transaction keeps a lock on each object that it creates until it ends. All sessions share one lock
+table (``max_locks_per_transaction``). So one transaction creates only a few hundred objects. It
+first creates the objects that its statements need: the tables that they name, with keys and
+generated columns, and the views that they read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from olr_pg.schema.statement import Statement
 
 PIECE_MAX: Final = 600
-"""Maximum number of statements in a transaction, including those that they need."""
+"""Maximum number of statements in a transaction, including the statements that create needed
+objects.
+"""
 
 _QUALIFIED: Final = re.compile(r'"(?:[^"]|"")+"\."(?:[^"]|"")+"')
 _MAKERS: Final = frozenset({"sequence", "table", "partition", "view", "materialized view"})
@@ -25,11 +27,11 @@ _WITH_TABLE: Final = frozenset({"unique key", "generated column"})
 
 
 class Piece(NamedTuple):
-    """Statements that one transaction tries, as indexes into the list.
+    """The statements of one transaction of a trial, as indexes in the list of all statements.
 
     Attributes:
-        needed: statements that run first, in an order in which they can run.
-        tried: the statements that the piece tries, in the same order.
+        needed: the statements that create needed objects, in the order of the list.
+        tried: the statements that this transaction tests, in the order of the list.
     """
 
     needed: tuple[int, ...]
@@ -37,11 +39,13 @@ class Piece(NamedTuple):
 
 
 class Needs:
-    """Finds what each statement of an ordered list needs, by the names in its text."""
+    """Finds the statements on which each statement of an ordered list depends, by the names in its
+    SQL.
+    """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
-        known = dict[str, str]()  # tens of thousands of statements use the same few table names
+        known = dict[str, str]()  # shares equal texts: table names repeat often
         self._names = [
             tuple(
                 known.setdefault(name, name) for name in dict.fromkeys(_QUALIFIED.findall(one.sql))
@@ -61,7 +65,9 @@ class Needs:
         self._sets: dict[frozenset[int], frozenset[int]] = {}
 
     def pieces(self, most: int = PIECE_MAX) -> Iterator[Piece]:
-        """Divide the list into pieces; each statement that can run is tried in one piece."""
+        """Divide the list into pieces, so that each statement that can run is tested in exactly one
+        piece.
+        """
         part, held = list[int](), set[int]()
         for at in self._order():
             more = self.behind(at)
@@ -74,8 +80,8 @@ class Needs:
             yield self.piece(part)
 
     def halves(self, piece: Piece) -> list[Piece]:
-        """Divide a piece in two, each with what it needs; return nothing for a piece of one
-        statement.
+        """Divide a piece into two pieces, each with the statements that it needs. Return an empty
+        list if the piece tests only one statement.
         """
         if len(piece.tried) < 2:
             return []
@@ -83,12 +89,14 @@ class Needs:
         return [self.piece(part) for part in (piece.tried[:middle], piece.tried[middle:])]
 
     def made_by(self, at: int) -> list[int]:
-        """Return the other statements, which create the objects that a statement names."""
+        """Return the statements that create the objects that a statement names, without the
+        statement itself.
+        """
         makers = [self._makers[name] for name in self._names[at] if name in self._makers]
         return [maker for maker in makers if maker != at]
 
     def _order(self) -> list[int]:
-        """Return the indexes of the statements that can run, each after the last table that it
+        """Return the indexes of the statements that can run, sorted by the last table that each
         needs.
         """
         running = (at for at, one in enumerate(self._statements) if one.runs)
@@ -99,7 +107,9 @@ class Needs:
         return max(tables, default=0), at
 
     def behind(self, at: int) -> frozenset[int]:
-        """Return everything that a statement needs, directly or indirectly, without itself."""
+        """Return all statements that a statement needs directly or indirectly, without the
+        statement itself.
+        """
         found, todo = set(self._schemas), [at]
         while todo:
             one = todo.pop()
@@ -123,7 +133,7 @@ class Needs:
         return found
 
     def piece(self, part: Sequence[int]) -> Piece:
-        """Return a piece that tries these statements."""
+        """Return a piece that tests these statements."""
         own = set(part)
         needed = set[int]().union(*(self.behind(at) for at in part)) - own
         return Piece(tuple(sorted(needed)), tuple(sorted(part)))

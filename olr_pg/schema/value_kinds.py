@@ -1,5 +1,5 @@
-"""The kinds of values that a translation must distinguish, and the facts about a column's
-values.
+"""Defines the kinds of values that a translation must distinguish, and the known facts about a
+value.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ MOMENTS: Final = frozenset({ValueKind.DATE, ValueKind.TIMESTAMP, ValueKind.TIMES
 
 
 class Fact(NamedTuple):
-    """What is known about a value.
+    """The facts that are known about a value.
 
     Attributes:
-        length: characters of a CHAR; fractional digits of a TIMESTAMP.
-        filled: it is never NULL or an empty text.
-        exact: for a CHAR: its text includes all blanks; for a TIMESTAMP WITH TIME ZONE: its zone is
-            the session's.
-        zone: for a TIMESTAMP WITH TIME ZONE: the zone of its local time, as SQL.
-        json: for a text: it is JSON that a function has generated.
+        length: for a CHAR, its number of characters; for a TIMESTAMP, its number of fractional
+            digits.
+        filled: whether the value is never NULL and never an empty text.
+        exact: for a CHAR, whether its text in PostgreSQL includes all its blanks; for a TIMESTAMP
+            WITH TIME ZONE, whether its zone is the session's time zone.
+        zone: for a TIMESTAMP WITH TIME ZONE, SQL for the time zone of its local time; empty if
+            unknown.
+        json: for a text, whether a function has generated it as JSON.
     """
 
     kind: ValueKind
@@ -112,5 +114,5 @@ def column_fact(column: InventoryColumn) -> Fact:
 
 
 def literal_fact(text: str) -> Fact:
-    """Return the facts about a text literal: it is a CHAR of its length."""
+    """Return the facts about a text literal, which in Oracle is a CHAR of the literal's length."""
     return Fact(ValueKind.CHAR, len(text), filled=True, exact=True) if text else NOTHING

@@ -1,1 +1,3 @@
-"""Tables of Oracle's SQL functions: one row for each function with the rule that translates it."""
+"""Contains tables of Oracle's SQL functions. A table has one row for each function, with the rule
+that translates it.
+"""

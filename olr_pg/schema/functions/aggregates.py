@@ -32,7 +32,7 @@ _COUNTED: Final = Fact(ValueKind.INTEGER, filled=True)
 
 
 def _bare(node: exp.Expr) -> tuple[str, exp.Expr]:
-    """Return the DISTINCT keyword, if present, and the value after it."""
+    """Return (the keyword DISTINCT if the argument has it, the value without the keyword)."""
     if isinstance(node, exp.Distinct):
         if len(node.expressions) != 1:
             raise UntranslatableError("DISTINCT of several values in a function")
@@ -51,7 +51,7 @@ def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
     """Return the rule for an aggregate over numbers.
 
     Args:
-        keeps: whether its result is an integer if its arguments are.
+        keeps: whether the aggregate of integers is an integer.
     """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -59,7 +59,7 @@ def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
         kind = t.kind(value)
         sql = t.number(value) if kind in TEXTS or kind is ValueKind.NOTHING else t.sql(value)
         if not t.is_number(value):
-            t.number(value)  # raises if it is not a number
+            t.number(value)  # raises an error if it is not a number
         fact = FLOAT if kind is ValueKind.FLOAT else NUMBER
         fact = INTEGER if keeps and kind is ValueKind.INTEGER else fact
         return f"{name}({distinct}{sql})", fact
@@ -68,7 +68,9 @@ def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
 
 
 def _spread(name: str) -> CallRule:
-    """Return the rule for STDDEV or VARIANCE; of a single value Oracle returns 0."""
+    """Return the rule for STDDEV or VARIANCE. For a single value Oracle returns 0, but PostgreSQL
+    NULL.
+    """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         distinct, value = _bare(arguments[0])
@@ -154,7 +156,7 @@ _NOT_OVER: Final = frozenset(
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Return whether a node of Oracle's tree is the call of an aggregate function."""
+    """Return whether a node of Oracle's syntax tree is a call of an aggregate function."""
     is_call = isinstance(node, exp.Anonymous) and node.name.upper() in FUNCTIONS
     return is_call or isinstance(node, exp.GroupConcat)
 
@@ -236,7 +238,7 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Expr]) -> Translated:
-    """Translate LISTAGG or KEEP with OVER, which aggregate the whole partition."""
+    """Translate LISTAGG or KEEP with OVER; both aggregate all rows of the partition."""
     by = f"PARTITION BY {', '.join(map(t.sql, partition))} " if partition else ""
     if isinstance(inner, exp.Window):
         value, keys = _kept_first(t, inner)
@@ -266,7 +268,9 @@ def _share_of_partition(
 def _between(
     t: Translator, value: exp.Expr, down: str, share: str, partition: Sequence[exp.Expr]
 ) -> str:
-    """Return the percentile of a partition's values, interpolated between two values if needed."""
+    """Return SQL for PERCENTILE_CONT over a partition: the percentile, interpolated between two
+    values if needed.
+    """
     sorted_values, count = _sorted_values(t, t.number(value), down, partition)
     place = f"({share} * ({count} - 1))"
     below = f"({sorted_values})[CAST(FLOOR({place}) AS INT) + 1]"
@@ -277,9 +281,9 @@ def _between(
 def _sorted_values(
     t: Translator, value: str, down: str, partition: Sequence[exp.Expr]
 ) -> tuple[str, str]:
-    """Return SQL for the sorted array of a partition's values, and SQL for its length.
+    """Return SQL for the sorted array of a partition's values, and SQL for the array's length.
 
-    PostgreSQL cannot use PERCENTILE_CONT as a window function, and cannot nest window functions.
+    The array replaces PERCENTILE_CONT, which PostgreSQL does not allow as a window function.
     """
     by = f"PARTITION BY {', '.join(map(t.sql, partition))}" if partition else ""
     window = f"{by} ORDER BY {value}{down} {_ALL_ROWS}".lstrip()
@@ -288,7 +292,7 @@ def _sorted_values(
 
 
 def _ignoring(node: exp.Expr) -> tuple[exp.Expr, bool]:
-    """Return a call without IGNORE NULLS, and whether it had IGNORE NULLS."""
+    """Return (the call without IGNORE NULLS or RESPECT NULLS, whether it had IGNORE NULLS)."""
     ignores = isinstance(node, exp.IgnoreNulls)
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
@@ -313,7 +317,7 @@ def _over(
 
 
 def _offsets_of_days(t: Translator, order: exp.Expr | None, spec: exp.Expr) -> None:
-    """Convert numeric frame offsets to days if the window is ordered by dates."""
+    """Convert numbers in a RANGE frame to intervals of days if the window is ordered by dates."""
     if spec.args.get("kind") != "RANGE" or order is None:
         return
     by_date = t.is_moment(order.expressions[0].this)
@@ -334,7 +338,9 @@ def _not_null(
     arguments: Sequence[exp.Expr],
     window: tuple[Sequence[exp.Expr], exp.Expr | None, exp.Expr | None],
 ) -> Translated:
-    """Translate IGNORE NULLS, which PostgreSQL lacks, by an array of the frame's values."""
+    """Translate a call with IGNORE NULLS, which PostgreSQL does not have: take the value from an
+    array of the frame's values that are not NULL.
+    """
     partition, order, spec = window
     value = arguments[0]
     sql, fact = t.sql(value), t.fact(value)._replace(filled=False)
@@ -372,8 +378,8 @@ def _is_first(node: exp.Expr) -> bool:
 
 
 def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
-    """Return the value of MIN or MAX with KEEP, and the sort order that puts the wanted value
-    first.
+    """Return the argument of MIN or MAX with KEEP, and the sort keys by which the result is the
+    first value.
     """
     call, order, is_first = node.this, node.args.get("order"), _is_first(node)
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
@@ -385,13 +391,16 @@ def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
 
 
 def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool) -> Translated:
-    """Aggregate the rows of the first rank, by arrays of the group's values and keys."""
+    """Translate SUM, COUNT or AVG with KEEP: collect the group's values and sort keys in arrays,
+    and aggregate the values of the first rank.
+    """
     _, fact = FUNCTIONS[call.name.upper()].rule(t, call.expressions)  # raises if it is not a number
     name, value = call.name.upper(), call.expressions[0]
     if isinstance(value, exp.Distinct):
         raise UntranslatableError(f"{name} of DISTINCT values with KEEP")
     keys = [t.sql(one.this) for one in order.expressions]
-    # A constant would not be an aggregate of the surrounding query.
+    # For COUNT(*), collect a value that depends on a column: with a constant, PostgreSQL would not
+    # take the array for an aggregate of the surrounding query.
     shown = f"({keys[0]}) IS NULL" if isinstance(value, exp.Star) else t.sql(value)
     names = [f'"k{number}"' for number in range(len(keys))]
     by = ", ".join(
@@ -419,7 +428,9 @@ _HYPOTHETICAL: Final = {
 def _hypothetical(
     t: Translator, name: str, values: Sequence[exp.Expr], order: exp.Expr
 ) -> Translated:
-    """Translate a hypothetical-set function: the rank that a row with these values would have."""
+    """Translate a hypothetical-set function: it returns the rank that a row with these values would
+    have.
+    """
     pairs = list(zip(values, order.expressions, strict=True))
     for value, key in pairs:
         kinds = {t.kind(value), t.kind(key.this)}
@@ -466,7 +477,7 @@ def _listed(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _list_parts(t: Translator, node: exp.Expr) -> tuple[exp.Expr, str, str]:
-    """Return what LISTAGG joins, its order, and its separator."""
+    """Return the value that LISTAGG joins, its sort order, and its separator."""
     this, order = node.this, ""
     if isinstance(this, exp.Order):
         parts = ", ".join(t.sql(one) for one in this.expressions)

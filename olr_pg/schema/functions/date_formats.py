@@ -1,7 +1,8 @@
 """Translates date format models (Oracle SQL Language Reference, “Datetime Format Models”).
 
 Month and day names are English and weeks begin on Sunday, as with NLS_DATE_LANGUAGE=AMERICAN and
-NLS_TERRITORY=AMERICA. In Oracle, FM applies until the next FM; in PostgreSQL, to one element.
+NLS_TERRITORY=AMERICA. In Oracle, FM applies to all elements until the next FM; in PostgreSQL, it
+applies to one element.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Element(NamedTuple):
     """An element of a format model.
 
     Attributes:
-        word: its name in capitals; empty for punctuation or quoted text, which is in `text`.
-        text: as written.
-        ordinal: its suffix TH, as written.
+        word: the element's name in capitals; empty for punctuation and quoted text.
+        text: the element as the format model contains it.
+        ordinal: the suffix TH as the format model contains it; empty if there is none.
     """
 
     word: str
@@ -55,7 +56,7 @@ def elements(form: str) -> list[Element]:
     """Split a format model into its elements.
 
     Raises:
-        UntranslatableError: PostgreSQL lacks one of the elements.
+        UntranslatableError: PostgreSQL does not have one of the elements.
     """
     at, found = 0, list[Element]()
     while at < len(form):
@@ -75,10 +76,10 @@ def shown_format(form: str, digits: int = 6) -> str:
     """Return the PostgreSQL format that prints a date as Oracle does.
 
     Args:
-        digits: digits of the value's fractional seconds.
+        digits: number of digits of the value's fractional seconds.
 
     Raises:
-        UntranslatableError: there is none.
+        UntranslatableError: PostgreSQL has no such format.
     """
     is_filled, out = False, list[str]()
     for one in elements(form):
@@ -96,7 +97,7 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
         if one.text not in (one.word, one.word.lower(), one.word.capitalize()):
             raise UntranslatableError(f"{one.text} in the format {form!r}")
         return fill + one.text
-    # PostgreSQL does not pad SSSSS with zeros.
+    # PostgreSQL does not pad SSSSS with zeros, so it can replace only SSSSS without padding.
     if one.word == "SYYYY" or (one.word == "SSSSS" and not fill):
         raise UntranslatableError(f"{one.word} in the format {form!r}")
     word = _RENAMED.get(one.word, one.word)
@@ -109,14 +110,14 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
 
 
 class ReadFormat(NamedTuple):
-    """How PostgreSQL parses a date written in one of Oracle's formats.
+    """The data with which PostgreSQL can parse a date that is written in one of Oracle's formats.
 
     Attributes:
-        form: PostgreSQL's format.
-        missing: format of the year and month that the text lacks; Oracle takes them from the
-            current date.
-        has_time: the format has a time of day.
-        has_zone: the format has a time zone.
+        form: the format for PostgreSQL.
+        missing: the format of the year and month if the text does not contain them; Oracle takes
+            them from the current date.
+        has_time: whether the format has a time of day.
+        has_zone: whether the format has a time zone.
         century: the element for a two-digit year; empty if years have four digits.
     """
 
@@ -128,10 +129,10 @@ class ReadFormat(NamedTuple):
 
 
 def read_format(form: str) -> ReadFormat:
-    """Return how to parse a date written in a format.
+    """Return the data to parse dates in a format of Oracle.
 
     Raises:
-        UntranslatableError: PostgreSQL cannot parse it.
+        UntranslatableError: PostgreSQL cannot parse dates in this format.
     """
     found = elements(form)
     words = {one.word for one in found if one.word and one.word != "FM"}
@@ -168,7 +169,9 @@ _PLAIN: Final = {
 
 
 def plain_moment(text: str, form: str) -> str | None:
-    """Return a date literal that consists of digits in ISO form; None for any other literal."""
+    """Return the date that a literal in a format of Oracle means, in ISO form, if all elements of
+    the format are digits; otherwise None.
+    """
     parts, seen = list[str](), set[str]()
     for one in elements(form):
         word = one.word.removeprefix("S") if one.word == "SYYYY" else one.word

@@ -1,8 +1,9 @@
 """Translates operators and functions of dates (Oracle SQL Language Reference, “Datetime
 Functions”).
 
-A DATE becomes timestamp(0), and its arithmetic counts days. SYSDATE and the like become
-STATEMENT_TIMESTAMP() in the session's time zone. Weeks begin on Sunday (NLS_TERRITORY=AMERICA).
+A DATE becomes timestamp(0); a number that is added to it is a number of days. SYSDATE and similar
+functions become STATEMENT_TIMESTAMP() in the session's time zone. Weeks begin on Sunday
+(NLS_TERRITORY=AMERICA).
 """
 
 from __future__ import annotations
@@ -70,10 +71,14 @@ _HALVES: Final = {
     "week": "84 hours",
     "sunday": "84 hours",
 }
-"""What is added before a date is truncated to a unit, so that the date is rounded."""
+"""For each unit, the interval that is added to a date so that truncation to the unit rounds the
+date.
+"""
 
 _LATE: Final = {"month": ("15 days", "1 month"), "quarter": ("1 month 15 days", "3 months")}
-"""For units of varying length: the point from which ROUND rounds up, and the unit's length."""
+"""For units of varying length: the time within the unit from which ROUND rounds up, and the length
+of the unit.
+"""
 
 _DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _NOW: Final = "CAST(DATE_TRUNC('second', STATEMENT_TIMESTAMP()) AS TIMESTAMP)"
@@ -138,7 +143,9 @@ def _from_moment(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> T
 
 
 def _plus_months(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> str:
-    """Add months; if the target month lacks the day, that is an error as in Oracle (ORA-01839)."""
+    """Return SQL that adds months to a date. If the resulting month does not have the day, the SQL
+    fails when it runs, as in Oracle (ORA-01839).
+    """
     moment = t.moment(left)
     month = f"(DATE_TRUNC('month', {moment}) {sign} {t.sql(right)})"
     parts = ", ".join(
@@ -203,7 +210,7 @@ def _is_last_day(moment: str) -> str:
 
 
 def _add_months(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate ADD_MONTHS: the last day of a month becomes the last day of the other month."""
+    """Translate ADD_MONTHS: the last day of a month becomes the last day of the resulting month."""
     moment, months = t.day(arguments[0]), t.whole(arguments[1])
     step = (
         f"INTERVAL '{months} month'"
@@ -258,7 +265,7 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         raise UntranslatableError("TO_CHAR of a date with NLS parameters that are not English")
     fact = t.fact(value)
     if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
-        t.moment(value)  # raises, because its time zone is lost
+        t.moment(value)  # raises an error, because its time zone is lost
     given = string_literal(t, arguments[1], "TO_CHAR with a format")
     at = t.moment(value) if fact.zone else t.sql(value)
     if given.upper() == "SSSSS":
@@ -272,7 +279,9 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _century(moment: str, element: str) -> str:
-    """Expand a two-digit year: RR to within 50 years of 2000, YY to the current century."""
+    """Return a date with a four-digit year: RR and RRRR mean a year from 1950 to 2049, other
+    elements a year from 2000 on.
+    """
     if element == "RRRR":
         cases = [("<", "0050-01-01", "+", "2000"), ("<", "0100-01-01", "+", "1900")]
     elif element == "RR":
@@ -316,7 +325,7 @@ def _read_text(t: Translator, text: str, given: str, fact: Fact) -> str:
     if read.has_zone:
         found = f"TO_TIMESTAMP({text}, '{form}')"
     elif read.has_time:
-        # Use a zone without daylight saving time, so that every hour exists.
+        # Use UTC, which has no daylight saving time, so that every hour exists.
         found = f"(TO_TIMESTAMP('+00 ' || {text}, 'TZH {form}') AT TIME ZONE 'UTC')"
     else:
         found = f"CAST(TO_DATE({text}, '{form}') AS TIMESTAMP)"
@@ -388,15 +397,15 @@ def _from_zone(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _zone_name(zone: str) -> str:
-    """Write a time zone for PostgreSQL, where an offset in a text has the opposite sign."""
+    """Return a time zone in PostgreSQL's notation, in which an offset has the opposite sign."""
     if _OFFSET.fullmatch(zone.strip()):
         return f"INTERVAL '{zone.strip()}'"
     return "'" + zone.replace("'", "''") + "'"
 
 
 def _at_zone(t: Translator, node: exp.Expr) -> Translated:
-    """Translate AT TIME ZONE: keep the point in time, and record the zone for later use of its
-    local time.
+    """Translate AT TIME ZONE: the point in time stays the same; the zone is recorded, because other
+    functions may need the local time.
     """
     zone = string_literal(t, node.args["zone"], "AT TIME ZONE with a zone")
     value, kind = node.this, t.kind(node.this)

@@ -2,9 +2,9 @@
 Functions”).
 
 A text that does not begin like JSON gives NULL. A text that begins like JSON but is invalid for
-PostgreSQL is an error. Oracle also accepts unquoted names, so NULL would be a silent loss. Paths
-are lax in both databases, and paths that only name members and elements mean the same. Generated
-JSON and the result of JSON_QUERY are texts without blanks.
+PostgreSQL is an error. NULL would lose data silently, because Oracle accepts more, such as unquoted
+names. Paths are lax in both databases. A path that only names members and elements means the same
+in both. Generated JSON and the result of JSON_QUERY are texts without blanks between their parts.
 """
 
 from __future__ import annotations
@@ -108,10 +108,11 @@ def _call(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _query(t: Translator, node: exp.Expr, clauses: str) -> str:
-    """Translate JSON_QUERY so that the found part keeps its text and the order of its members.
+    """Translate JSON_QUERY so that the part that is found keeps its text and the order of its
+    members.
 
-    A path that steps through an array without naming an element would find more than in Oracle. It
-    is an error.
+    If a path steps into an array without naming an element, PostgreSQL would find more than Oracle.
+    Such a path is an error.
     """
     returned = _RETURNED.fullmatch(clauses)
     if returned is None:
@@ -153,12 +154,11 @@ def _compact(name: str) -> str:
 
 
 def _steps(path: str) -> tuple[list[str], str, str]:
-    """Split a path into its steps; if the last step can match several parts, return a FROM clause
-    as well.
+    """Split a path into its steps.
 
     Returns:
-        The steps as operands of ``->``, the steps as a PostgreSQL path, and the FROM clause or an
-        empty text.
+        The steps as operands of ``->``; the steps as a PostgreSQL path; and a FROM clause if the
+        last step can match several parts, otherwise an empty text.
     """
     steps, strict, at = list[str](), "strict $", 1
     if not path.startswith("$"):
@@ -195,7 +195,9 @@ def _several(step: str) -> str:
 
 
 def _scalar(found: str, clauses: str) -> Translated:
-    """Return the only scalar of an array of matches; NULL if there are several or a structure."""
+    """Return SQL for the scalar in an array of matches; it is NULL if there are several matches, or
+    the match is an object or array.
+    """
     typed = _TYPE.match(clauses)
     rest = clauses[typed.end() :] if typed else clauses
     name = typed[1] if typed else "VARCHAR2"
@@ -228,7 +230,7 @@ def _scalar(found: str, clauses: str) -> Translated:
 
 
 def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
-    """Replace JSON_TABLE by the rows that its path matches, with one scalar for each column.
+    """Replace JSON_TABLE in FROM by one row for each match of its path; each column is a scalar.
 
     Raises:
         UntranslatableError: it has clauses or columns that behave differently in PostgreSQL.
@@ -255,7 +257,7 @@ def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
 
 
 def _table_column(text: str) -> tuple[str, str, Fact]:
-    """Return the name, value and kind of a JSON_TABLE column."""
+    """Return (name, SQL of the value, facts about the value) of a JSON_TABLE column."""
     name, _, rest = text.partition(" ")
     if rest == "FOR ORDINALITY":
         return name, '"number"', INTEGER
@@ -268,7 +270,7 @@ def _table_column(text: str) -> tuple[str, str, Fact]:
 
 
 def _generated(t: Translator, node: exp.Expr) -> str:
-    """Return a value as JSON; NULL stays NULL."""
+    """Return SQL that converts a value to JSON; NULL stays NULL."""
     fact = t.fact(node)
     if fact.json or isinstance(node, exp.FormatJson):
         return t.text(node)
@@ -360,7 +362,7 @@ def _format(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _kept(_t: Translator, _node: exp.Expr) -> None:
-    """Leave a part untranslated; the call that contains it translates it."""
+    """Do not translate this node: the call that contains it translates it."""
 
 
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {

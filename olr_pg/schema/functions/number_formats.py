@@ -1,7 +1,7 @@
 """Translates number format models (Oracle SQL Language Reference, “Number Format Models”).
 
-G and D are the comma and the point, as with NLS_TERRITORY=AMERICA. A number that is too large for
-its format is printed as ``#`` in the format's width, including the sign.
+G and D are the comma and the point, as with NLS_TERRITORY=AMERICA. If a number is too large for its
+format, each position of the format and of the sign is filled with ``#``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _scientific(t: Translator, value: exp.Expr, form: str) -> str:
 
 
 def _with_dollar(sql: str, form: str, wide: int, *, is_filled: bool) -> str:
-    """Put the dollar sign after the sign and before the first digit."""
+    """Insert the dollar sign after the number's sign and before its first digit."""
     digits = f"LTRIM(TO_CHAR(ABS({sql}), '{form}'))"
     shown = f"CASE WHEN {sql} < 0 THEN '-$' ELSE '$' END || {digits}"
     return f"({shown})" if is_filled else f"LPAD({shown}, {wide})"

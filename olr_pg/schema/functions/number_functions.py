@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> Translated:
-    """Translate arithmetic on two numbers: as numeric, or as double precision if one of them is a
-    double.
+    """Translate an arithmetic operation on two numbers. PostgreSQL calculates with numeric, or with
+    double precision if one of the numbers is a floating-point number.
     """
     kinds = {t.kind(left), t.kind(right)}
     if ValueKind.FLOAT in kinds:
         one, other = (f"CAST({t.number(node)} AS DOUBLE PRECISION)" for node in (left, right))
         return f"({one} {operator} {other})", FLOAT
-    # Products and sums of smallint and integer could overflow.
+    # Calculate with numeric, because products and sums of smallint and integer values could
+    # overflow.
     whole = kinds == {ValueKind.INTEGER} and operator != "/"
     filled = t.fact(left).filled and t.fact(right).filled
     fact = Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=filled)
@@ -58,7 +59,7 @@ def _negative(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _modulo(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate MOD; a divisor of zero returns the dividend."""
+    """Translate MOD. If the divisor is 0, the result is the dividend."""
     left, right = t.number(arguments[0]), t.number(arguments[1])
     fact = INTEGER if {t.kind(one) for one in arguments} == {ValueKind.INTEGER} else NUMBER
     if t.whole(arguments[1]):
@@ -72,7 +73,7 @@ def _logarithm(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 def _extreme(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-        """Translate GREATEST or LEAST; they are NULL if any argument is NULL."""
+        """Translate GREATEST or LEAST. The result is NULL if any argument is NULL."""
         texts, fact = t.unified(arguments)
         call = f"{name}({', '.join(texts)})"
         empty = [text for text, one in zip(texts, arguments, strict=True) if not t.fact(one).filled]
@@ -101,11 +102,11 @@ def _to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 NUMERAL: Final = r"'^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$'"
-"""A PostgreSQL regular expression for texts that are numbers."""
+"""A PostgreSQL regular expression that matches texts that are numbers."""
 
 
 def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate VALIDATE_CONVERSION to NUMBER; the parser reads its AS as an alias."""
+    """Translate VALIDATE_CONVERSION(… AS NUMBER). The parser takes AS NUMBER for an alias."""
     (asked,) = arguments
     if not isinstance(asked, exp.Alias) or asked.alias.upper() != "NUMBER":
         raise UntranslatableError(
@@ -119,7 +120,7 @@ def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 def _remainder(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     left, right = map(t.number, arguments)
-    # Round to the nearest multiple; if two are equally near, to the even one.
+    # Round the quotient to the nearest integer; if two are equally near, to the even one.
     nearest = f"ROUND(CAST(CAST({left} / {right} AS DOUBLE PRECISION) AS NUMERIC))"
     half = f"ABS(({left} / {right}) % 1) = 0.5"
     even = f"(2 * ROUND({left} / {right} / 2))"
@@ -132,7 +133,7 @@ def _bucket(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _nanvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate NANVL; only a floating-point value can be NaN."""
+    """Translate NANVL. Only a floating-point value can be NaN."""
     value, other = arguments
     if t.kind(value) is not ValueKind.FLOAT:
         return t.number(value), t.fact(value)
@@ -146,7 +147,7 @@ _SPECIAL: Final = {"NAN": "NaN", "INF": "Infinity", "-INF": "-Infinity", "+INF":
 
 def _to_float(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-        """Translate TO_BINARY_FLOAT or TO_BINARY_DOUBLE; the text may be NaN or infinity."""
+        """Translate TO_BINARY_FLOAT or TO_BINARY_DOUBLE. The text may stand for NaN or infinity."""
         (value,) = arguments
         special = _SPECIAL.get((t.literal(value) or "").strip().upper())
         if special is not None:

@@ -1,7 +1,7 @@
-"""Lists Oracle's functions that are not translated, each with advice what to use instead.
+"""Lists Oracle's functions that are not translated, each with its purpose and a replacement.
 
-Together with the translated functions these are all functions of Oracle's SQL Language Reference,
-12c to 26ai, and of other public lists. Tests contain these lists.
+Together, the functions here and the translated functions are all functions in Oracle's SQL Language
+Reference, 12c to 26ai, and in other public lists. Tests contain these lists.
 """
 
 from __future__ import annotations
@@ -208,18 +208,18 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
     "USERENV": "SYS_CONTEXT('USERENV', …) has the same",
     "WM_CONCAT": "undocumented: LISTAGG(…) WITHIN GROUP (ORDER BY …), or STRING_AGG with an order",
 }
-"""Function name → what it does, and its replacement."""
+"""For each function name: the function's purpose, and its replacement."""
 
 REFUSED_FAMILIES: Final = {
     "CALENDAR_": "a calendar function of 26ai: TO_CHAR, TRUNC, ADD_MONTHS or EXTRACT of the date",
     "FISCAL_": "a fiscal calendar of 26ai: join a table of your calendar",
     "RETAIL_": "a retail calendar of 26ai: join a table of your calendar",
 }
-"""Prefix of function names → what they do, and their replacement."""
+"""For each prefix of function names: the functions' purpose, and their replacement."""
 
 
 def advice_of(name: str) -> str:
-    """Return what a function does and what replaces it; an empty text if the function is
+    """Return the purpose of a function and its replacement; an empty text if the function is
     unknown.
     """
     families = (text for prefix, text in REFUSED_FAMILIES.items() if name.startswith(prefix))

@@ -1,9 +1,10 @@
 """Translates regular expressions (Oracle SQL Language Reference, “Oracle Regular Expression
 Support”).
 
-PostgreSQL has functions of the same names since version 15, with the same arguments in the same
-order. The patterns differ. In Oracle a dot does not match a line break. A backslash before a letter
-without a special meaning stands for that letter. A backslash within brackets stands for itself.
+Since version 15, PostgreSQL has functions of the same names, with the same arguments in the same
+order. But the patterns differ. In Oracle, a dot does not match a line break, a backslash before a
+letter without a special meaning stands for that letter, and a backslash within brackets stands for
+itself.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def _quoted(text: str) -> str:
 
 
 def pattern_text(pattern: str, flags: str = "") -> str:
-    """Return a PostgreSQL pattern with the same meaning.
+    """Return the PostgreSQL pattern with the same meaning as a pattern of Oracle.
 
     Raises:
-        UntranslatableError: PostgreSQL has no equivalent.
+        UntranslatableError: PostgreSQL has no such pattern.
     """
     if "(?" in pattern or pattern.startswith("***") or "[." in pattern or "[=" in pattern:
         raise UntranslatableError(f"the regular expression {pattern!r}")
@@ -75,7 +76,7 @@ def _pattern(t: Translator, node: exp.Expr, flags: str) -> str:
 
 
 def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
-    """Return the flags for PostgreSQL, from the match parameter of the call."""
+    """Convert the match parameter of the call to PostgreSQL's flags."""
     if len(arguments) <= place or t.is_null(arguments[place]):
         return ""
     flags = string_literal(t, arguments[place], "a regular expression with flags").lower()
@@ -85,7 +86,7 @@ def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
 
 
 def _may_be_empty(t: Translator, node: exp.Expr) -> bool:
-    """Return whether a pattern can match an empty text: the databases count such matches
+    """Return whether a pattern can match an empty text. The two databases count such matches
     differently.
     """
     pattern = t.literal(node)
@@ -102,7 +103,7 @@ def _call(name: str, kind: str, flags_at: int) -> CallRule:
     """Return the rule for a function whose arguments have the same order in both databases.
 
     Args:
-        kind: what it returns, ``text`` or ``number``.
+        kind: the kind of the result, ``text`` or ``number``.
         flags_at: the index of the argument with the flags.
     """
 

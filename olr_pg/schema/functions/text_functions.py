@@ -1,4 +1,4 @@
-"""Translates operators and functions of text, and general functions: one row for each.
+"""Translates operators and functions of text, and functions for values of any type.
 
 An empty text is NULL in Oracle. A result that can be empty is converted to NULL, and an empty
 literal is NULL (Oracle SQL Language Reference, “Nulls”, “Concatenation Operator”, “Character
@@ -71,7 +71,7 @@ def _concatenation(t: Translator, node: exp.Expr) -> Translated:
 
 
 def concatenated(t: Translator, operands: Sequence[exp.Expr]) -> Translated:
-    """Translate ``||``: a NULL operand counts as an empty text."""
+    """Translate ``||``. A NULL operand counts as an empty text."""
     present = [one for one in operands if not t.is_null(one)]
     texts = [
         t.text(one) if t.fact(one).filled else f"COALESCE({t.text(one)}, '')" for one in present
@@ -101,8 +101,8 @@ def _substring(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate INSTR: find the nth occurrence from a position, or backwards from a position before
-    the end.
+    """Translate INSTR: find the nth occurrence from a position on; if the position is negative,
+    search backwards, and count the position from the end.
     """
     text, wanted = t.text(arguments[0]), t.text(arguments[1])
     place = 1 if len(arguments) < 3 else t.whole(arguments[2])
@@ -132,8 +132,8 @@ def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _case(name: str) -> CallRule:
-    """Return the rule for a function, such as UPPER, whose result of a CHAR is as long as the
-    CHAR.
+    """Return the rule for a function such as UPPER. If its argument is a CHAR, its result is a CHAR
+    of the same length.
     """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -198,8 +198,8 @@ _ASCII: Final = 127
 
 
 def _of_bytes(number: int) -> Translated:
-    """Translate CHR of a multi-byte code in UTF-8; a single byte depends on the source's character
-    set.
+    """Translate CHR of a number that is a multi-byte code in UTF-8. The meaning of a single byte
+    above 127 depends on the source's character set.
     """
     try:
         found = number.to_bytes((number.bit_length() + 7) // 8, "big").decode("utf-8")
@@ -214,8 +214,8 @@ _SOUNDS: Final = "TRANSLATE({}, 'AEIOUYHWBFPVCGJKQSXZDTLMNR', '00000000111122222
 
 
 def _soundex(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate SOUNDEX: the first letter and codes of the other sounds; H and W do not separate
-    equal sounds.
+    """Translate SOUNDEX: the first letter, and the codes of the other sounds. Equal sounds with H
+    or W between them count once.
     """
     letters = f"REGEXP_REPLACE(UPPER({t.text(arguments[0])}), '[^A-Z]', '', 'g')"
     heard = _SOUNDS.format(f"LEFT({letters}, 1) || TRANSLATE(SUBSTR({letters}, 2), 'HW', '')")
@@ -250,7 +250,7 @@ def _decompose(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _nvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate NVL or COALESCE; the result has the type of the first value."""
+    """Translate NVL or COALESCE. The result has the type of the first value."""
     texts, fact = t.unified(arguments)
     filled = any(t.fact(one).filled for one in arguments)
     return f"COALESCE({', '.join(texts)})", fact._replace(filled=filled)
@@ -269,7 +269,7 @@ def _nullif(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _decode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate DECODE; a NULL matches a NULL."""
+    """Translate DECODE. A NULL value matches a NULL search value."""
     value, *rest = arguments
     results = [rest[at] for at in range(1, len(rest), 2)]
     if len(rest) % 2:
@@ -309,12 +309,14 @@ def _case_when(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _cast_or_default(t: Translator, value: exp.Expr, to: exp.Expr, default: exp.Expr) -> Translated:
-    """Cast to NUMBER, with a default for texts that are not numbers (ON CONVERSION ERROR)."""
+    """Translate CAST … AS NUMBER with DEFAULT … ON CONVERSION ERROR: texts that are not numbers
+    become the default.
+    """
     if to.this is not exp.DType.DECIMAL or to.expressions or not t.is_text(value):
         raise UntranslatableError("a default ON CONVERSION ERROR of another type than NUMBER")
     text, given = t.text(value), t.literal(value)
     if given is not None and not is_numeral(given):
-        # PostgreSQL would cast a literal before evaluating the condition.
+        # PostgreSQL would cast a literal before it evaluates the condition, so the cast would fail.
         return t.number(default), NUMBER
     numeral = f"WHEN {text} ~ {NUMERAL} THEN CAST({text} AS NUMERIC)"
     return f"(CASE {numeral} WHEN {text} IS NOT NULL THEN {t.number(default)} END)", NUMBER
@@ -382,7 +384,7 @@ _CONTEXT: Final = {
 
 
 def _size(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate VSIZE of a text: its length in bytes in UTF-8."""
+    """Translate VSIZE of a text: its number of bytes in UTF-8."""
     kind = t.kind(arguments[0])
     if kind in NUMBERS or kind in MOMENTS:
         raise UntranslatableError(f"VSIZE of a {kind.value}: PostgreSQL keeps it in another form")
@@ -407,7 +409,9 @@ def _to_bytes(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _unicode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate UNISTR: UTF-16 units as four hexadecimal digits after a backslash."""
+    """Translate UNISTR, whose argument contains UTF-16 units as a backslash and four hexadecimal
+    digits.
+    """
     given = t.sql(arguments[0])
     if not _QUOTED.fullmatch(given):
         raise UntranslatableError("UNISTR of a text that is no literal")

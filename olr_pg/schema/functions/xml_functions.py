@@ -1,8 +1,9 @@
 """Translates SQL/XML (Oracle SQL Language Reference, “XML Functions”; Oracle XML DB Developer's
 Guide).
 
-Generated documents are equal as XML, but their texts can differ: PostgreSQL writes ``<e/>`` for an
-empty element. So using generated XML as text is refused. PostgreSQL must be built with libxml.
+Both databases generate equal XML, but its text can differ: for example, PostgreSQL writes ``<e/>``
+for an empty element. So the translation refuses SQL that uses generated XML as text. PostgreSQL
+must be built with libxml.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _content(t: Translator, node: exp.Expr) -> str:
 
 
 def _named(t: Translator, nodes: Sequence[exp.Expr]) -> str:
-    """Return values with their names, as XML attributes or elements."""
+    """Return the SQL of values with their names, which become XML attributes or elements."""
     parts = []
     for node in nodes:
         value = node.this if isinstance(node, exp.Alias) else node
@@ -85,8 +86,8 @@ def _parsed(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _extracted(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate EXTRACTVALUE: the text of the single node that matches a path; several matches are
-    an error in both.
+    """Translate EXTRACTVALUE: the text of the single node that matches a path. Several matches are
+    an error in both databases.
     """
     path = string_literal(t, arguments[1], "EXTRACTVALUE with a path")
     where = "'" + path.replace("'", "''") + "'"
@@ -101,10 +102,10 @@ def _exists(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def xml_table(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
-    """Replace XMLTABLE by PostgreSQL's XMLTABLE; empty texts become NULL.
+    """Replace Oracle's XMLTABLE in FROM by PostgreSQL's; empty texts become NULL.
 
     Raises:
-        UntranslatableError: it has clauses or columns that PostgreSQL lacks.
+        UntranslatableError: it has clauses or columns that PostgreSQL does not have.
     """
     passing = call.args.get("passing") or []
     if call.args.get("namespaces") or call.args.get("by_ref") or len(passing) != 1:

@@ -1,1 +1,1 @@
-"""Translates PL/SQL of everyday schemas into PL/pgSQL, or returns the reason why it cannot."""
+"""Translates common PL/SQL into PL/pgSQL, or returns the reason why it cannot be translated."""

@@ -1,9 +1,9 @@
 """Translates a PL/SQL block into PL/pgSQL, statement by statement.
 
-Statements that PL/pgSQL executes differently are refused. For example, an exception in PL/pgSQL
-rolls back the whole block, so a handler after several changes must raise again. COMMIT, collections
-and concatenated dynamic SQL are refused with the reason. Variables replace SQL%ROWCOUNT and the
-cursor attributes.
+Statements are refused if PL/pgSQL would execute them differently. For example, an exception in
+PL/pgSQL rolls back the whole block. So if a block makes several changes, its exception handlers
+must raise the exception again. COMMIT, collections and concatenated dynamic SQL are refused with
+the reason. SQL%ROWCOUNT and cursor attributes become variables.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ _NUMBERED: Final = {
     1476: "division_by_zero",
     2290: "check_violation",
 }
-"""Oracle error numbers that correspond to exactly one condition name of PostgreSQL."""
+"""For each Oracle error number that corresponds to exactly one error condition of PostgreSQL, the
+name of that condition.
+"""
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'")
@@ -78,11 +80,11 @@ _REFUSED: Final = {
 
 
 class Body:
-    """Translates the block at the cursor's position.
+    """Translates the PL/SQL block that begins at the cursor's position.
 
     Args:
-        returns: the type that RETURN returns; None for a procedure or trigger.
-        leaving: the statement that replaces a RETURN without a value.
+        returns: the type of the value that RETURN returns; None for a procedure or trigger.
+        leaving: the statement that replaces RETURN without a value.
     """
 
     def __init__(
@@ -103,10 +105,10 @@ class Body:
         """Translate the declarations, statements and handlers of a block.
 
         Args:
-            first, last: statements to add before and after those of the block.
+            first, last: statements to add before and after the statements of the block.
 
         Raises:
-            UntranslatableError: with the reason.
+            UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
         cursor, before, called = self._cursor, self._changes, self._sql.called
         cursor.take("DECLARE")
@@ -196,7 +198,7 @@ class Body:
         self._exceptions[name.upper()] = condition
 
     def _cursor_declaration(self) -> list[str]:
-        """Translate a cursor declaration; all columns of a PL/pgSQL cursor that is opened need
+        """Translate a cursor declaration. In PL/pgSQL, all columns of a cursor that OPEN opens need
         names.
         """
         cursor, sql = self._cursor, self._sql
@@ -238,8 +240,8 @@ class Body:
         ]
 
     def _row_declaration(self, name: str) -> str:
-        """Translate the declaration of a %ROWTYPE variable; return an empty text for other
-        declarations.
+        """Translate the declaration of a %ROWTYPE variable. Return an empty text if the declaration
+        is another one.
         """
         cursor, sql = self._cursor, self._sql
         is_here = next((at for at in (1, 3) if cursor.word(at) == "%"), 0)
@@ -259,8 +261,8 @@ class Body:
         return f"{variable(name)} {quoted(relation.schema)}.{quoted(relation.name)}%ROWTYPE;"
 
     def _statements(self) -> tuple[list[str], bool]:
-        """Translate statements until the word that ends them; also return whether the last one
-        changes rows.
+        """Translate statements up to the word that ends them. Return (the statements, whether the
+        last one is a single change of rows).
         """
         found, is_change = list[str](), False
         while self._cursor.word() not in ("END", "EXCEPTION", "ELSE", "ELSIF", "WHEN", ""):
@@ -404,7 +406,7 @@ class Body:
         cursor.expect("LOOP")
         before = self._changes
         body, _ = self._statements()
-        self._changes += self._changes - before  # there may be many
+        self._changes += self._changes - before  # a loop can change many rows
         cursor.expect("END", "LOOP")
         if cursor.word() != ";":
             raise UntranslatableError("a loop with a label")
@@ -492,8 +494,8 @@ class Body:
         return [f"CLOSE {self._opened(name, '')};"]
 
     def _fetch(self) -> list[str]:
-        """Translate FETCH; after the last row Oracle's variables keep their values, PL/pgSQL's
-        would become NULL.
+        """Translate FETCH. If there is no further row, variables keep their values in Oracle, but
+        PL/pgSQL would set them to NULL. So the row is fetched into a record first.
         """
         cursor, sql = self._cursor, self._sql
         cursor.expect("FETCH")
@@ -541,7 +543,7 @@ class Body:
         return [*lines, "ELSE", *map(_in, rest), "END IF;"]
 
     def _dynamic(self) -> list[str]:
-        """Translate EXECUTE IMMEDIATE of a literal into the statement itself."""
+        """Translate EXECUTE IMMEDIATE of a literal: the statement in the literal is translated."""
         outer = self._cursor
         outer.expect("EXECUTE", "IMMEDIATE")
         literal = _LITERAL.fullmatch(outer.until("INTO", "USING", ";"))
@@ -642,7 +644,9 @@ class Body:
         return parts
 
     def _handlers(self) -> list[tuple[list[str], str]]:
-        """Translate the exception handlers; return each with its last statement."""
+        """Translate the exception handlers. Return (lines of the handler, its last statement) for
+        each.
+        """
         cursor, found = self._cursor, list[tuple[list[str], str]]()
         while cursor.take("WHEN"):
             names = [cursor.name()]
@@ -665,7 +669,7 @@ class Body:
 
 
 def _given(value: str) -> str:
-    """Return a value of USING without its parameter mode."""
+    """Return a value of USING without its parameter mode, such as IN."""
     mode = value.split(" ")[0].upper()
     if mode == "OUT":
         raise UntranslatableError("EXECUTE IMMEDIATE with an OUT value")

@@ -31,7 +31,7 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
     """Translate a statement that changes rows.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
     lost = {key for key, value in tree.args.items() if value} - _KNOWN.get(type(tree), set())
     if type(tree) not in _KNOWN or lost:
@@ -58,12 +58,13 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
 
 
 class Merge(NamedTuple):
-    """The parts of MERGE as texts; parts of a missing branch are empty.
+    """The parts of a MERGE statement, as texts. If a branch is missing, its parts are empty.
 
     Attributes:
-        target, source: with their aliases.
-        changes, changes_if: SET … and WHERE … for rows that match.
-        columns, values, values_if: INSERT (…), VALUES (…) and WHERE … for rows that do not match.
+        target, source: the target and the source, with their aliases.
+        changes, changes_if: the SET and WHERE clauses for rows that match.
+        columns, values, values_if: the column list, VALUES and WHERE clauses of INSERT, for rows
+            that do not match.
     """
 
     target: str
@@ -80,7 +81,7 @@ def translate_merge(t: Translator, parts: Merge) -> str:
     """Translate MERGE, which PostgreSQL supports since version 15.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: the SQL cannot be translated; the error has the reason.
     """
     (table,) = parse_oracle(f"SELECT 1 FROM {parts.target}").find_all(exp.Table)  # noqa: S608 - read
     relation, target = _target(t, table)

@@ -1,4 +1,4 @@
-"""A cursor over the tokens of a PL/SQL unit."""
+"""Reads the tokens of a PL/SQL unit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _NAMES: Final = re.compile(r"[A-Z_][\w$#]*")
 
 class _Tokenizer(Oracle.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
-    """Emptied, because the library reads the text after EXECUTE and FETCH as one word."""
+    """Empty, because sqlglot's own value would make it read all the text after EXECUTE or FETCH as
+    one token.
+    """
 
 
 class _Words(Oracle):
@@ -47,7 +49,9 @@ class Cursor:
         self._at = 0
 
     def word(self, ahead: int = 0) -> str:
-        """Return a word or sign in upper case; empty for a literal, a quoted name, or the end."""
+        """Return the word or sign `ahead` tokens after the current position, in upper case. The
+        result is empty for a literal, a quoted name, or the end of the text.
+        """
         at = self._at + ahead
         if at >= len(self._tokens):
             return ""
@@ -57,12 +61,12 @@ class Cursor:
 
     @property
     def is_done(self) -> bool:
-        """Return whether all tokens are read."""
+        """Whether all tokens were read."""
         return self._at >= len(self._tokens)
 
     @property
     def place(self) -> int:
-        """Return the current position, for `text_since`."""
+        """The current position, for `text_since`."""
         return self._at
 
     def text_since(self, place: int) -> str:
@@ -80,7 +84,7 @@ class Cursor:
         self._at += 1
 
     def rest(self) -> str:
-        """Read all remaining text."""
+        """Read and return all remaining text."""
         begin, self._at = self._at, len(self._tokens)
         return self._between(begin, self._at)
 
@@ -95,13 +99,13 @@ class Cursor:
         """Move past these words.
 
         Raises:
-            UntranslatableError: something else is next.
+            UntranslatableError: other words come next.
         """
         if not self.take(*words):
             raise UntranslatableError(f"{self._here()} where {' '.join(words)} is expected")
 
     def name(self) -> str:
-        """Read a name in the form in which Oracle stores it."""
+        """Read a name; return it in the form in which Oracle stores it."""
         if self.is_done:
             raise UntranslatableError("it ends in the middle")
         token = self._tokens[self._at]
@@ -112,7 +116,7 @@ class Cursor:
         return str(token.text) if is_quoted else str(token.text).upper()
 
     def path(self) -> list[str]:
-        """Read names separated by dots; the colon before NEW and OLD is dropped."""
+        """Read names that are separated by dots. The colon before NEW and OLD is left out."""
         self.take(":")
         names = [self.name()]
         while self.take("."):
@@ -120,7 +124,8 @@ class Cursor:
         return names
 
     def until(self, *ends: str) -> str:
-        """Read the text up to the first of the given words outside brackets and CASE.
+        """Read the text up to the first of the words in `ends` that is outside brackets and CASE
+        expressions.
 
         Raises:
             UntranslatableError: none of the words follows.
@@ -135,7 +140,9 @@ class Cursor:
         raise UntranslatableError(f"it ends before {' or '.join(ends)}")
 
     def list_until(self, *ends: str) -> list[str]:
-        """Read texts separated by commas up to one of `ends`, and move past that."""
+        """Read texts that are separated by commas, up to one of the words in `ends`; move past that
+        word.
+        """
         found = [self.until(",", *ends)]
         while self.take(","):
             found.append(self.until(",", *ends))
@@ -143,7 +150,9 @@ class Cursor:
         return found
 
     def _between(self, begin: int, end: int) -> str:
-        """Return the text of tokens, without comments and without the colons before NEW and OLD."""
+        """Return the text of the tokens from `begin` to `end`, without comments and without the
+        colons before NEW and OLD.
+        """
         pieces, before, skipped = list[str](), None, -1
         for at in range(begin, end):
             token = self._tokens[at]
@@ -168,7 +177,9 @@ class Cursor:
         return len(texts) == 3 and texts[1] == "%" and texts[2] in _ATTRIBUTES
 
     def _attribute(self, at: int) -> str:
-        """Return the variable that replaces %FOUND or another attribute of a cursor or of SQL."""
+        """Return the PL/pgSQL expression that replaces an attribute of a cursor or of SQL, such as
+        %FOUND.
+        """
         name, _, asked = (token.text.upper() for token in self._tokens[at : at + 3])
         if name == "SQL" and asked in ("FOUND", "NOTFOUND"):
             return f'("SQL%ROWCOUNT" {">" if asked == "FOUND" else "="} 0)'

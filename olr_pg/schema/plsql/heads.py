@@ -16,9 +16,10 @@ class Head(NamedTuple):
     """The head of a routine: everything before its body.
 
     Attributes:
-        returns: None for a procedure.
-        is_definer: it runs with the rights of its owner.
-        is_fixed: it is deterministic: the same arguments always return the same value.
+        returns: the return type; None for a procedure.
+        is_definer: whether the routine runs with the rights of its owner.
+        is_fixed: whether it is declared DETERMINISTIC: for the same arguments it always returns the
+            same value.
     """
 
     kind: str
@@ -30,10 +31,11 @@ class Head(NamedTuple):
 
 
 def read_head(cursor: Cursor, sql: RoutineSql) -> Head:
-    """Read up to the body, or to the end of a declaration; the parameters become known variables.
+    """Read the head of a routine, up to its body or to the end of a declaration. Add the parameters
+    to the known variables.
 
     Raises:
-        UntranslatableError: PostgreSQL has no equivalent of a type or option.
+        UntranslatableError: PostgreSQL does not have a type or option of the head.
     """
     kind = "FUNCTION" if cursor.take("FUNCTION") else "PROCEDURE"
     if kind == "PROCEDURE":
@@ -68,8 +70,8 @@ def _parameters(cursor: Cursor, sql: RoutineSql) -> list[Parameter]:
 
 
 def _options(cursor: Cursor) -> tuple[bool, bool]:
-    """Read the options before the body; return whether it runs as its owner, and whether it is
-    deterministic.
+    """Read the options before the body. Return (whether the routine runs with its owner's rights,
+    whether it is deterministic).
     """
     is_definer, is_fixed = True, False
     while not (cursor.take("IS") or cursor.take("AS") or cursor.take(";") or cursor.is_done):

@@ -1,7 +1,7 @@
-"""Translates packages: a package becomes a schema of its name that contains its routines.
+"""Translates packages: a package becomes a schema with the same name, which contains its routines.
 
 PL/pgSQL has no packages, and its sessions have no variables. A routine that uses a variable, type
-or cursor of its package is refused, with that name as the reason. Constants of the package are
+or cursor of its package is refused; the reason contains that name. Constants of the package are
 declared in each routine that uses them.
 """
 
@@ -36,9 +36,9 @@ class Package(NamedTuple):
     """The parts of a package's text.
 
     Attributes:
-        declarations: each without its semicolon.
-        routines: the text of each, with its body if it has one.
-        is_initialised: the package has initialisation statements.
+        declarations: the declarations, without their semicolons.
+        routines: the texts of the routines, with their bodies if they have one.
+        is_initialised: whether the package has initialisation statements.
     """
 
     declarations: list[str]
@@ -71,7 +71,7 @@ def split_package(text: str) -> Package:
 
 
 def _skip_routine(cursor: Cursor) -> None:
-    """Step over a routine: its head, declarations, and statements to their END."""
+    """Move past a routine: its head, its declarations, and its statements with their END."""
     cursor.until("IS", "AS", ";")
     if cursor.take(";"):
         return
@@ -100,10 +100,10 @@ def _skip_routine(cursor: Cursor) -> None:
 
 
 class Signatures:
-    """Finds the routine that a call refers to.
+    """Finds the routine to which a call refers.
 
     Args:
-        sources: the units of the inventory.
+        sources: the PL/SQL units of the inventory.
     """
 
     def __init__(self, sources: Iterable[UnitSource], relations: Relations) -> None:
@@ -113,14 +113,16 @@ class Signatures:
         self._packages: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def find(self, owner: str, package: str, names: list[str]) -> Signature | None:
-        """Return the routine that a name refers to within a routine of this owner and package."""
+        """Return the routine to which a name refers in the code of this owner and package; None if
+        it is not found.
+        """
         owner, *names = names if len(names) == 3 else [owner, *names]
         if len(names) == 1 and package and names[0] in self._routines(owner, package):
             names = [package, *names]
         package, name = names if len(names) == 2 else ("", names[0])
         key = owner, package, name
         if key not in self._found:
-            self._found[key] = None  # stays None if it cannot be parsed
+            self._found[key] = None  # the value if parsing fails or is recursive
             self._found[key] = self._read(*key)
         return self._found[key]
 
@@ -134,7 +136,9 @@ class Signatures:
         return len(self._routines(owner, package).get(name, ())) > 1
 
     def _routines(self, owner: str, package: str) -> Mapping[str, list[str]]:
-        """Return the texts of a package's routines; from the body, if it has one."""
+        """Return the texts of a package's routines by name. A routine's text comes from the package
+        body if it is there, otherwise from the specification.
+        """
         if (owner, package) not in self._packages:
             found = dict[str, list[str]]()
             for kind in ("PACKAGE BODY", "PACKAGE"):
@@ -170,7 +174,7 @@ class Signatures:
 
 
 def target_of(relations: Relations, owner: str, package: str, name: str) -> tuple[str, str]:
-    """Return schema and name of a routine in the target."""
+    """Return (schema, name) of a routine in the target."""
     if package:
         return relations.name(package), relations.name(name)
     return relations.code_name(owner, name)
@@ -183,7 +187,7 @@ def _name(routine: str) -> str:
 
 
 def has_body(routine: str) -> bool:
-    """Return whether a text is a routine with its body, not only its declaration."""
+    """Return whether the text of a routine has a body, and is not only a declaration."""
     cursor = Cursor(routine)
     cursor.until("IS", "AS", ";")
     return cursor.word() != ";"
@@ -192,8 +196,8 @@ def has_body(routine: str) -> bool:
 def constants_and_state(
     package: Package, relations: Relations, owner: str
 ) -> tuple[list[Constant], dict[str, str]]:
-    """Return a package's constants, and for each of its other names the reason why it cannot be
-    translated.
+    """Return a package's constants; and for each of its other declared names, the reason why a
+    routine that uses it cannot be translated.
     """
     constants, state = list[Constant](), dict[str, str]()
     for text in package.declarations:
@@ -224,6 +228,6 @@ def _constant(cursor: Cursor, name: str, relations: Relations, owner: str) -> Co
 
 
 def used(names: Iterable[str], text: str) -> list[str]:
-    """Return which of the names occur in a text."""
+    """Return the names that occur in a text."""
     words = {word.upper() for word in re.findall(r"[\w$#]+", text)}
     return [name for name in names if name in words]

@@ -1,5 +1,5 @@
-"""Translates the expressions, queries and changes within a routine; its variables are known
-names.
+"""Translates the expressions, queries and changes in a routine, in which the routine's variables
+can be used.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from olr_pg.schema.value_kinds import Fact
 
 _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
-"""The values that INSERTING, UPDATING and DELETING test."""
+"""The column that replaces INSERTING, UPDATING and DELETING in conditions."""
 
 
 class _Names(Scope):
-    """A scope with the routine's variables and records; a record's columns are qualified by the
-    record's name.
+    """The scope that resolves the routine's variables and records. A record's columns are qualified
+    by the record's name.
     """
 
     def having(self, name: str) -> tuple[Source, RelationColumn] | None:
@@ -42,21 +42,23 @@ class _Names(Scope):
 
 
 class RoutineSql:
-    """Translates the SQL within a routine.
+    """Translates the SQL in a routine.
 
     Args:
-        find: finds a routine by owner, package and the names of a call.
-        package: the package of the routine; empty without one.
+        find: finds the called routine, given the caller's owner and package, and the names in the
+            call.
+        package: the package of the routine; empty if it is in none.
 
     Attributes:
-        calls, called: the routines that it calls, and how many calls were translated so far.
-        constants: the constants of its package that it uses.
-        types: of the variables, by their names in Oracle.
-        records: NEW, OLD, and the rows of loops, by their names.
-        rows: the records that may be assigned to.
-        remarks: what differs in the target.
-        is_pure: so far it has read no rows, no time, and no sequence.
-        reads_only: so far it has changed no rows and no sequence.
+        calls, called: the routines that the routine calls, and the number of calls that were
+            translated.
+        constants: the constants of its package that the routine uses.
+        types: the types of the variables, by their names in Oracle.
+        records: NEW, OLD, row variables and the rows of loops and cursors, by their names.
+        rows: the names of records to which values may be assigned.
+        remarks: texts that say what differs in the target.
+        is_pure: whether the SQL so far reads no rows, time or sequence, and calls no routine.
+        reads_only: whether the SQL so far changes no rows and no sequence, and calls no routine.
     """
 
     def __init__(
@@ -81,10 +83,10 @@ class RoutineSql:
         self.reads_only = True
 
     def value(self, text: str, wanted: Fact | None = None) -> str:
-        """Translate an expression; convert it to the wanted kind, if given.
+        """Translate an expression, and convert its value to the kind `wanted`, if given.
 
         Raises:
-            UntranslatableError: with the reason.
+            UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
 
         def translate() -> str:
@@ -105,10 +107,10 @@ class RoutineSql:
         return self._seen(guarded(translate))
 
     def query(self, text: str) -> tuple[str, list[Output]]:
-        """Translate a query; return it with its columns.
+        """Translate a query; return (the query, its result columns).
 
         Raises:
-            UntranslatableError: with the reason.
+            UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
 
         def translate() -> tuple[str, list[Output]]:
@@ -129,7 +131,7 @@ class RoutineSql:
         """Translate INSERT, UPDATE or DELETE.
 
         Raises:
-            UntranslatableError: with the reason.
+            UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
 
         def translate() -> str:
@@ -144,13 +146,13 @@ class RoutineSql:
         """Translate MERGE.
 
         Raises:
-            UntranslatableError: with the reason.
+            UntranslatableError: the SQL cannot be translated; the error has the reason.
         """
         self.is_pure = self.reads_only = False
         return self._seen(guarded(lambda: translate_merge(self._translator(), parts)))
 
     def into_row(self, name: str, outputs: list[Output]) -> str:
-        """Return the record that receives a row of a query.
+        """Return the SQL name of the record to which a row of a query is assigned.
 
         Raises:
             UntranslatableError: the record's columns do not match the query's.
@@ -162,7 +164,7 @@ class RoutineSql:
         return f'"{name.lower()}"'
 
     def into(self, target: list[str], given: Fact) -> str:
-        """Return the variable that receives a value of a query.
+        """Return the SQL name of the variable to which a value of a query is assigned.
 
         Raises:
             UntranslatableError: there is no such variable, or its kind differs.
@@ -177,8 +179,8 @@ class RoutineSql:
         return name
 
     def target(self, names: list[str]) -> tuple[str, Fact]:
-        """Return the target's name of a variable, or of a column of NEW, and the kind of its
-        values.
+        """Return the SQL name of a variable, or of a column of NEW or another record, and the facts
+        about its values.
 
         Raises:
             UntranslatableError: there is no such variable or column.
@@ -204,11 +206,11 @@ class RoutineSql:
         return made
 
     def signature(self, names: list[str]) -> Signature | None:
-        """Find the routine that a name calls."""
+        """Return the routine that a call with these names calls; None if it is not found."""
         return self._find(self.owner, self._package, names) if self._find is not None else None
 
     def note_call(self, signature: Signature) -> None:
-        """Record that the routine calls another one, which may read and change rows."""
+        """Record that the routine calls another routine, which may read and change rows."""
         self.calls.add(signature.full_name)
         self.called += 1
         self.is_pure = self.reads_only = False
@@ -231,8 +233,8 @@ class RoutineSql:
         return f"{target}({listed})", found.returns.fact._replace(filled=False)
 
     def _seen(self, sql: str) -> str:
-        """Record what the translated SQL depends on; replace the statement's time by the current
-        time.
+        """Record whether the translated SQL depends on the time, a sequence or the session. Return
+        it with the time of the statement replaced by the current time.
         """
         self.is_pure = self.is_pure and not any(
             word in sql for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_")

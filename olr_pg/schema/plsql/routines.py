@@ -1,4 +1,4 @@
-"""Makes the statements that create functions, procedures and triggers in PostgreSQL."""
+"""Builds the statements that create functions, procedures and triggers in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -57,10 +57,11 @@ _SAMPLES: Final = {
 def routine_statement(
     source: UnitSource, relations: Relations, signatures: Signatures | None = None
 ) -> Statement:
-    """Return the statement that creates a function or procedure, or the reason why there is none.
+    """Return the statement that creates a function or procedure; if it cannot be translated, the
+    statement has the reason.
 
     Args:
-        signatures: of the routines that it may call.
+        signatures: finds the routines that it may call.
     """
     kind = source.kind.lower()
     made = Statement("by hand", source.full_name, "", source=source.text, what=kind)
@@ -80,8 +81,8 @@ def package_statements(
     """Return the statements that create a package's schema and routines.
 
     Args:
-        source: its body.
-        specification: the text of its specification.
+        source: the package body.
+        specification: the text of the package specification.
     """
     whole = Statement("by hand", source.full_name, "", source=source.text, what=source.kind.lower())
     try:
@@ -137,7 +138,9 @@ def _of_package(
 
 
 def with_their_calls(statements: list[Statement]) -> list[Statement]:
-    """Refuse each routine that calls a refused routine."""
+    """Return the statements; refuse each routine that directly or indirectly calls a refused
+    routine.
+    """
     reasons = {one.name: one.reason for one in statements if not one.runs}
     changed = True
     while changed:
@@ -198,11 +201,11 @@ def _check_end(cursor: Cursor) -> None:
 def trigger_statement(
     trigger: Trigger, relations: Relations, signatures: Signatures | None = None
 ) -> Statement:
-    """Return the statement that creates a trigger and its function, or the reason why there is
-    none.
+    """Return the statement that creates a trigger and its function; if it cannot be translated, the
+    statement has the reason.
 
     Args:
-        signatures: of the routines that it may call.
+        signatures: finds the routines that it may call.
     """
     on = f"{trigger.table_owner}.{trigger.table}" if trigger.table else trigger.base
     relation = relations.find(trigger.table_owner, trigger.table) if trigger.table else None
@@ -265,7 +268,9 @@ def _trigger(
 
 
 def _events(trigger: Trigger, relation: Relation) -> str:
-    """Return the trigger's events; the columns of UPDATE are allowed only in the head."""
+    """Return the trigger's events for PostgreSQL. The columns of UPDATE OF are read from the text
+    of the trigger's head, because Oracle's list of events does not contain them.
+    """
     found = trigger.event
     if "UPDATE" not in found or trigger.kind == "INSTEAD OF":
         return found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Typed(NamedTuple):
-    """A type in the target, with the facts about its values in Oracle."""
+    """The type of a variable in the target, and the facts about its values in Oracle."""
 
     sql: str
     fact: Fact
@@ -42,12 +42,12 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """How a routine is called.
+    """The data of a routine that a call of it needs.
 
     Attributes:
-        full_name: in the source, with its owner and package.
-        schema, name: in the target.
-        returns: None for a procedure.
+        full_name: its name in the source, with owner and package.
+        schema, name: its schema and name in the target.
+        returns: its return type; None for a procedure.
     """
 
     full_name: str
@@ -58,7 +58,7 @@ class Signature(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """A constant of a package, with its value as SQL."""
+    """A constant of a package, with the SQL of its value."""
 
     name: str
     typed: Typed
@@ -89,11 +89,12 @@ _UNSIZED: Final = {
 def read_type(
     cursor: Cursor, relations: Relations, owner: str, known: Mapping[str, Typed], *, sized: bool
 ) -> Typed:
-    """Read a type, also %TYPE of a column or variable.
+    """Read a type, or %TYPE of a column or variable.
 
     Args:
-        known: the types of the variables.
-        sized: whether a text type keeps its length; parameters have no length in Oracle.
+        known: the types of the known variables.
+        sized: whether a text type keeps its length. In Oracle, the types of parameters have no
+            length.
 
     Raises:
         UntranslatableError: the type is user-defined, a record or another unsupported type.
@@ -103,7 +104,7 @@ def read_type(
         return found
     if found.fact.kind is ValueKind.CHAR:
         raise UntranslatableError("a parameter or result of the type CHAR, which has no length")
-    # A parameter takes its column's type, but not its precision and length.
+    # With %TYPE, a parameter has the type of the column, but not its precision and length.
     return _UNSIZED.get(found.fact.kind, found)
 
 
@@ -163,5 +164,5 @@ def _anchored(
 
 
 def variable(name: str) -> str:
-    """Return the target's name of a variable."""
+    """Return the name of a variable in the target."""
     return quoted(name.lower())
