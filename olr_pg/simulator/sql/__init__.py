@@ -1,1 +1,1 @@
-"""SQL for the model: statements are parsed, evaluated on its rows, and written as redo."""
+"""SQL for the model: parses statements, executes them on its rows, and writes their redo."""

@@ -1,7 +1,7 @@
-"""PL/SQL blocks that are carried out: by a session, or for each row of a trigger.
+"""Runs PL/SQL blocks, for a session or for each row of a trigger.
 
-Variables are binds of the statements that a block has: a variable's name never means a column
-(Oracle has it the other way round, so a block must not use one name for both).
+In the statements of a block, variables become binds. A name that is both a variable and a column
+means the variable. In Oracle, it means the column, so a block must not use one name for both.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ RAISED_MIN: Final = -20_999
 
 
 class Runner(Protocol):
-    """The session that a block is of."""
+    """The session that runs a block."""
 
     def execute(self, text: str, binds: Sequence[Value] = ()) -> Outcome:
-        """Carry out a statement."""
+        """Execute a statement."""
 
     def control(self, text: str) -> None:
-        """COMMIT, ROLLBACK or SAVEPOINT."""
+        """Execute COMMIT, ROLLBACK or SAVEPOINT."""
 
     def change_lob(self, locator: Locator, change: LobChange) -> None:
         """Change a part of a LOB."""
 
     def aside(self) -> Runner:
-        """Return what carries out the session's autonomous transactions."""
+        """Return the session that runs autonomous transactions."""
 
     def expect_end(self) -> None:
-        """Refuse an autonomous transaction that is open: ORA-06519."""
+        """Raise ORA-06519 if the autonomous transaction is still open."""
 
 
 @dataclass(slots=True)
 class TriggeredRow:
-    """The row that a trigger is carried out for.
+    """The row for which a trigger runs.
 
     Attributes:
         event: INSERTING, UPDATING or DELETING.
-        old, new: its values; None if there are none.
+        old, new: the values before and after the change; None if there are none.
     """
 
     table: SqlTable
@@ -96,12 +96,12 @@ class TriggeredRow:
 
 
 class BlockRun:
-    """A block at work.
+    """One run of a block.
 
     Args:
-        text: of the statement that the block's words are in.
-        outer: of the block around it, whose variables it sees.
-        row: of a trigger.
+        text: the text of the statement that contains the block.
+        outer: the run of the block around it, whose variables it sees.
+        row: the row of a trigger.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ class BlockRun:
         self._kinds: dict[str, str] = {}
 
     def run(self, arguments: Sequence[Value] = ()) -> None:
-        """Carry the block out.
+        """Run the block.
 
         Raises:
-            OraError: a statement failed, and no handler is for that.
+            OraError: a statement failed, and no handler matches the error.
         """
         block = self._block
         for at, parameter in enumerate(block.parameters):
@@ -196,7 +196,9 @@ class BlockRun:
     # --- SQL ---
 
     def _sql(self, piece: Piece) -> tuple[str, list[Any]]:
-        """Return words as a statement in which variables are binds, and their values."""
+        """Return the text of a statement in which binds replace variables, and the values of the
+        binds.
+        """
         out, binds, last, at = list[str](), list[Any](), piece[0].start, 0
         while at < len(piece):
             found = self._variable(piece, at)
@@ -214,7 +216,9 @@ class BlockRun:
         return "".join(out), binds
 
     def _variable(self, piece: Piece, at: int) -> tuple[Any, int] | None:
-        """Return the value of the variable at a place, and its number of words."""
+        """Return the value of the variable at `at`, and its number of words; None if it is no
+        variable.
+        """
         token, name = piece[at], word(piece[at])
         follows = [word(one) for one in piece[at + 1 : at + 4]]
         if token.kind is TokenType.COLON and self._row and follows[0] in ("NEW", "OLD"):
@@ -281,7 +285,7 @@ class BlockRun:
         owner = self._owner(name)
         return owner is not None and owner._kinds.get(name) in LOB_TYPES
 
-    # --- what is not SQL ---
+    # --- statements of PL/SQL ---
 
     def _call(self, step: Call) -> None:
         name = step.name
@@ -305,7 +309,7 @@ class BlockRun:
         return self._outer._procedure(name) if self._outer else None
 
     def _call_lob(self, step: Call) -> None:
-        """Carry out a call of DBMS_LOB, of a row's LOB or of a variable's."""
+        """Run a call of DBMS_LOB, on the LOB of a row or of a variable."""
         lob, *others = [self._value(one) for one in step.arguments]
         if lob is None:
             raise OraError(6502, "PL/SQL: numeric or value error: invalid LOB locator specified")

@@ -1,8 +1,9 @@
-"""PL/SQL blocks: their text, parsed word by word into statements that can be executed.
+"""Parses PL/SQL blocks, word by word, into steps that can be run.
 
-Known are variables, assignments, SELECT … INTO, DML also with RETURNING … INTO, transaction
-control, IF, loops over numbers and queries, calls of DBMS_LOB and of procedures of the block,
-handlers of errors, and PRAGMA AUTONOMOUS_TRANSACTION. Every other word is an error that names it.
+Supported are variables, assignments, SELECT … INTO, DML (also with RETURNING … INTO), transaction
+control, IF, loops over numbers and queries, calls of DBMS_LOB and of the block's own procedures,
+exception handlers, and PRAGMA AUTONOMOUS_TRANSACTION. Any other word is an error that names the
+word.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ERRORS: Final = {
     "OTHERS": None, "DUP_VAL_ON_INDEX": 1, "NO_DATA_FOUND": 1403, "TOO_MANY_ROWS": 1422,
     "ZERO_DIVIDE": 1476, "INVALID_NUMBER": 1722, "VALUE_ERROR": 6502,
 }  # fmt: skip
-"""The names of exceptions, and the numbers of their errors."""
+"""Error numbers by the name of the exception; None for every error."""
 
 Piece = tuple[Token, ...]
 """The words of an expression or a statement."""
@@ -34,7 +35,7 @@ Piece = tuple[Token, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """``name := value``; of a trigger's row, the name is ``NEW.column``."""
+    """``name := value``; for the row of a trigger, the name is ``NEW.column``."""
 
     name: str
     value: Piece
@@ -45,9 +46,9 @@ class SqlStatement:
     """A query or DML.
 
     Attributes:
-        rest: of a query, the text after INTO.
-        into: variables.
-        returns: INTO is that of RETURNING.
+        rest: the text after INTO, of a query.
+        into: the variables after INTO.
+        returns: INTO belongs to RETURNING.
     """
 
     text: Piece
@@ -73,7 +74,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """IF: conditions with their statements; ELSE has none."""
+    """IF: conditions with their statements; ELSE has an empty condition."""
 
     branches: tuple[tuple[Piece, tuple[Step, ...]], ...]
 
@@ -95,7 +96,7 @@ class Variable:
 
     Attributes:
         kind: the first word of its type.
-        value: with which it begins; empty for NULL.
+        value: its initial value; empty for NULL.
     """
 
     name: str
@@ -105,11 +106,11 @@ class Variable:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """A block, also one of a procedure or a trigger.
+    """A block, including the block of a procedure or a trigger.
 
     Attributes:
-        handlers: errors with their statements; None for every error.
-        parameters: of a procedure.
+        handlers: error numbers with their statements; None stands for every error.
+        parameters: the parameters of a procedure.
     """
 
     variables: list[Variable] = field(default_factory=list)
@@ -124,7 +125,7 @@ Step = Assignment | SqlStatement | Control | Call | Choice | Loop | Block
 
 
 def is_block(first: str) -> bool:
-    """Tell by its first word whether a statement is a block."""
+    """Return whether a statement with this first word is a block."""
     return first in ("DECLARE", "BEGIN")
 
 
@@ -132,7 +133,7 @@ def read_block(words: Words) -> Block:
     """Read a block that begins with DECLARE or BEGIN.
 
     Raises:
-        OraError: PLS-00103 as ORA-06550, it has a word that is unknown here.
+        OraError: ORA-06550 (PLS-00103), a word is not supported.
     """
     block = Block()
     if words.take("DECLARE"):
@@ -142,7 +143,7 @@ def read_block(words: Words) -> Block:
 
 
 def unknown(words: Words) -> OraError:
-    """Return the error of a word that is not expected in a block."""
+    """Return the error for the next word, which is not expected in a block."""
     text = "the end" if words.done else words.tokens[words.at].text
     return OraError(6550, f"PLS-00103: the stand-in does not know {text} in PL/SQL here")
 
@@ -193,7 +194,7 @@ def _read_variable(words: Words, ends: Sequence[str]) -> Variable:
 
 
 def _until(words: Words, *ends: str) -> Piece:
-    """Read up to before a word that stands outside of brackets."""
+    """Read the words before one of the words `ends`, which must be outside of brackets."""
     start, depth = words.at, 0
     while not words.done:
         if not depth and words.peek() in ends:
@@ -307,7 +308,7 @@ def _read_loop(words: Words) -> Loop:
         raise unknown(words)
     if piece and piece[0].kind is TokenType.L_PAREN:
         return Loop(variable, steps, query=piece[1:-1])
-    # The library reads 1..9 as the number "1.", a dot and 9.
+    # sqlglot reads 1..9 as the number "1.", a dot and 9.
     for at, token in enumerate(piece):
         if token.kind is TokenType.DOT:
             first, last = list(piece[:at]), piece[at + 1 :]

@@ -1,7 +1,7 @@
 """Parses CREATE TABLE and the additions of ALTER TABLE, word by word.
 
-sqlglot leaves most of Oracle's DDL unread; the stand-in carries out everything that is parsed here,
-and any other word is an error that names it.
+sqlglot does not parse most of Oracle's DDL. The stand-in executes everything that this module
+parses; any other word is an error that names the word.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ _IGNORED: Final = {
     "NOPARALLEL": 0, "NOCACHE": 0, "CACHE": 0, "NOROWDEPENDENCIES": 0, "MONITORING": 0,
     "INMEMORY": 0,
 }  # fmt: skip
-"""Clauses without a meaning here, and how many words follow them."""
+"""Clauses that are ignored, with the number of words that follow them."""
 
 
 @dataclass(slots=True)
 class Constraint:
-    """A constraint as it is declared.
+    """The declaration of a constraint.
 
     Attributes:
         kind: ``PRIMARY``, ``UNIQUE``, ``FOREIGN`` or ``CHECK``.
-        parent: of a foreign key, and its columns, if they are named.
+        parent: the referenced table of a foreign key; `parent_columns` are its columns if they are
+            named.
     """
 
     kind: str
@@ -48,10 +49,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as it is declared.
+    """The declaration of a partition.
 
     Attributes:
-        values: the texts of its bound or of its values; empty for MAXVALUE or DEFAULT.
+        values: the texts of its upper bound or of its values; empty for MAXVALUE or DEFAULT.
     """
 
     name: str
@@ -60,11 +61,11 @@ class Partition:
 
 @dataclass(slots=True)
 class TableDefinition:
-    """A table as it is declared.
+    """The declaration of a table.
 
     Attributes:
-        ranges: partitions by range, or, if it `is_list`, by list.
-        identity_start: the first value of its identity column, if it is said.
+        ranges: the partitions by range, or by list if `is_list`.
+        identity_start: the first value of its identity column, if the statement names one.
     """
 
     columns: list[SqlColumn] = field(default_factory=list)
@@ -82,7 +83,7 @@ class TableDefinition:
 
 
 class Words:
-    """The words of a statement, read one after the other."""
+    """Reads the words of a statement one after the other."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -95,28 +96,28 @@ class Words:
         return self.at >= len(self.tokens)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return a word without reading it; empty after the end."""
+        """Return the next word, or a later one, without reading it; empty after the end."""
         at = self.at + ahead
         return "" if at >= len(self.tokens) else word(self.tokens[at])
 
     def take(self, *words: str) -> bool:
-        """Read words if they come next."""
+        """Read these words if they come next; return whether they did."""
         if all(self.peek(at) == one for at, one in enumerate(words)):
             self.at += len(words)
             return True
         return False
 
     def expect(self, *words: str) -> None:
-        """Read words that must come.
+        """Read words that must come next.
 
         Raises:
-            OraError: ORA-00905, others come.
+            OraError: ORA-00905, other words come.
         """
         if not self.take(*words):
             raise self.unknown()
 
     def name(self) -> str:
-        """Read a name; of one with an owner the last part."""
+        """Read a name; return only its last part if an owner precedes it."""
         if self.done:
             raise OraError(903, "invalid table name")
         found = name_of(self.tokens[self.at])
@@ -142,7 +143,7 @@ class Words:
         return sign * int(text)
 
     def bracket(self) -> str:
-        """Read the contents of brackets, as text."""
+        """Read brackets; return the text in them."""
         self.expect("(")
         start, depth = self.at, 1
         while depth:
@@ -154,11 +155,11 @@ class Words:
         return self.text_of(start, self.at - 1)
 
     def text_of(self, start: int, end: int) -> str:
-        """Return the text of words."""
+        """Return the text of the words from `start` to before `end`."""
         return self.text[self.tokens[start].start : self.tokens[end - 1].end + 1]
 
     def unknown(self) -> OraError:
-        """Return the error of a word that is not expected."""
+        """Return the error for the next word, which is not expected."""
         if self.done:
             return OraError(905, "missing keyword")
         text = self.tokens[self.at].text
@@ -249,7 +250,7 @@ def read_column(words: Words, found: TableDefinition) -> None:
 
 
 def read_identity(words: Words) -> tuple[str, int | None]:
-    """Parse the text after GENERATED: how an identity column gets its values, and from where.
+    """Parse the text after GENERATED: when an identity column is generated, and its first value.
 
     Raises:
         OraError: it has a word that is unknown.
@@ -358,7 +359,7 @@ def read_bounds(words: Words) -> tuple[str, ...]:
     """Read expressions in brackets.
 
     Raises:
-        OraError: 907, the brackets do not end.
+        OraError: ORA-00907, the closing bracket is missing.
     """
     words.expect("(")
     values, start, depth = list[str](), words.at, 0

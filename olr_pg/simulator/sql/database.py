@@ -1,8 +1,8 @@
-"""A database that SQL is run in: its instance, its tables, its locks, and the time.
+"""A database that executes SQL: its instance, its tables, its locks, and its time.
 
-One lock guards everything: a statement has the database to itself until it waits for another
-session's transaction. Waiting gives the lock up; after it the statement starts again, as Oracle
-restarts a statement whose row has changed meanwhile.
+One lock guards everything: no other session uses the database until a statement ends or waits for
+the transaction of another session. While a statement waits, it releases the lock. After the wait,
+it starts again, as Oracle restarts a statement whose row has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.instance import LogSink
 
 OWNER: Final = "APP"
-"""The schema that statements work in."""
+"""The default schema of statements."""
 
 
 class StatementRestart(Exception):  # noqa: N818 - no error: the statement begins anew
@@ -47,19 +47,21 @@ class StatementRestart(Exception):  # noqa: N818 - no error: the statement begin
 
 
 class SqlDatabase:
-    """The database.
+    """A database that executes SQL.
 
     Args:
-        seed: decides how its redo is written.
-        archive: takes each log that ends.
+        seed: determines how its redo is written.
+        archive: receives each log that ends.
         owner: the schema.
-        first: the container beside which this one is: both are of one instance. None for one alone.
+        first: another container of the same instance, which already exists; None for the first
+            container.
 
     Attributes:
-        lock: its holder may read and change the database; waited with for others.
-        definitions: how often tables have changed: plans hold until then.
-        undo_scn: the oldest SCN that tables can be read as of.
-        start: the dictionary when recording began; None before.
+        lock: a condition variable; its holder may read and change the database, and waits with it
+            for other sessions.
+        definitions: number of DDL changes; plans are valid until it changes.
+        undo_scn: the oldest SCN as of which tables can be read.
+        start: the dictionary when recording began; None before that.
         changed: called, under the lock, after each DDL.
         committed: called, under the lock, after each COMMIT with changes.
     """
@@ -100,7 +102,7 @@ class SqlDatabase:
         self._checks: dict[tuple[SqlTable, Check], Any] = {}
 
     def check_condition(self, table: SqlTable, check: Check) -> Compiled:
-        """Return the condition of a CHECK, as a function of a context and a row."""
+        """Return the compiled condition of a CHECK; its `Env` is a context and a row."""
         if (table, check) not in self._checks:
             scope = Scope()
             scope.add(table.name, [one.name for one in table.columns])
@@ -110,7 +112,7 @@ class SqlDatabase:
         return self._checks[table, check]
 
     def definitions_changed(self) -> None:
-        """Discard all plans; notify the listeners."""
+        """Discard all plans, and notify the listener."""
         self.definitions += 1
         self._checks.clear()
         self.changed()
@@ -121,7 +123,7 @@ class SqlDatabase:
         """Return a table.
 
         Raises:
-            OraError: ORA-00942, there is none.
+            OraError: ORA-00942, there is no such table.
         """
         if name not in self.tables:
             raise OraError(942, f'table or view "{self.owner}"."{name}" does not exist')
@@ -137,10 +139,10 @@ class SqlDatabase:
         return name in self.sequences
 
     def check_scn(self, scn: int) -> None:
-        """Check an SCN that tables are to be read as of.
+        """Check an SCN as of which tables will be read.
 
         Raises:
-            OraError: ORA-08181, it has not been yet; ORA-01555, it is too long ago.
+            OraError: ORA-08181, the SCN is in the future; ORA-01555, it is too old.
         """
         if scn > self.instance.scn:
             raise OraError(8181, "specified number is not a valid system change number")
@@ -152,7 +154,7 @@ class SqlDatabase:
     # --- time ---
 
     def current_scn(self) -> int:
-        """Return the current SCN: later commits have a higher one."""
+        """Return the current SCN; later commits have higher SCNs."""
         with self.lock:
             scn = self.instance.scn
             self.instance.advance_scn()
@@ -166,12 +168,12 @@ class SqlDatabase:
         return Timestamp(days_of(at.year, at.month, at.day) * DAY + nanoseconds)
 
     def follow_clock(self) -> None:
-        """Let the database's clock show the time; it never goes back."""
+        """Set the database's clock to the current time; the clock never goes back."""
         with self.lock:
             self.instance.clock = max(self.instance.clock, datetime.now(UTC))
 
     def open_begins(self) -> list[int]:
-        """Return the begin SCNs of the transactions that are open."""
+        """Return the begin SCNs of the open transactions."""
         with self.lock:
             segments = self.container.every_segment()
             holders = [slot.holder for one in segments for slot in one.slots]
@@ -181,7 +183,7 @@ class SqlDatabase:
     # --- sessions and logs ---
 
     def connect(self) -> SimSession:
-        """Return a session of the model."""
+        """Connect a session of the model."""
         with self.lock:
             number, threads = self.sessions_made, self.instance.threads
             self.sessions_made += 1
@@ -189,7 +191,9 @@ class SqlDatabase:
             return start_session(self.instance, self.container, thread, number, self.dictionary)
 
     def switch_logs(self) -> None:
-        """Archive what every redo thread's log holds; an empty log stays."""
+        """Switch the log of every thread, so that it is archived; a log without redo is not
+        switched.
+        """
         with self.lock:
             for thread in self.instance.threads:
                 thread.flush()
@@ -197,14 +201,14 @@ class SqlDatabase:
                     thread.switch()
 
     def shut_down(self) -> None:
-        """Archive every log; open transactions stay open. Sessions that wait get an error."""
+        """Archive every log. Open transactions stay open, and waiting sessions get an error."""
         with self.lock:
             self.closing = True
             self.lock.notify_all()
             self.instance.shut_down()
 
     def snapshot(self, scn: int) -> Snapshot:
-        """Return the dictionary as it is now, as of an SCN."""
+        """Return the current dictionary, labelled with an SCN."""
         sims = [table.sim for table in self.tables.values()]
         described = [*sims, *self.dictionary.tables.values()]
         return Snapshot(
@@ -218,21 +222,21 @@ class SqlDatabase:
         )
 
     def drawn_sequences(self) -> tuple[Sequence, ...]:
-        """Return the sequences as they are now."""
+        """Return the current sequences."""
         return tuple(
             Sequence(
                 owner=self.owner, name=one.name, next=one.following, increment=one.increment,
                 maximum=min(one.maximum, INT64_MAX), cache=one.cache,
             )
             for one in self.sequences.values()
-            if self.tables  # a schema without any is not known yet
+            if self.tables  # without a table, the schema does not exist yet
         )  # fmt: skip
 
     def begin_recording(self) -> Snapshot:
-        """Begin recording: the current rows and tables are those of the start.
+        """Begin recording: the current tables and rows become those of the start.
 
         Returns:
-            The dictionary.
+            The current dictionary.
         """
         with self.lock:
             self.switch_logs()
@@ -264,16 +268,16 @@ class SqlDatabase:
         is_held: Callable[[], bool],
         seconds: float | None = None,
     ) -> None:
-        """Wait until another transaction does not hold something any more.
+        """Wait until another transaction no longer holds a lock or an uncommitted change.
 
         Args:
-            is_held: whether it does.
-            seconds: for which is waited; None for no limit.
+            is_held: returns whether the other transaction still holds it.
+            seconds: the maximum time to wait; None for no limit.
 
         Raises:
-            StatementRestart: it does not.
-            OraError: ORA-00054 and ORA-30006, it still does; ORA-00060, both wait for each other;
-                ORA-01012, the database is closed.
+            StatementRestart: the wait is over.
+            OraError: ORA-00054 and ORA-30006, the time is over; ORA-00060, deadlock; ORA-01012, the
+                database is closed.
         """
         if seconds == 0:
             raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
@@ -298,7 +302,7 @@ class SqlDatabase:
         raise StatementRestart
 
     def _break_deadlock(self, waiter: SqlTransaction) -> None:
-        """Fail the statement that has waited longest, where transactions wait in a circle."""
+        """If transactions wait in a circle, make the statement that has waited longest fail."""
         circle, at = [waiter], waiter.waits_for
         while at is not None and at not in circle:
             circle.append(at)

@@ -1,4 +1,4 @@
-"""Types as statements declare them: the words of CAST and of column definitions."""
+"""Parses types: those of CAST and of column definitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def declared_of(node: Any) -> Declared:
     """Return the type that a CAST names.
 
     Raises:
-        OraError: ORA-00902, it is unknown here.
+        OraError: ORA-00902, the type is not supported.
     """
     assert isinstance(node, exp.DataType)
     kind = node.this.name if isinstance(node.this, exp.DType) else str(node.this)
@@ -46,10 +46,10 @@ def declared_of(node: Any) -> Declared:
 
 
 def read_type(tokens: Sequence[Token], at: int) -> tuple[Declared, int]:
-    """Read the type of a column's definition; return it, and the place after it.
+    """Read the type of a column's definition; return the type, and the index after it.
 
     Raises:
-        OraError: ORA-00902 and others, it is unknown here.
+        OraError: ORA-00902 and others, the type is not supported.
     """
     kind = word(tokens[at])
     at += 1

@@ -1,8 +1,8 @@
-"""DDL and similar statements: it commits the session's open transaction, changes definitions, and
-commits.
+"""DDL and similar statements. DDL commits the session's open transaction, changes definitions, and
+commits again.
 
-Its rows of SYS tables are written as redo by the session's transaction, as those of the generator's
-DDL are (`sessions.ddl_statements`).
+The session's transaction writes redo for the changed rows of SYS tables, as for the DDL of the
+random workload (`sessions.ddl_statements`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DEFINITIONS: Final = frozenset(
     ("CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "COMMENT", "SET", "PURGE", "RENAME")
 )
 _RENAME: Final = re.compile(r"^RENAME\s+(\S+)\s+TO\b", re.IGNORECASE)
-"""The short form of a statement that the tokens of the long one are known of."""
+"""RENAME a TO b, which is executed as ALTER TABLE a RENAME TO b."""
 _WITHOUT_EFFECT: Final = (
     ("GRANT",), ("COMMENT",), ("PURGE",), ("ALTER", "SESSION"), ("SET", "TRANSACTION", "READ",
     "WRITE"), ("SET", "ROLE"),
@@ -65,31 +65,31 @@ _WITHOUT_EFFECT: Final = (
 
 
 class Definer(Protocol):
-    """The session that DDL is of."""
+    """The session that executes DDL."""
 
     database: SqlDatabase
     sim: SimSession
 
     def commit(self) -> None:
-        """COMMIT."""
+        """Commit the transaction."""
 
     def execute(self, text: str, binds: Sequence[Value] = ()) -> Outcome:
-        """Carry out a statement."""
+        """Execute a statement."""
 
     def execute_many(self, text: str, rows: Sequence[Sequence[Value]]) -> Outcome:
-        """Carry out a statement for each row of binds."""
+        """Execute a statement for each row of binds."""
 
 
 def is_definition(first: str) -> bool:
-    """Tell by its first word whether a statement is DDL, or the like."""
+    """Return whether a statement with this first word is DDL or similar."""
     return first in DEFINITIONS
 
 
 def define(session: Definer, text: str) -> None:
-    """Carry out DDL.
+    """Execute DDL.
 
     Raises:
-        OraError: it cannot be carried out, or is unknown.
+        OraError: the statement is not possible, or not supported.
     """
     words = Words(_RENAME.sub(r"ALTER TABLE \1 RENAME TO", text.strip().rstrip(";")))
     if words.take("ALTER", "SYSTEM"):
@@ -109,7 +109,7 @@ def define(session: Definer, text: str) -> None:
 
 
 class _Definitions:
-    """A DDL statement that is being carried out."""
+    """A DDL statement that is being executed."""
 
     def __init__(self, session: Definer, words: Words) -> None:
         self._session, self._words = session, words
@@ -169,7 +169,7 @@ class _Definitions:
             self._session.commit()
 
     def _number_identities(self, table: SqlTable, start: int | None) -> None:
-        """Make the sequence that an identity column takes its values of."""
+        """Create the sequence that generates the values of an identity column."""
         for place, column in enumerate(table.columns):
             if column.identity:
                 sequence = f"{IDENTITY_SEQUENCE}{table.sim.obj}"
@@ -188,7 +188,7 @@ class _Definitions:
             self._database.sequences[sequence] = SqlSequence(sequence, start)
 
     def _columns_of_query(self, found: TableDefinition) -> list[tuple[Value, ...]]:
-        """Give a table the columns of a query; return the query's rows."""
+        """Add the columns of the query of CREATE TABLE … AS; return the query's rows."""
         outcome = self._session.execute(found.query)
         for column, declared in zip(outcome.columns, outcome.declared, strict=True):
             if declared is None:
@@ -244,7 +244,7 @@ class _Definitions:
         return table
 
     def _bound(self, column: SqlColumn, text: str) -> bytes | None:
-        """Return the bytes of a partition's bound; None for NULL."""
+        """Return a partition's bound or value in bytes; None for NULL."""
         outcome = self._session.execute(f"SELECT {text} FROM DUAL")  # noqa: S608
         cell = column.cell(column.converted(outcome.rows[0][0], ""))
         return None if cell is None else cell.raw
@@ -398,7 +398,7 @@ class _Definitions:
         sim.routes = list(sim.segments)
 
     def _exchange_partition(self, table: SqlTable, name: str) -> None:
-        """EXCHANGE PARTITION … WITH TABLE …: rows change their tables with their segments."""
+        """EXCHANGE PARTITION … WITH TABLE …: exchange the segments and their rows."""
         words, sim, number = self._words, table.sim, self._segment(table, name)
         words.expect("WITH")
         words.expect("TABLE")
@@ -465,7 +465,7 @@ class _Definitions:
         self._regroup(table, number, 1, names, self._sim.ddl.split_partition)
 
     def _merge_partitions(self, table: SqlTable) -> None:
-        """MERGE PARTITIONS a, b INTO PARTITION c, of ranges that follow one another."""
+        """MERGE PARTITIONS a, b INTO PARTITION c, for adjacent ranges."""
         words, bounds = self._words, table.sim.bounds
         first = self._segment(table, words.name())
         words.expect(",")
@@ -497,7 +497,9 @@ class _Definitions:
         names: Sequence[str],
         regroup: Callable[[SimTable, int], bool],
     ) -> None:
-        """Let partitions have other segments; those are in the order of their ranges, as before."""
+        """Replace `count` partitions from `first` on by others; keep segments in the order of
+        ranges.
+        """
         sim = table.sim
         if any(one.writer or one.locker for one in table.present):
             raise self._busy()
@@ -535,7 +537,7 @@ class _Definitions:
             raise OraError(3001, "unimplemented feature: the model does not move these rows")
 
     def _alter_index(self) -> None:
-        """REBUILD, which writes nothing that concerns rows."""
+        """ALTER INDEX … REBUILD, which does not change rows."""
         self._words.name()
         self._words.expect("REBUILD")
 

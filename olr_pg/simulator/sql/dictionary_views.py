@@ -1,4 +1,4 @@
-"""The views of the data dictionary that SQL can query; the way back needs them."""
+"""The views of the data dictionary that SQL can query; the fallback needs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_DEFAULT_ON_NULL: Final = "BY DEFAULT ON NULL"
 
 
 class Definitions(NamedTuple):
-    """The contents of the views."""
+    """The objects that the views show."""
 
     owner: str
     tables: Collection[SqlTable]
@@ -29,7 +29,7 @@ class Definitions(NamedTuple):
 
 
 def dictionary_view(name: str, found: Definitions) -> Plan | None:
-    """Return a view, None if there is none of this name."""
+    """Return a view as a plan; None if there is no view of this name."""
     if name not in _VIEWS:
         return None
     columns, rows = _VIEWS[name]

@@ -1,6 +1,6 @@
-"""Expressions and conditions as functions of rows.
+"""Compiles expressions and conditions into functions of rows.
 
-A condition is True, False or None, unknown; almost every expression with a NULL is NULL (SQL
+A condition is True, False, or None for unknown. Almost every expression with a NULL is NULL (SQL
 Language Reference, Nulls).
 """
 
@@ -54,16 +54,16 @@ _COMPARISONS: Final[dict[type[Any], Callable[[int], bool]]] = {
 
 
 class Compiler:
-    """Makes functions of expressions.
+    """Compiles expressions into functions.
 
     Args:
-        scope: the meaning of names.
-        subquery: plans a query in an expression.
-        sequences: the names of the existing ones.
+        scope: resolves names.
+        subquery: plans a query within an expression.
+        sequences: returns whether a sequence of this name exists.
 
     Attributes:
-        aggregates: where a list, calls of aggregate functions are put there, and their results are
-            expected in the slot `aggregate_slot`.
+        aggregates: collects calls of aggregate functions; None where they are not allowed. The slot
+            `aggregate_slot` must contain their results.
     """
 
     def __init__(self, scope: Scope, subquery: Subquery, sequences: Callable[[str], bool]) -> None:
@@ -76,7 +76,7 @@ class Compiler:
         """Return the function of an expression.
 
         Raises:
-            OraError: a name or a form is unknown.
+            OraError: a name is unknown, or the expression is not supported.
         """
         kind = type(node)
         if kind in _COMPARISONS:
@@ -87,14 +87,14 @@ class Compiler:
         return compile_node(self, node)
 
     def condition(self, node: Any) -> Compiled:
-        """Return the function of a WHERE or the like: whether it is true."""
+        """Compile a condition, such as a WHERE, into a function that returns whether it is true."""
         found = self.compile(node)
         return lambda env: found(env) is True
 
     # --- names and values ---
 
     def column(self, node: Any) -> Compiled:
-        """Compile a name: of a column, or one like ROWNUM."""
+        """Compile the name of a column or pseudo-column, such as ROWNUM."""
         if isinstance(node.this, exp.Star):
             raise OraError(936, "missing expression")
         name, alias = plain_name(node), plain_name(node.args["table"]) if node.table else ""
@@ -158,7 +158,7 @@ class Compiler:
         return bound
 
     def alias(self, node: Any) -> Compiled:
-        """Compile a number with its suffix: 1.5d is a BINARY_DOUBLE, 1.5f a BINARY_FLOAT."""
+        """Compile a number with a suffix: 1.5d is a BINARY_DOUBLE, 1.5f a BINARY_FLOAT."""
         suffix = plain_name(node.args["alias"])
         if not isinstance(node.this, exp.Literal) or suffix not in ("D", "F"):
             raise OraError(923, "FROM keyword not found where expected")
@@ -214,7 +214,7 @@ class Compiler:
         return lambda env: [one(env) for one in parts]
 
     def row(self, node: Any) -> list[Compiled]:
-        """Return the functions of a list in brackets, or of one expression."""
+        """Compile each expression of a list in brackets, or a single expression."""
         bare = bare_node(node)
         if isinstance(bare, exp.Tuple):
             return [self.compile(one) for one in bare.expressions]
@@ -233,7 +233,7 @@ class Compiler:
         return check
 
     def _candidates(self, node: Any) -> Compiled:
-        """Return the function for the operand of IN or ANY: rows."""
+        """Compile the right side of IN or ANY into a function that returns rows."""
         node = bare_node(node)
         if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
             return self._subquery(node, self.scope)[0]
@@ -322,7 +322,7 @@ class Compiler:
         return opposite
 
     def negative(self, node: Any) -> Compiled:
-        """Compile a minus."""
+        """Compile a unary minus."""
         value = self.compile(node.this)
         return lambda env: negate(value(env))
 
@@ -345,7 +345,7 @@ class Compiler:
         return lambda env: bool(rows(env))
 
     def scalar(self, node: Any) -> Compiled:
-        """Compile a query that gives one value."""
+        """Compile a query that returns one value."""
         rows, width = self._subquery(node, self.scope)
         if width != 1:
             raise OraError(913, "too many values")
@@ -415,7 +415,7 @@ class Compiler:
         return lambda env: null_if_empty(function(env[0], *(one(env) for one in compiled)))
 
     def aggregate(self, name: str, arguments: Sequence[Any], order: Any = None) -> Compiled:
-        """Note a call of an aggregate function; its value exists once the rows are grouped."""
+        """Collect a call of an aggregate function; its value exists when the rows are grouped."""
         if self.aggregates is None:
             raise OraError(934, "group function is not allowed here")
         calls, self.aggregates = self.aggregates, None

@@ -1,4 +1,4 @@
-"""The formats of TO_CHAR, TO_DATE and their like."""
+"""The formats of TO_CHAR, TO_DATE and similar functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DATE_FORMAT: Final = "DD-MON-RR"
 TIMESTAMP_FORMAT: Final = "DD-MON-RR HH.MI.SSXFF AM"
 ZONED_FORMAT: Final = TIMESTAMP_FORMAT + " TZR"
-"""NLS_DATE_FORMAT and the other formats for AMERICA."""
+"""NLS_DATE_FORMAT and the other default formats of the territory AMERICA."""
 
 _MONTHS: Final = [
     "JANUARY",
@@ -63,10 +63,10 @@ def _elements(form: str) -> tuple[str, ...]:
 
 
 def moment_text(value: Value, form: str | None = None) -> str:
-    """Write a moment in a format, or in the session's.
+    """Return a moment as text, in a format or in the default format of its type.
 
     Raises:
-        OraError: ORA-01821, an element is unknown here.
+        OraError: ORA-01821, an element of the format is not supported.
     """
     nanoseconds = as_nanoseconds(value)
     assert nanoseconds is not None
@@ -119,7 +119,7 @@ def _element_text(element: str, at: Moment, offset: int, nanoseconds: int, digit
 
 
 class _Read:
-    """The fields of a moment that were read from a text."""
+    """The fields of a moment that were read from a text so far."""
 
     def __init__(self) -> None:
         self.year, self.month, self.day = 1, 1, 1
@@ -137,7 +137,7 @@ _NUMBERS: Final = {
 
 
 def parsed_moment(text: str, form: str) -> tuple[int, int]:
-    """Read a moment by a format: its local nanoseconds, and the offset in minutes.
+    """Parse a moment by a format; return its local nanoseconds, and its offset in minutes.
 
     Raises:
         OraError: ORA-01830, ORA-01840, ORA-01843 and others: the text does not fit.
@@ -205,10 +205,10 @@ def _take_element(element: str, rest: str, read: _Read) -> str:  # noqa: C901
 
 
 def zone_minutes(text: str) -> int:
-    """Return the offset of a time zone like +02:00 in minutes; 0 for none.
+    """Return the offset of a time zone such as +02:00, in minutes; 0 for an empty text.
 
     Raises:
-        OraError: ORA-01882, it is no offset.
+        OraError: ORA-01882, the text is not an offset.
     """
     if text in ("", "UTC", "GMT", "Z"):
         return 0
@@ -229,7 +229,7 @@ def literal_moment(text: str) -> Value:
     """Return the TIMESTAMP of a literal, with a time zone if the text has one.
 
     Raises:
-        OraError: ORA-01861, the text is no moment.
+        OraError: ORA-01861, the text is not a moment.
     """
     match = _LITERAL.fullmatch(text)
     if match is None:
@@ -246,10 +246,10 @@ def literal_moment(text: str) -> Value:
 
 
 def interval_of(text: str, unit: str) -> Value:
-    """Return the interval of a literal; `unit` as DAY, or DAY TO SECOND.
+    """Return the interval of a literal; `unit` is for example DAY, or DAY TO SECOND.
 
     Raises:
-        OraError: ORA-01867, the text is no interval.
+        OraError: ORA-01867, the text is not an interval.
     """
     first, _, last = unit.upper().partition(" TO ")
     first, last = first.split("(")[0].strip(), (last or first).split("(")[0].strip()
@@ -275,7 +275,7 @@ def _interval(sign: int, amounts: dict[str, Decimal]) -> Value:
 
 
 def interval_text(value: Value) -> str:
-    """Write an interval as TO_CHAR does."""
+    """Return an interval as text, as TO_CHAR does."""
     if isinstance(value, Months):
         years, months = divmod(abs(value.months), 12)
         return f"{'-' if value.months < 0 else '+'}{years:02d}-{months:02d}"
@@ -288,7 +288,7 @@ def interval_text(value: Value) -> str:
 
 
 def text_of(value: Value) -> str | None:
-    """Return a value as text, as an implicit conversion does."""
+    """Return a value as text, in the way of an implicit conversion."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Decimal):
@@ -303,10 +303,10 @@ def text_of(value: Value) -> str | None:
 
 
 def number_format(value: Decimal, form: str) -> str:
-    """Write a number in a format of 9, 0, a point, commas and FM.
+    """Return a number as text, in a format of 9, 0, a point, commas and FM.
 
     Raises:
-        OraError: ORA-01481, an element is unknown here.
+        OraError: ORA-01481, an element of the format is not supported.
     """
     upper = form.upper()
     if upper in ("TM", "TM9"):
@@ -332,7 +332,7 @@ def number_format(value: Decimal, form: str) -> str:
 
 
 def _filled(whole: str, digits: Sequence[str]) -> str:
-    """Put digits into the places of a format."""
+    """Return the integer part of a format, filled with digits."""
     out, at, begun = list[str](), 0, False
     for place in whole:
         if place == ",":

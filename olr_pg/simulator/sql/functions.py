@@ -1,4 +1,4 @@
-"""The functions of SQL that the stand-in knows, by name. The first argument is the `Context`.
+"""The SQL functions of the stand-in, by name. Their first argument is the `Context`.
 
 Facts: Oracle's SQL Language Reference, Functions.
 """
@@ -56,7 +56,7 @@ _WIDE: Final = 10**60
 
 
 def _strict(function: Function) -> Function:
-    """Let a function be NULL where an argument is."""
+    """Return a function that is NULL if an argument is NULL, and otherwise calls `function`."""
 
     def called(context: Context | None, *arguments: Value) -> Value:
         return None if any(one is None for one in arguments) else function(*arguments)
@@ -66,11 +66,11 @@ def _strict(function: Function) -> Function:
 
 
 _INNER: Final[dict[Any, Any]] = {}
-"""The functions without a context that `_strict` ones call."""
+"""The wrapped function of each function that `_strict` returned; it has no context argument."""
 
 
 def takes(function: Function, count: int) -> bool:
-    """Return whether a function may have so many arguments."""
+    """Return whether a function can be called with `count` arguments."""
     inner = _INNER.get(function)
     try:
         signature(inner or function).bind(*[None] * (count + (inner is None)))
@@ -89,7 +89,7 @@ def _integer(value: Value) -> int:
 
 
 def plain_text(value: Value) -> str:
-    """Return a value as text, empty for NULL."""
+    """Return a value as text; empty for NULL."""
     text = text_of(value)
     return "" if text is None else str(text)
 
@@ -215,7 +215,7 @@ def _pad(left: bool) -> Function:
 
 
 def trimmed(value: Value, marks: Value, side: str) -> Value:
-    """Cut marks off an end, or both."""
+    """Remove the characters `marks` from one end or both ends."""
     if value is None or marks is None:
         return None
     text, cut = plain_text(value), plain_text(marks)

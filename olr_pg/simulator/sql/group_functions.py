@@ -1,4 +1,4 @@
-"""The functions of groups of rows: from the arguments of every row to a value."""
+"""Aggregate functions: each computes a value from the arguments of all rows of a group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The calls of DBMS_LOB that change a LOB: the new value, and the changed part.
+"""The calls of DBMS_LOB that change a LOB: compute the new value, and the changed part.
 
-Offsets and amounts are characters of a CLOB (UTF-16 units: Oracle counts a character beyond them
-twice) and bytes of a BLOB, from 1.
+Offsets and amounts are UTF-16 units of a CLOB, and bytes of a BLOB. Offsets count from 1. So a
+supplementary character counts twice, as in Oracle.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ WRITE, TRIM, ERASE = "write", "trim", "erase"
 
 
 class Locator(NamedTuple):
-    """The LOB of a row; `at` is its column, from 0."""
+    """A LOB of a row; `at` is its column, from 0."""
 
     stored: StoredRow
     at: int
 
     def read(self) -> Clob | Blob:
-        """Return its value now."""
+        """Return the current value."""
         values = self.stored.values
         value = None if values is None else values[self.at]
         if not isinstance(value, Clob | Blob):
@@ -42,10 +42,10 @@ class LobChange:
     """A change of a part of a LOB.
 
     Attributes:
-        kind: `WRITE`, `TRIM` or `ERASE`; empty if the value stays as it is.
-        offset: of the first byte, from 0; of TRIM the length that is left.
-        data: that is written; of ERASE as many bytes.
-        value: the whole value afterwards.
+        kind: `WRITE`, `TRIM` or `ERASE`; empty if the value does not change.
+        offset: the first changed byte, from 0; for TRIM, the new length.
+        data: the written bytes; for ERASE, bytes of the same number.
+        value: the whole new value.
     """
 
     kind: str
@@ -77,7 +77,7 @@ def _count(value: Value, least: int = 0) -> int:
 
 
 def _buffer(lob: Value, value: Value, amount: int) -> bytes:
-    """Return the data to write: `amount` of a text or RAW."""
+    """Return the bytes to write: the first `amount` units of a text or RAW."""
     if isinstance(lob, bytes) and isinstance(value, str):
         value = bytes.fromhex(value)
     assert isinstance(value, str | bytes)
@@ -89,7 +89,7 @@ def _buffer(lob: Value, value: Value, amount: int) -> bytes:
 
 
 def _written(lob: Clob | Blob, offset: int, data: bytes) -> LobChange:
-    """Write bytes at an offset; beyond the end, the gap is filled."""
+    """Return the change that writes bytes at an offset; a gap after the end is filled."""
     content = content_of(lob)
     if offset > len(content):
         gap = offset - len(content)

@@ -1,4 +1,4 @@
-"""Conditions of three values, rows that are compared, and patterns of LIKE."""
+"""Three-valued logic, comparison of rows, and patterns of LIKE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rows_equal(left: Sequence[Value], right: Sequence[Value]) -> bool | None:
-    """Compare two rows of values, as (a, b) = (c, d) does."""
+    """Return whether two rows of values are equal, as (a, b) = (c, d) does."""
     if len(left) != len(right):
         raise OraError(913, "too many values")
     signs = (compared(one, other) for one, other in zip(left, right, strict=True))
@@ -22,7 +22,7 @@ def rows_equal(left: Sequence[Value], right: Sequence[Value]) -> bool | None:
 
 
 def all_of(found: Iterable[bool | None]) -> bool | None:
-    """Return whether all conditions hold: unknown where none is false and one unknown."""
+    """Return whether all conditions are true; unknown if none is false and one is unknown."""
     result: bool | None = True
     for one in found:
         if one is False:
@@ -32,7 +32,7 @@ def all_of(found: Iterable[bool | None]) -> bool | None:
 
 
 def any_of(found: Iterable[bool | None]) -> bool | None:
-    """Return whether a condition holds: unknown where none is true and one unknown."""
+    """Return whether a condition is true; unknown if none is true and one is unknown."""
     result: bool | None = False
     for one in found:
         if one is True:
@@ -42,7 +42,7 @@ def any_of(found: Iterable[bool | None]) -> bool | None:
 
 
 def single_row(rows: Sequence[Any]) -> Any:
-    """Return the only row of a subquery, None for none."""
+    """Return the only row of a subquery, None if it has no row."""
     if len(rows) > 1:
         raise OraError(1427, "single-row subquery returns more than one row")
     return rows[0] if rows else None
@@ -50,7 +50,7 @@ def single_row(rows: Sequence[Any]) -> Any:
 
 @lru_cache
 def like_pattern(form: str, escape: str) -> re.Pattern[str]:
-    """Return the pattern of a LIKE."""
+    """Return the regular expression of a LIKE pattern."""
     out, at = list[str](), 0
     while at < len(form):
         letter = form[at]

@@ -1,4 +1,4 @@
-"""Resolves names in a query: its sources, their columns, and those of the queries around it."""
+"""Resolves names in a query, by its sources and those of the queries around it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sql.typed_values import Timestamp, Value
 
 Env = list[Any]
-"""The rows that an expression is computed of: a `Context`, then the row of each source. A row is a
-tuple of its values; a table's row has its `StoredRow` after them.
+"""The input of a compiled expression: a `Context`, then the row of each source, in its slot. A row
+is a tuple of its values; the row of a table has its `StoredRow` after them.
 """
 
 Compiled = Any
-"""An expression as a function from an `Env` to its value."""
+"""A compiled expression: a function from an `Env` to a value."""
 
 
 @dataclass(slots=True)
@@ -28,12 +28,13 @@ class Context:
 
     Attributes:
         reader: the session's transaction.
-        binds: by place.
+        binds: values of the binds, by position.
         now: the time of the statement.
-        user: whose schema it is.
-        next_value: takes the next value of a sequence; `current_value` gives the session's last.
-        rownum: of the current row; `level` of a hierarchy.
-        drawn: the values of sequences for this row.
+        user: the owner of the schema.
+        next_value: takes the next value of a sequence; `current_value` returns the session's last
+            value.
+        rownum: ROWNUM of the current row; `level` is LEVEL in a hierarchy.
+        drawn: the values of sequences that were taken for this row.
     """
 
     reader: SqlTransaction | None
@@ -50,12 +51,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table, a subquery or the like in FROM.
+    """A table, subquery or similar in FROM.
 
     Attributes:
-        alias: by which its columns are called.
-        slot: of its row in an `Env`.
-        has_rowid: its rows have their `StoredRow` after their values.
+        alias: the name that qualifies its columns.
+        slot: index of its row in an `Env`.
+        has_rowid: its rows have a `StoredRow` after their values.
     """
 
     alias: str
@@ -66,16 +67,16 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
-    """The sources of one query, within those of another."""
+    """The sources of a query; `parent` has those of the query around it."""
 
     parent: Scope | None = None
     sources: list[Source] = field(default_factory=list)
     joined: dict[str, list[Source]] = field(default_factory=dict)
-    """Columns of USING: they belong to no single source."""
+    """Columns of USING, with the sources that share them."""
 
     @property
     def depth(self) -> int:
-        """The number of slots that are taken."""
+        """The number of slots that are in use."""
         own = 1 + len(self.sources)
         return own if self.parent is None else self.parent.depth + len(self.sources)
 
@@ -86,10 +87,11 @@ class Scope:
         return source
 
     def find(self, name: str, alias: str = "") -> tuple[Source, int] | None:
-        """Return the source and the place of a column, here or around; None if there is none.
+        """Return the source and the index of a column, of this query or one around it; None if
+        unknown.
 
         Raises:
-            OraError: ORA-00918, several sources have it.
+            OraError: ORA-00918, several sources have this column.
         """
         found = [
             (source, source.columns.index(name))
@@ -103,12 +105,12 @@ class Scope:
         return None if self.parent is None else self.parent.find(name, alias)
 
     def rowid(self, alias: str = "") -> Source | None:
-        """Return the source whose ROWID is meant; None if there is none."""
+        """Return the source whose ROWID an expression means; None if there is none."""
         found = [one for one in self.sources if one.has_rowid and alias in ("", one.alias)]
         if len(found) == 1:
             return found[0]
         return None if self.parent is None else self.parent.rowid(alias)
 
     def is_own(self, slot: int) -> bool:
-        """Return whether a slot is of this query."""
+        """Return whether a slot belongs to this query."""
         return any(one.slot == slot for one in self.sources)

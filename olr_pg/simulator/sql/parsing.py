@@ -1,8 +1,8 @@
-"""Statements from their text: sqlglot reads queries and expressions, in Oracle's dialect.
+"""Parses statements; sqlglot parses queries and expressions, in Oracle's dialect.
 
 Text that sqlglot cannot parse, or parses with another meaning, is removed first: RETURNING … INTO,
-the parts of a MERGE, FOR UPDATE with its options. Binds get names by their place, so that a bind
-that is named twice has two places, as the driver sends it.
+the parts of a MERGE, FOR UPDATE with its options. Binds are renamed by their position. So a bind
+that occurs twice has two positions, as the driver sends it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 BIND: Final = "B_"
-"""Begins the name of a bind; its place follows, from 0."""
+"""Prefix of the name of a bind; its position follows, from 0."""
 
 _KEPT: Final = 2_000
 _OWN_SYNTAX: Final = ("CAST", "EXTRACT", "TRIM", "LISTAGG")
@@ -35,7 +35,9 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 class _Parser(OracleParser):
-    """Every function keeps its name and arguments, except those with their own syntax."""
+    """A parser that keeps the name and the arguments of functions, except those with their own
+    syntax.
+    """
 
     FUNCTIONS = {}  # noqa: RUF012 - as in the base class
     FUNCTION_PARSERS = {  # noqa: RUF012
@@ -62,11 +64,12 @@ class _Dialect(Oracle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """A statement that is no DDL.
+    """A statement other than DDL.
 
     Attributes:
-        returning: the expressions after RETURNING, and the places of the binds after INTO.
-        binds: how many it has.
+        returning: the expressions after RETURNING.
+        into: the positions of the binds after INTO.
+        binds: number of binds.
     """
 
     text: str
@@ -80,8 +83,8 @@ class Locking:
     """The options of FOR UPDATE.
 
     Attributes:
-        seconds: for which a lock is waited for; None for ever.
-        skips: rows that are locked are left out.
+        seconds: the maximum time to wait for a lock; None for no limit.
+        skips: locked rows are skipped (SKIP LOCKED).
     """
 
     seconds: float | None = None
@@ -98,7 +101,7 @@ class Query(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insert(Statement):
-    """An INSERT into one table; `source` is a query or a tuple of expressions for each row."""
+    """An INSERT into one table; the source is `query`, or `rows` with expressions."""
 
     table: Any = None
     columns: tuple[str, ...] = ()
@@ -112,7 +115,7 @@ class Branch:
     """An INTO of INSERT ALL.
 
     Attributes:
-        condition: of its WHEN; None for none.
+        condition: the condition of its WHEN; None if there is none.
         is_else: it follows ELSE.
     """
 
@@ -125,7 +128,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsertAll(Statement):
-    """INSERT ALL, or FIRST."""
+    """INSERT ALL or INSERT FIRST."""
 
     branches: tuple[Branch, ...] = ()
     query: Any = None
@@ -134,7 +137,7 @@ class InsertAll(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Update(Statement):
-    """An UPDATE; `assignments` have column names on the left, several for a subquery."""
+    """An UPDATE; `assignments` are (columns, expression), several columns for a subquery."""
 
     table: Any = None
     assignments: tuple[tuple[tuple[str, ...], Any], ...] = ()
@@ -165,7 +168,7 @@ class Merge(Statement):
 
 
 class Token(NamedTuple):
-    """A word of a statement, with its place in the text; `end` is that of its last letter."""
+    """A word of a statement, and its place in the text; `end` is its last character."""
 
     kind: TokenType
     text: str
@@ -177,7 +180,7 @@ def tokens_of(text: str) -> list[Token]:
     """Return the words of a statement.
 
     Raises:
-        OraError: ORA-00911, it has a character that has no place in SQL.
+        OraError: ORA-00911, a character is not allowed in SQL.
     """
     try:
         found = Oracle().tokenize(text)
@@ -189,7 +192,7 @@ def tokens_of(text: str) -> list[Token]:
         if one.token_type in _WHOLE:
             words.append(Token(one.token_type, one.text, one.start, one.end))
             continue
-        # The library reads PRIMARY KEY and the like as one word.
+        # sqlglot reads PRIMARY KEY and similar keywords as one word.
         for part in re.finditer(r"\S+", written):
             place = one.start + part.start(), one.start + part.end() - 1
             words.append(Token(one.token_type, part[0], *place))
@@ -202,12 +205,12 @@ _WHOLE: Final = frozenset(
 
 
 def word(token: Token) -> str:
-    """Return a token as it is compared: a text in quotes is no word."""
+    """Return a token in upper case, for comparisons; empty for a text or name in quotes."""
     return "" if token.kind in _WHOLE else token.text.upper()
 
 
 def name_of(token: Token) -> str:
-    """Return the name that a token is: in upper case if it is not quoted."""
+    """Return a token as a name: in upper case if it is not quoted."""
     return token.text if token.kind is TokenType.IDENTIFIER else token.text.upper()
 
 
@@ -215,7 +218,7 @@ def tree_of(text: str) -> Any:
     """Parse a query or DML.
 
     Raises:
-        OraError: ORA-00900, sqlglot cannot read it.
+        OraError: ORA-00900, sqlglot cannot parse it.
     """
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
@@ -252,7 +255,9 @@ class _Text:
             depth += token.kind is TokenType.L_PAREN
 
     def find(self, *words: str, start: int = 0, end: int | None = None) -> int | None:
-        """Return where words stand outside of brackets, by the number of the first."""
+        """Return the index of the first of these words, outside of brackets; None if they do not
+        occur.
+        """
         end = len(self.tokens) if end is None else end
         for at in range(start, end - len(words) + 1):
             if self.depths[at] == 0 and all(
@@ -262,7 +267,7 @@ class _Text:
         return None
 
     def cut(self, start: int, end: int | None = None) -> str:
-        """Return the text from a word on, up to before another."""
+        """Return the text of the words from `start` to before `end`."""
         end = len(self.tokens) if end is None else end
         if start >= end:
             return ""
@@ -270,7 +275,7 @@ class _Text:
 
 
 def _named_binds(text: str) -> tuple[str, int]:
-    """Give every bind a name by its place; return how many there are, too."""
+    """Rename every bind by its position; return the text and the number of binds."""
     tokens, out, last, count = tokens_of(text), list[str](), 0, 0
     for at, token in enumerate(tokens):
         if token.kind is TokenType.COLON and at + 1 < len(tokens):
@@ -283,10 +288,10 @@ def _named_binds(text: str) -> tuple[str, int]:
 
 @lru_cache(_KEPT)
 def parse(text: str) -> Statement:
-    """Read a query or DML.
+    """Parse a query or DML.
 
     Raises:
-        OraError: it cannot be read.
+        OraError: the statement cannot be parsed.
     """
     text, count = _named_binds(text.strip().rstrip(";").strip())
     whole = _Text(text)
@@ -322,7 +327,7 @@ def _read_query(whole: _Text) -> Query:
 
 
 def _returning(whole: _Text) -> tuple[int | None, tuple[Any, ...], tuple[int, ...]]:
-    """Return where RETURNING stands, its expressions and the places of its binds."""
+    """Return the index of RETURNING, its expressions, and the positions of its binds."""
     at = whole.find("RETURNING")
     if at is None:
         at = whole.find("RETURN")
@@ -361,21 +366,21 @@ def _row(node: Any) -> tuple[Any, ...]:
 
 
 def _target(node: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return the table of an INSERT and its columns."""
+    """Return the table and the columns of an INSERT."""
     if isinstance(node, exp.Schema):
         return node.this, tuple(plain_name(one) for one in node.expressions)
     return node, ()
 
 
 def bare_node(node: Any) -> Any:
-    """Return the contents of brackets."""
+    """Return the node within brackets."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def plain_name(node: Any) -> str:
-    """Return the name in a node: in upper case if it is not quoted."""
+    """Return a node as a name: in upper case if it is not quoted."""
     identifier = node if isinstance(node, exp.Identifier) else node.this
     if not isinstance(identifier, exp.Identifier):
         return str(node.name).upper()

@@ -1,5 +1,5 @@
-"""Which partition a row belongs to, by the bytes of its column: Oracle's numbers, dates and texts
-are in the order of their bytes.
+"""Finds the partition of a row by the bytes of its partition column: the bytes of Oracle's numbers,
+dates and texts sort like the values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RangeBounds:
     """Partitions by range.
 
     Attributes:
-        cells: of each partition its bound; empty for MAXVALUE, which NULLs belong to.
+        cells: the upper bound of each partition; empty for MAXVALUE, which contains NULL.
     """
 
     cells: list[list[bytes | None]]
@@ -39,7 +39,7 @@ class RangeBounds:
         return values == sorted(set(values))
 
     def may_follow(self, bound: Sequence[bytes | None]) -> bool:
-        """Return whether a bound is above that of the last partition."""
+        """Return whether a bound is above the bound of the last partition."""
         last = self.cells[-1]
         return bool(last) and (not bound or (bound[0] or b"") > (last[0] or b""))
 
@@ -49,7 +49,7 @@ class ListBounds:
     """Partitions by list.
 
     Attributes:
-        cells: of each partition its values, None for NULL; empty for DEFAULT.
+        cells: the values of each partition, None for NULL; empty for DEFAULT.
     """
 
     cells: list[list[bytes | None]]

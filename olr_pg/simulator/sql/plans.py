@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 
 class Names(Protocol):
-    """The names of a schema's tables and sequences."""
+    """The tables, views and sequences of a schema, by name."""
 
     def table(self, name: str) -> SqlTable:
-        """Return a table; ORA-00942 if there is none."""
+        """Return a table; raise ORA-00942 if there is none."""
 
     def view(self, name: str) -> Plan | None:
         """Return a view of the data dictionary; None if there is none."""
 
     def is_sequence(self, name: str) -> bool:
-        """Return whether there is a sequence."""
+        """Return whether a sequence exists."""
 
     def check_scn(self, scn: int) -> None:
-        """Refuse an SCN that has not been, or is too long ago."""
+        """Raise an error if an SCN is in the future or too old."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """A query that can be carried out.
+    """A query that can be executed.
 
     Attributes:
         columns: the names of its columns.
-        declared: their types, of columns that come from tables as they are.
-        rows: gives its rows.
+        declared: the types of columns that are columns of tables; None for expressions.
+        rows: returns its rows.
     """
 
     columns: tuple[str, ...]
@@ -53,14 +53,14 @@ class Plan:
 
 
 def extended(env: Env, slot: int, row: Any) -> Env:
-    """Return a copy of an env with a row in a slot."""
+    """Return a copy of an `Env` with a row in a slot."""
     own = [*env, *[None] * (slot + 1 - len(env))]
     own[slot] = row
     return own
 
 
 def limits(compiler: Compiler, node: Any) -> Callable[[Env, list[Any]], list[Any]]:
-    """Return what cuts rows by OFFSET and FETCH."""
+    """Return a function that applies OFFSET and FETCH to rows."""
     fetch, offset = node.args.get("limit"), node.args.get("offset")
     skip = compiler.compile(offset.expression) if offset is not None else None
     count = None
@@ -79,7 +79,7 @@ def limits(compiler: Compiler, node: Any) -> Callable[[Env, list[Any]], list[Any
 
 
 def order_key(compiler: Compiler, node: Any, columns: Sequence[str], slot: int) -> Any:
-    """Return what orders: a function of an env, whether it is descending, and NULLs first."""
+    """Return a sort key: (function of an `Env`, is descending, NULLs first)."""
     target = node.this
     if isinstance(target, exp.Literal) and not target.is_string:
         at = int(target.name) - 1
@@ -92,7 +92,7 @@ def order_key(compiler: Compiler, node: Any, columns: Sequence[str], slot: int) 
 
 
 def sorted_envs(envs: list[Env], keys: Sequence[Any]) -> list[Env]:
-    """Order envs by `order_key`s; equal rows keep their order."""
+    """Sort `Env`s by sort keys; equal ones keep their order."""
     if not keys:
         return envs
     rows = [([value(env) for value, _, _ in keys], env) for env in envs]
@@ -116,7 +116,7 @@ def grouped_envs(
     env: Env, envs: Iterable[Env], keys: Sequence[Compiled], calls: Sequence[Any], slot: int,
     *, is_whole: bool,
 ) -> list[Env]:  # fmt: skip
-    """Group rows; each group is the env of its first row, with the aggregates' values."""
+    """Group rows; return the `Env` of each group's first row, with the aggregates in `slot`."""
     groups = dict[Any, list[Any]]()
     for one in envs:
         groups.setdefault(tuple(key_of(key(one)) for key in keys), []).append(one)
@@ -135,7 +135,7 @@ def grouped_envs(
 
 
 def distinct_envs(envs: list[Env], slot: int) -> list[Env]:
-    """Return envs whose results in a slot differ."""
+    """Return one `Env` for each distinct row in a slot."""
     found = dict[Any, Any]()
     for env in envs:
         found.setdefault(tuple(map(key_of, env[slot])), env)

@@ -1,4 +1,4 @@
-"""Names that are no columns of a table: ROWNUM, SYSDATE, values of sequences and the like."""
+"""Pseudo-columns: ROWNUM, SYSDATE, values of sequences and similar names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def next_value(env: Env, name: str) -> Value:
-    """Take a value of a sequence; a statement uses one for each row."""
+    """Take the next value of a sequence, once for each row of a statement."""
     drawn = env[0].drawn
     if name not in drawn:
         drawn[name] = env[0].next_value(name)
@@ -21,12 +21,12 @@ def next_value(env: Env, name: str) -> Value:
 
 
 def row_scn(row: Any) -> Value:
-    """Return the SCN of a row's last commit; NULL if there was none."""
+    """Return the SCN of a row's last commit; NULL if the row was never committed."""
     return Decimal(row[-1].since[-1]) if row is not None and row[-1].since else None
 
 
 def today(env: Env) -> Value:
-    """Return SYSDATE: one of a statement."""
+    """Return SYSDATE, which is the same within a statement."""
     return DateValue(env[0].now.nanoseconds // 10**9)
 
 

@@ -1,4 +1,4 @@
-"""The sources of a query: how their rows are found, and joined to those before."""
+"""Finds the rows of a query's sources, and joins them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Input:
-    """A source, with the function that returns its rows and its join with the previous sources."""
+    """A source of a query, with its rows, and its join with the previous sources."""
 
     source: Source
     rows: Callable[[Env], Iterable[Any]]
@@ -36,7 +36,7 @@ class Input:
 def join(
     first: Env, envs: Iterable[Env], one: Input, condition: Compiled | None, lookup: Any
 ) -> Iterator[Env]:
-    """Join the rows of a source to those before; `first` has none of them."""
+    """Join the rows of a source to the `Env`s of previous sources; `first` has no rows of these."""
     slot, matched, rows = one.source.slot, set[int](), None
     keeps_left, keeps_right = one.side in ("LEFT", "FULL"), one.side in ("RIGHT", "FULL")
     for env in envs:
@@ -63,7 +63,7 @@ def join(
 def rows_of_key(
     env: Env, table: SqlTable, key: Key, values: dict[int, Compiled]
 ) -> Iterable[Any] | None:
-    """Return the rows that may have a key; None where every row must be looked at."""
+    """Return the rows that may have these key values; None if every row must be checked."""
     wanted = list[Any]()
     for at in key.columns:
         value, declared = values[at](env), table.columns[at].declared
@@ -87,7 +87,7 @@ def rows_of_key(
 
 
 def conjuncts(node: Any) -> list[Any]:
-    """Return the conditions that a condition joins by AND."""
+    """Return the parts of a condition that AND combines."""
     while isinstance(node, exp.Paren):
         node = node.this
     if node is None:

@@ -1,7 +1,7 @@
-"""Queries: the sources they read, their order, and the resulting rows.
+"""Plans queries.
 
-A query is planned once, as a function from an `Env` to rows. Tables are read row by row; where
-the conditions name all columns of a key, only the rows of that key.
+A query is planned once, as a function from an `Env` to rows. Tables are read row by row. If the
+conditions name all columns of a key, only the rows with that key are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Planner:
         self._names = names
 
     def compiler(self, scope: Scope) -> Compiler:
-        """Return what compiles expressions within a scope."""
+        """Return a compiler for expressions in a scope."""
         return Compiler(scope, self._subquery, self._names.is_sequence)
 
     def _subquery(self, node: Any, scope: Scope) -> tuple[Compiled, int]:
@@ -41,7 +41,7 @@ class Planner:
         """Plan a query.
 
         Raises:
-            OraError: a name or a form is unknown.
+            OraError: a name is unknown, or the query is not supported.
         """
         known = dict(ctes or {})
         while isinstance(node, exp.Subquery | exp.Paren) and not node.args.get("order"):
@@ -75,7 +75,7 @@ class Planner:
         return Plan(left.columns, left.declared, rows)
 
     def _ordered(self, plan: Plan, node: Any, parent: Scope | None) -> Plan:
-        """Order and limit the rows of a set operation, by its columns."""
+        """Add ORDER BY, OFFSET and FETCH to a plan, by the names of its columns."""
         scope = Scope(parent)
         source = scope.add("", plan.columns)
         order = node.args.get("order")

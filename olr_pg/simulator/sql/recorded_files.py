@@ -1,4 +1,4 @@
-"""The files next to the logs of a database that executes SQL, as `simulate` writes them."""
+"""Writes the files of a database that executes a script, like those of `simulate`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 def simulate_script(
     seed: int, out_dir: Path, shape: DatabaseShape, steps: Sequence[Step], recorded_from: int
 ) -> Summary:
-    """Carry a script out; write the logs of everything, and the truth of the recorded part.
+    """Execute a script; write logs, dictionary, truth and tables of its recorded part.
 
     Args:
-        recorded_from: the number of the step before which recording begins: the dictionary contains
-            the tables that exist then.
+        recorded_from: the number of the first recorded step. The dictionary contains the tables
+            that exist before it.
 
     Raises:
-        OlrPgError: 8052 a statement has another result than expected, 8002 the directory cannot be
+        OlrPgError: 8052 a statement did not have the expected result, 8002 the directory cannot be
             used.
     """
     directory = prepare_directory(out_dir)
@@ -46,7 +46,7 @@ def simulate_script(
     write_dictionary(start, directory)
     for table in tables:
         write_rows(directory / "tables", table, _lines(table, table.at_start), start.scn)
-    for log in logs:  # decoding begins with the dictionary
+    for log in logs:  # only redo after the dictionary is decoded
         log.unlink()
     logs.clear()
     run_script(database, steps[recorded_from:])
@@ -70,7 +70,7 @@ def simulate_script(
 
 
 def _lines(table: SimTable, rows: Rows) -> list[tuple[str, list[Cell | None]]]:
-    """Return rows in the order of their places, with all columns."""
+    """Return rows with all columns, in the order of their ROWIDs or keys."""
     return [
         ("" if table.index_organised else identity,
          [image.get(number) for number in range(len(table.columns))])

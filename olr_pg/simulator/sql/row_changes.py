@@ -1,7 +1,7 @@
-"""Changes of rows: in the model, which writes their redo, and in the rows that sessions see.
+"""Changes rows, both in the model, which writes redo, and in the rows that sessions see.
 
-The changes of a statement are checked at its end against keys and foreign keys, as in Oracle, so
-that a statement may swap keys. A row that another transaction holds is waited for.
+Keys and foreign keys are checked at the end of a statement, as in Oracle, so that a statement may
+swap keys. If another transaction holds a row, the statement waits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 WAITS: Final = Locking()
 
 ARRAY_MAX: Final = 200
-"""Rows of one record: their number is one byte."""
+"""Maximum rows of one record, whose number of rows is one byte."""
 
 
 @dataclass(slots=True)
@@ -46,12 +46,12 @@ class Changes:
     """The changes of one statement.
 
     Args:
-        holds: whether a row fulfils a CHECK: False if it does not.
-        fire: carries out a trigger for a row with its old and new values; returns the new ones.
+        holds: returns whether a row fulfils a CHECK; False if it violates the CHECK.
+        fire: runs a trigger for a row with its old and new values; returns the new values.
 
     Attributes:
-        touched: rows with their values before the statement.
-        gathered: where a dictionary, rows are put there, to be inserted together.
+        touched: the changed rows, with their values before the statement.
+        gathered: if not None, `insert` collects rows here, to be inserted together.
     """
 
     database: SqlDatabase
@@ -65,7 +65,7 @@ class Changes:
     # --- rows ---
 
     def insert(self, table: SqlTable, rows: Sequence[Values]) -> list[StoredRow]:
-        """Insert rows whose values were converted."""
+        """Insert rows; their values must have the types of the columns."""
         if self.gathered is not None:
             self.gathered.setdefault(table, []).extend(rows)
             return []
@@ -108,14 +108,14 @@ class Changes:
         return found
 
     def can_append(self, table: SqlTable, rows: Sequence[Values]) -> bool:
-        """Return whether rows are loaded by direct path: else Oracle inserts them as others."""
+        """Return whether rows can be loaded by direct path; if not, they are inserted as usual."""
         plain = not (table.triggers or table.foreign_keys or len(table.sim.segments) > 1)
         return plain and self.session.is_free(table.sim) and all(
             self.session.is_whole(table.sim, self._cells(table, values)) for values in rows
         )  # fmt: skip
 
     def append(self, table: SqlTable, rows: Sequence[Values]) -> list[StoredRow]:
-        """Load rows by direct path. Their keys are checked first: blocks cannot be undone."""
+        """Load rows by direct path. Keys are checked first, because a load cannot be undone."""
         for values in rows:
             self._check_row(table, values)
         for key in table.keys:
@@ -135,12 +135,12 @@ class Changes:
             raise OraError(12838, "cannot read/modify an object after modifying it in parallel")
 
     def insert_gathered(self) -> int:
-        """Insert the gathered rows; return how many rows."""
+        """Insert the gathered rows; return their number."""
         gathered, self.gathered = self.gathered or {}, None
         return sum(len(self.insert(table, rows)) for table, rows in gathered.items())
 
     def _insert_some(self, table: SqlTable, cells: Sequence[list[Cell | None]]) -> list[Row]:
-        """Insert the first row, and with it others that go into the same block."""
+        """Insert the first row, and further rows that fit into the same block."""
         sim, together = table.sim, 1
         if not sim.index_organised and not sim.lobs:
             segment = sim.segment_of(cells[0])
@@ -159,7 +159,7 @@ class Changes:
         return made
 
     def update(self, stored: StoredRow, new: Mapping[int, Value]) -> None:
-        """Update a row that is locked; the values were converted."""
+        """Update a locked row; the new values must have the types of the columns."""
         table, old = stored.table, stored.values
         assert old is not None
         values: Values = tuple(new.get(at, value) for at, value in enumerate(old))
@@ -186,7 +186,7 @@ class Changes:
                     3001, "unimplemented feature: the model has no redo for this change of a row"
                 )
             self.session.lock(row)
-        elif row.deleted:  # it has moved to another partition, or leaf
+        elif row.deleted:  # the row has moved to another partition or leaf
             stored.row = table.sim.live[-1]
         stored.values = values
         table.note(stored)
@@ -194,7 +194,7 @@ class Changes:
             self._fire(table, "UPDATING", old, values, tuple(new), is_before=False)
 
     def delete(self, stored: StoredRow) -> None:
-        """Delete a row that is locked."""
+        """Delete a locked row."""
         old = stored.values
         self._fire(stored.table, "DELETING", old, None, is_before=True)
         self._change(stored)
@@ -204,7 +204,7 @@ class Changes:
         self._fire(stored.table, "DELETING", old, None, is_before=False)
 
     def change_lob(self, locator: Locator, change: LobChange) -> None:
-        """Change a part of the LOB of a row that is locked, as DBMS_LOB does."""
+        """Change a part of a LOB of a locked row, as DBMS_LOB does."""
         stored, at = locator
         if stored.locker is not self.transaction or stored.values is None:
             raise OraError(22920, "row containing the LOB value is not locked")
@@ -227,7 +227,7 @@ class Changes:
         self, table: SqlTable, event: str, old: Values | None, new: Values | None,
         changed: Sequence[int] = (), *, is_before: bool,
     ) -> Values | None:  # fmt: skip
-        """Carry out the triggers of a change of a row; return its new values."""
+        """Run the triggers for a change of a row; return its new values."""
         for trigger in table.triggers:
             if trigger.is_before is is_before and trigger.concerns(event, changed):
                 new = self.fire(table, trigger, event, old, new)
@@ -240,10 +240,10 @@ class Changes:
         stored.writer = self.transaction
 
     def lock(self, stored: StoredRow, locking: Locking = WAITS, *, in_redo: bool = False) -> bool:
-        """Lock a row; False where another transaction has it, and `locking` skips such rows.
+        """Lock a row; False if another transaction has locked it and `locking` skips such rows.
 
         Raises:
-            OraError, StatementRestart: another transaction has it.
+            OraError, StatementRestart: another transaction had locked it.
         """
         holder = stored.locker
         if holder is not None and holder is not self.transaction:
@@ -280,14 +280,14 @@ class Changes:
                 raise OraError(2290, f"check constraint ({table.sim.owner}.{check.name}) violated")
 
     def finish(self) -> None:
-        """Check the changes of the statement against keys.
+        """Check the keys and foreign keys of the changed rows.
 
         Raises:
-            OraError: ORA-00001, ORA-02291, ORA-02292.
+            OraError: ORA-00001, ORA-02291, ORA-02292, a constraint is violated.
             StatementRestart: another transaction had to end first.
         """
         seen = 0
-        while seen < len(self.touched):  # what is deleted with its parent is checked, too
+        while seen < len(self.touched):  # rows deleted by ON DELETE are checked, too
             new = list(self.touched.items())[seen:]
             seen = len(self.touched)
             for stored, _ in new:
@@ -315,7 +315,9 @@ class Changes:
                 raise OraError(1, f"unique constraint ({owner}.{key.name}) violated")
 
     def _wait_for_change(self, other: StoredRow, concerns: Callable[[Values | None], bool]) -> None:
-        """Wait for another transaction's change of a row, if it is about what concerns us."""
+        """If another transaction has changed a row, and old or new values concern us, wait for its
+        end.
+        """
         writer = other.writer
         if writer is None or writer is self.transaction:
             return
@@ -363,7 +365,7 @@ class Changes:
     def _release_children(
         self, child: SqlTable, foreign: ForeignKey, old: tuple[Any, ...], *, is_deleted: bool
     ) -> None:
-        """Delete or change the rows that refer to a removed key, or raise an error."""
+        """Apply ON DELETE to the rows that refer to a removed key, or raise an error."""
 
         def refers(row: Values | None) -> bool:
             return row is not None and _referenced(foreign, row) == old
@@ -386,6 +388,6 @@ class Changes:
 
 
 def _referenced(foreign: ForeignKey, values: Values) -> tuple[Any, ...] | None:
-    """Return the parent's key that a child's row names; None if a column of it is NULL."""
+    """Return the parent key to which a child row refers; None if one of its columns is NULL."""
     found = tuple(key_of(values[at]) for at in foreign.columns)
     return None if None in found else found

@@ -1,8 +1,9 @@
-"""The rows of a table as sessions see them: committed versions, at every SCN, and uncommitted ones.
+"""The rows of a table as sessions see them: committed versions at every SCN, and uncommitted
+values.
 
-A row has its current values, the transaction that changed them without a commit, and its earlier
-values with their SCNs. So a session reads committed rows and its own changes, and a flashback query
-reads any moment. A transaction has the list of its changes, so that it can be rolled back.
+A row has its current values, the open transaction that has changed them, and its committed values
+with their SCNs. So a session reads committed rows and its own changes, and a flashback query reads
+rows as of any SCN. A transaction has the list of its changes, so that it can be rolled back.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class StoredRow:
     """A row.
 
     Attributes:
-        row: the model's.
-        values: now; None if it is deleted.
-        writer: the transaction that has changed it and not ended.
-        locker: the transaction that holds its lock.
-        since: SCNs of commits, in order, and `were` the values from each of them on.
+        row: the row of the model.
+        values: the current values; None if the row is deleted.
+        writer: the open transaction that has changed it.
+        locker: the transaction that has locked it.
+        since: the SCNs of its commits, in ascending order; `were` has the values from each SCN on.
     """
 
     table: SqlTable
@@ -46,15 +47,15 @@ class StoredRow:
 
     @property
     def committed(self) -> Values | None:
-        """The values that the last commit left; None if there was no row."""
+        """The values after the last commit; None if the row did not exist then."""
         return self.were[-1] if self.were else None
 
     def seen_by(self, reader: SqlTransaction | None) -> Values | None:
-        """Return the values that a session sees now; None if it sees no row."""
+        """Return the values that a session sees now; None if it does not see the row."""
         return self.values if self.writer is None or self.writer is reader else self.committed
 
     def as_of(self, scn: int) -> Values | None:
-        """Return the values at an SCN."""
+        """Return the values as of an SCN; None if the row did not exist."""
         at = bisect_right(self.since, scn)
         return self.were[at - 1] if at else None
 
@@ -68,7 +69,9 @@ class Key:
     is_primary: bool = False
 
     def of(self, values: Values) -> tuple[Any, ...] | None:
-        """Return a row's key; None if it is not in the index: every column is NULL."""
+        """Return the key of a row; None if all its columns are NULL, so that it is not in the
+        index.
+        """
         found = tuple(key_of(values[at]) for at in self.columns)
         return None if all(one is None for one in found) else found
 
@@ -78,7 +81,7 @@ class ForeignKey:
     """A foreign key.
 
     Attributes:
-        columns, parent_columns: 0-based, in the same order.
+        columns: the columns, from 0, in the order of `parent_key`.
         on_delete: ``CASCADE``, ``SET NULL``, or empty.
     """
 
@@ -99,12 +102,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trigger:
-    """A trigger of rows.
+    """A row trigger.
 
     Attributes:
-        text: of its statement, which the block's words are in.
-        events: those of INSERTING, UPDATING and DELETING for which it fires.
-        columns: whose UPDATE it is carried out for, from 0; empty for all.
+        text: the text of its CREATE statement, which contains the block.
+        events: INSERTING, UPDATING and DELETING, as far as it fires for them.
+        columns: columns whose UPDATE it fires for, from 0; empty for all.
     """
 
     name: str
@@ -115,7 +118,7 @@ class Trigger:
     columns: frozenset[int] = frozenset()
 
     def concerns(self, event: str, changed: Iterable[int]) -> bool:
-        """Return whether a change of a row, with the columns that it sets, is one of its events."""
+        """Return whether it fires for an event that changes these columns."""
         return event in self.events and (
             event != "UPDATING" or not self.columns or bool(self.columns & {*changed})
         )
@@ -125,14 +128,14 @@ class SqlTable:
     """A table of SQL.
 
     Args:
-        sim: the model's.
+        sim: the table of the model.
 
     Attributes:
-        present: rows that some session sees.
-        partition_names: in the order of the model's segments.
+        present: rows that at least one session sees.
+        partition_names: names in the order of the model's segments.
         moves_rows: ENABLE ROW MOVEMENT.
-        disabled_keys, disabled_triggers: foreign keys and triggers that are off.
-        gone: rows that only flashback queries see.
+        disabled_keys, disabled_triggers: disabled foreign keys and triggers.
+        gone: deleted rows, which only flashback queries see.
     """
 
     def __init__(self, sim: SimTable, columns: Sequence[SqlColumn]) -> None:
@@ -171,7 +174,7 @@ class SqlTable:
         return next((key for key in self.keys if key.is_primary), None)
 
     def add_key(self, key: Key) -> None:
-        """Add a unique key; the rows that are there are in it."""
+        """Add a unique key, and index the existing rows."""
         self.keys.append(key)
         self._had[key] = defaultdict(dict)
         for stored in self.present:
@@ -179,7 +182,7 @@ class SqlTable:
                 self._note(key, stored, values)
 
     def drop_key(self, key: Key) -> None:
-        """Forget a key."""
+        """Remove a key."""
         self.keys.remove(key)
         del self._had[key]
 
@@ -189,19 +192,19 @@ class SqlTable:
             self._had[key][found][stored] = None
 
     def note(self, stored: StoredRow) -> None:
-        """Let a row be found by its present keys."""
+        """Index a row by the current values of its keys."""
         for key in self.keys:
             self._note(key, stored, stored.values)
 
     def holders(self, key: Key, wanted: tuple[Any, ...]) -> list[StoredRow]:
-        """Return rows that have, or had before a change without commit, a key."""
+        """Return the rows that have a key value now, or had it before an uncommitted change."""
         found = self._had[key].get(wanted)
         return [] if found is None else [one for one in found if one in self.present]
 
     def scan(
         self, reader: SqlTransaction | None, scn: int | None = None
     ) -> Iterator[tuple[StoredRow, Values]]:
-        """Yield the rows that a session sees, or that there were at an SCN."""
+        """Yield the rows that a session sees, or the rows as of an SCN."""
         if scn is None:
             for stored in list(self.present):
                 values = stored.seen_by(reader)
@@ -214,7 +217,7 @@ class SqlTable:
                 yield stored, values
 
     def settle(self, stored: StoredRow) -> None:
-        """Keep a row where it belongs after a commit or a rollback."""
+        """Move a row to `present` or `gone`, depending on its state."""
         if stored.values is None and stored.writer is None:
             self.present.pop(stored, None)
             for key in self.keys:
@@ -228,7 +231,7 @@ class SqlTable:
             self.present[stored] = None
 
     def forget(self, scn: int) -> None:
-        """Forget what no row was any more at an SCN."""
+        """Discard versions that ended at or before an SCN."""
         self.gone = [one for one in self.gone if one.since[-1] > scn]
         for stored in self.present:
             at = bisect_right(stored.since, scn) - 1
@@ -236,14 +239,16 @@ class SqlTable:
                 del stored.since[:at], stored.were[:at]
 
     def map_values(self, change: Any) -> None:
-        """Give all versions of all rows other columns, as DDL does."""
+        """Apply `change` to the values of all versions of all rows, as for DDL that changes
+        columns.
+        """
         for stored in (*self.present, *self.gone):
             stored.values = None if stored.values is None else change(stored.values)
             stored.were = [None if one is None else change(one) for one in stored.were]
 
 
 class Entry(NamedTuple):
-    """A change or a lock of a row, with the previous state."""
+    """The state of a row before a change or lock."""
 
     stored: StoredRow
     row: Row
@@ -253,7 +258,7 @@ class Entry(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place in a transaction: how many entries, and how much undo in the model."""
+    """A point in a transaction: its number of entries, and the savepoint of the model."""
 
     entries: int
     undo: int
@@ -264,11 +269,11 @@ class SqlTransaction:
     """A transaction.
 
     Attributes:
-        savepoints: by name, in the order in which they were set.
+        savepoints: the savepoints by name, in the order in which they were set.
         waits_for: the transaction whose end it waits for.
-        waits_since: counts waits, so that their order is known.
-        is_victim: a deadlock is broken by the failure of its statement.
-        is_active: it has not ended.
+        waits_since: the number of its wait; an earlier wait has a lower number.
+        is_victim: its statement must fail, to break a deadlock.
+        is_active: the transaction has not ended.
         loaded: tables that it has loaded by direct path.
     """
 
@@ -287,7 +292,7 @@ class SqlTransaction:
         stored.locker = self
 
     def take_back(self, entries: int) -> None:
-        """Restore earlier states of rows until only a given number of entries remains."""
+        """Undo the newest changes until `entries` of them remain."""
         while len(self.entries) > entries:
             entry = self.entries.pop()
             stored = entry.stored
@@ -296,7 +301,7 @@ class SqlTransaction:
             stored.table.settle(stored)
 
     def end(self, commit_scn: int | None) -> None:
-        """End it: its changes are valid from an SCN on, or are rolled back for None."""
+        """Commit the transaction at an SCN, or roll it back if `commit_scn` is None."""
         if commit_scn is None:
             self.take_back(0)
         for stored in {entry.stored: None for entry in self.entries}:

@@ -1,7 +1,7 @@
-"""A script of several sessions, carried out in the order in which it stands.
+"""Executes a script with statements of several sessions, in the order of the script.
 
-A statement may wait for another session's lock: then the script continues, and the statement ends
-when it gets the lock. A session that waits takes its next statement only after that.
+If a statement waits for a lock of another session, the script continues, and the statement ends
+when it gets the lock. The next statement of the waiting session begins only after that.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ class Step(Protocol):
     """A statement of a script.
 
     Attributes:
-        session: its name.
-        errors: the numbers of the ORA errors of which one must come; empty for none.
+        session: the name of the session.
+        errors: the numbers of the expected ORA errors, of which one must occur; empty if it must
+            succeed.
         line: its line in the script, from 1.
-        binds: rows of binds; empty for none, several for an array.
+        binds: rows of binds; empty for no binds, several rows for an array.
     """
 
     @property
@@ -52,10 +53,10 @@ def _values(row: Iterable[str | float | None]) -> list[Value]:
 
 
 class _Worker:
-    """A session with a thread of its own.
+    """A session with its own thread.
 
     Attributes:
-        crash: an error that does not belong to the statement.
+        crash: an error other than an ORA error of the statement.
     """
 
     def __init__(self, database: SqlDatabase, failed: Callable[[Step, str], None]) -> None:
@@ -79,7 +80,7 @@ class _Worker:
         return transaction is not None and transaction.waits_for is not None
 
     def run(self, step: Step) -> None:
-        """Carry a statement out; return once it has ended, or waits for another session."""
+        """Execute a statement; return when it has ended or waits for another session."""
         lock = self._database.lock
         with lock:
             lock.wait_for(lambda: self.is_idle)
@@ -123,10 +124,10 @@ class _Worker:
 
 
 def run_script(database: SqlDatabase, steps: Iterable[Step]) -> None:
-    """Carry out a script; open transactions are rolled back at its end.
+    """Execute a script; at its end, open transactions are rolled back.
 
     Raises:
-        OlrPgError: 8052, a statement failed that should not have, or the other way round.
+        OlrPgError: 8052, a statement failed unexpectedly, or succeeded unexpectedly.
     """
     failures: list[str] = []
 

@@ -1,4 +1,4 @@
-"""A SELECT that is planned: its sources, joins, hierarchy, groups and columns."""
+"""Plans a SELECT: its sources, joins, hierarchy, groups and columns."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ LEVELS_MAX: Final = 100_000
 
 
 class QueryPlanner(Protocol):
-    """The planner of the queries within a query."""
+    """Plans the queries within a query."""
 
     def compiler(self, scope: Scope) -> Compiler:
-        """Return what compiles expressions within a scope."""
+        """Return a compiler for expressions in a scope."""
 
     def plan(self, node: Any, parent: Scope | None = None, ctes: Any = None) -> Plan:
         """Plan a query."""
@@ -55,7 +55,7 @@ class Selection:
         self._inputs: list[Input] = []
 
     def plan(self) -> Plan:
-        """Plan it."""
+        """Plan the SELECT."""
         node = self._node
         if node.args.get("from_") is not None:
             self._add(node.args["from_"].this)
@@ -164,7 +164,7 @@ class Selection:
         return rows
 
     def _condition(self, one: Input) -> Compiled | None:
-        """Return the function of a join's condition."""
+        """Compile the condition of a join."""
         if one.using:
             before = [other for other in self._inputs if other.source.slot < one.source.slot]
             pairs = []
@@ -179,7 +179,7 @@ class Selection:
         return None if one.on is None else self._compiler.condition(one.on)
 
     def _lookup(self, at: int) -> Callable[[Env], Iterable[Any] | None] | None:
-        """Return what finds the rows of a table by a key that the conditions name."""
+        """Return a function that finds rows by a key; None if no key is named completely."""
         one = self._inputs[at]
         if one.table is None or one.flashback is not None or one.side in ("RIGHT", "FULL"):
             return None
@@ -210,7 +210,9 @@ class Selection:
                 values[found[1]] = self._compiler.compile(other)
 
     def _is_known(self, node: Any, known: Sequence[int]) -> bool:
-        """Return whether an expression is of sources that are joined before, or around."""
+        """Return whether an expression uses only earlier sources or those of queries around this
+        one.
+        """
         if any(node.find_all(exp.Select, exp.Prior)):
             return False
         for column in node.find_all(exp.Column):
@@ -226,7 +228,7 @@ class Selection:
     # --- CONNECT BY ---
 
     def _hierarchy(self, connect: Any, filter_: Compiled | None) -> Callable[[Env], Iterator[Env]]:
-        """Return what walks a hierarchy: WHERE is applied to its rows."""
+        """Return a function that yields the rows of a hierarchy; WHERE filters these rows."""
         if connect.args.get("nocycle"):
             raise OraError(900, "invalid SQL statement: the stand-in knows no NOCYCLE")
         width, sources = self._scope.depth, list(self._scope.sources)
@@ -270,7 +272,7 @@ class Selection:
 
         return filtered
 
-    # --- what is selected ---
+    # --- columns ---
 
     def _projected(self, joined: Callable[[Env], Iterator[Env]]) -> Plan:
         node, compiler = self._node, self._compiler
@@ -332,7 +334,7 @@ class Selection:
         return tuple(names), tuple(declared), values
 
     def _declared_of(self, node: Any) -> Declared | None:
-        """Return the type of a column of a table, None of anything else."""
+        """Return the type of a table's column; None for other expressions."""
         if not isinstance(node, exp.Column):
             return None
         alias = plain_name(node.args["table"]) if node.table else ""
@@ -402,7 +404,7 @@ def _is_suffixed(node: Any) -> bool:
 
 
 def _label(node: Any) -> str:
-    """Return the name of a column without one: its text, in upper case without blanks."""
+    """Return the name of a result column without alias: its text in upper case, without blanks."""
     if isinstance(node, exp.Column):
         return plain_name(node)
     return str(node.sql("oracle").upper().replace(" ", ""))[:128]

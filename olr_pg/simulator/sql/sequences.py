@@ -1,4 +1,4 @@
-"""Sequences, as SQL takes their values."""
+"""Sequences of SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from olr_pg.simulator.ora_error import OraError
 
 IDENTITY_SEQUENCE: Final = "ISEQ$$_"
-"""The names of sequences that belong to identity columns begin with it."""
+"""Prefix of the names of sequences that belong to identity columns."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class SqlSequence:
         """Take the next value.
 
         Raises:
-            OraError: ORA-08004, there are no more.
+            OraError: ORA-08004, the sequence has no more values.
         """
         if self.following > self.maximum:
             raise OraError(

@@ -1,4 +1,4 @@
-"""Columns of SQL's tables: their declarations, allowed values, and the values' bytes in redo."""
+"""Columns of SQL tables: declarations, allowed values, and the bytes of values in redo."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ Kind = str
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A declaration of a type.
+    """A declared type.
 
     Attributes:
-        numbers: the contents of its brackets, in order; None for none.
+        numbers: the numbers in its brackets, in order; None for a missing one.
         in_characters: the size is in characters.
     """
 
@@ -78,10 +78,10 @@ class SqlColumn:
     """A column.
 
     Attributes:
-        name: empty if it was set unused.
+        name: its name; empty if the column was set unused.
         default: the text of its DEFAULT; empty for none.
-        not_null: NULL is refused.
-        identity: ``ALWAYS``, ``BY DEFAULT`` or ``BY DEFAULT ON NULL``; empty if it is none.
+        not_null: the column rejects NULL.
+        identity: ``ALWAYS``, ``BY DEFAULT`` or ``BY DEFAULT ON NULL``; empty for other columns.
     """
 
     name: str
@@ -92,14 +92,14 @@ class SqlColumn:
     identity: str = ""
 
     def simulated(self) -> SimColumn:
-        """Return the column as the model has it."""
+        """Return the column of the model."""
         return SimColumn(self.name, _type(self), nullable=not self.not_null)
 
     def converted(self, value: Value, table: str) -> Value:
         """Convert a value to the column's type.
 
         Raises:
-            OraError: ORA-01438, ORA-12899, ORA-00932 and others: it may not be stored.
+            OraError: ORA-01438, ORA-12899, ORA-00932 and others: the column cannot store the value.
         """
         value = null_if_empty(value)
         if value is None:
@@ -107,12 +107,12 @@ class SqlColumn:
         return _CONVERSIONS[self.declared.kind](self, value, table)
 
     def cell(self, value: Value) -> Cell | None:
-        """Return the bytes and the text of a value that was converted."""
+        """Return the cell of a value that has the column's type."""
         return None if value is None else _cell(self, value)
 
 
 def convert_to(declared: Declared, value: Value) -> Value:
-    """Convert as CAST does; a text that is too long is cut."""
+    """Convert a value as CAST does; a text that is too long is cut."""
     if declared.kind in ("VARCHAR2", "NVARCHAR2") and value is not None:
         text = text_of(value)
         return null_if_empty(str(text)[: declared.size] if text is not None else None)
@@ -120,10 +120,10 @@ def convert_to(declared: Declared, value: Value) -> Value:
 
 
 def declared_type(kind: Kind, numbers: tuple[int, ...], *, in_characters: bool) -> Declared:
-    """Return a declaration by the words of it.
+    """Return the type with this name, numbers and length semantics.
 
     Raises:
-        OraError: ORA-00902, the type is unknown here.
+        OraError: ORA-00902, the type is not supported.
     """
     kind, numbers = (
         _ALIASES.get(kind, (kind, None))[0],
@@ -200,11 +200,11 @@ def lob_storage(kind: Kind, **options: bool | int) -> LobStorage | None:
 
 
 def _digits(declared: Declared) -> int:
-    """Return the decimals of the seconds."""
+    """Return the number of decimals of the seconds."""
     return declared.numbers[0] if declared.numbers else 6
 
 
-# --- conversions on the way into a column ---
+# --- conversions to the type of a column ---
 
 
 def _to_numeric(column: SqlColumn, value: Value, _table: str) -> Value:
@@ -266,7 +266,7 @@ def _to_raw(column: SqlColumn, value: Value, table: str) -> Value:
 
 
 def _moment(value: Value, form: str) -> Value:
-    """Return a moment as a TIMESTAMP in its own zone's time, with the offset."""
+    """Return a moment, or a text in a format, as a TIMESTAMP WITH TIME ZONE."""
     if isinstance(value, str):
         nanoseconds, offset = parsed_moment(value, form)
         return Zoned(nanoseconds - offset * MINUTE, offset)

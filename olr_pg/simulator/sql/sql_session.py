@@ -1,4 +1,4 @@
-"""A session that takes SQL: statements, its transaction, savepoints."""
+"""A session that executes SQL: its statements, its transaction and its savepoints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SqlSession:
     """A session.
 
     Attributes:
-        transaction: that is open; None for none.
+        transaction: the open transaction; None if there is none.
     """
 
     def __init__(self, database: SqlDatabase) -> None:
@@ -48,15 +48,15 @@ class SqlSession:
         self._aside: SqlSession | None = None
 
     def execute(self, text: str, binds: Sequence[Value] = ()) -> Outcome:
-        """Carry out a statement.
+        """Execute a statement.
 
         Raises:
-            OraError: the error that Oracle would report; nothing of the statement is left.
+            OraError: the error that Oracle would report; the changes of the statement are undone.
         """
         return self.execute_many(text, [binds])
 
     def execute_many(self, text: str, rows: Sequence[Sequence[Value]]) -> Outcome:
-        """Carry out a statement for each row of binds; rows before a failing one stay."""
+        """Execute a statement for each row of binds. If one fails, earlier rows stay changed."""
         tokens = tokens_of(text)
         first = word(tokens[0]) if tokens else ""
         with self.database.lock:
@@ -74,7 +74,7 @@ class SqlSession:
                 try:
                     return self._statement(statement, rows)
                 except OraError:
-                    pass  # one after the other: those before the one that fails stay
+                    pass  # Again one by one: rows before the failing one stay.
             outcome = Outcome()
             for binds in rows:
                 one = self._statement(statement, [binds])
@@ -87,7 +87,7 @@ class SqlSession:
     # --- statements ---
 
     def _statement(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> Outcome:
-        """Carry out DML or a query, as a whole or not at all."""
+        """Execute DML or a query; if it fails, all its changes are undone."""
         run = self._plans.of(statement)
         if isinstance(statement, Query) and statement.locking is None:
             return run(self._context(rows[0]), None)
@@ -146,7 +146,7 @@ class SqlSession:
     # --- PL/SQL ---
 
     def _run_block(self, text: str) -> None:
-        """Carry out a block; if it fails, its changes since its last COMMIT are undone."""
+        """Run a block; if it fails, its changes since its last COMMIT are undone."""
         block = _block_of(text)
         began, mark, ended = self.transaction is None, self._mark(), self._ended
         try:
@@ -166,11 +166,11 @@ class SqlSession:
         return row.new
 
     def control(self, text: str) -> None:
-        """COMMIT, ROLLBACK or SAVEPOINT, of a block."""
+        """Execute COMMIT, ROLLBACK or SAVEPOINT of a block."""
         self.execute(text)
 
     def change_lob(self, locator: Locator, change: LobChange) -> None:
-        """Change a part of a LOB, of a block."""
+        """Change a part of a LOB for a block."""
         transaction = self.transaction = self.transaction or SqlTransaction()
         mark = self._mark()
         try:
@@ -180,12 +180,12 @@ class SqlSession:
             raise
 
     def aside(self) -> SqlSession:
-        """Return what carries out the session's autonomous transactions."""
+        """Return the session that runs autonomous transactions."""
         self._aside = self._aside or SqlSession(self.database)
         return self._aside
 
     def expect_end(self) -> None:
-        """Refuse an autonomous transaction that is open: ORA-06519."""
+        """Raise ORA-06519 if the autonomous transaction is still open."""
         if self.transaction is not None and self.transaction.entries:
             raise OraError(6519, "active autonomous transaction detected and rolled back")
 
@@ -229,12 +229,12 @@ class SqlSession:
             del points[later]
 
     def commit(self) -> None:
-        """COMMIT."""
+        """Commit the transaction."""
         with self.database.lock:
             self._end(committed=True)
 
     def rollback(self) -> None:
-        """ROLLBACK."""
+        """Roll back the transaction."""
         with self.database.lock:
             self._end(committed=False)
 
@@ -256,7 +256,7 @@ class SqlSession:
                 self.database.committed()
 
     def close(self) -> None:
-        """End the session: its open transaction is rolled back."""
+        """End the session, and roll back its open transaction."""
         self.rollback()
 
 

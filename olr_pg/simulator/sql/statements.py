@@ -1,4 +1,6 @@
-"""Queries and DML, ready to be carried out: planned once, run with binds as often as wanted."""
+"""Prepares queries and DML: a statement is planned once, and then run with binds any number of
+times.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
     Prepared = Callable[[Context, Changes | None], "Outcome"]
 
 ALWAYS: Final = "ALWAYS"
-"""`SqlColumn.identity` of a column that takes no value of a statement."""
+"""`SqlColumn.identity` of a column for which a statement cannot give a value."""
 
 ROW: Final = "/ROW"
-"""The column of a table that has its `StoredRow`."""
+"""The name of an internal column that contains the `StoredRow` of a row."""
 
 
 PLANS_MAX: Final = 1_000
@@ -49,9 +51,9 @@ class Outcome:
     """The result of a statement.
 
     Attributes:
-        count: rows that were changed, or are in the result.
-        is_query: it has rows.
-        returned: of RETURNING, for each row that was changed.
+        count: number of rows that were changed, or are in the result.
+        is_query: the statement is a query.
+        returned: the values of RETURNING for each changed row.
     """
 
     count: int = 0
@@ -63,7 +65,7 @@ class Outcome:
 
 
 class Plans:
-    """The plans of a session's statements, kept until tables change."""
+    """The plans of a session's statements; they are discarded when tables change."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
@@ -74,7 +76,7 @@ class Plans:
         """Return the plan of a statement.
 
         Raises:
-            OraError: a name is unknown, or it has a form that is.
+            OraError: a name is unknown, or the statement is not supported.
         """
         if self._definitions != self._database.definitions or len(self._made) > PLANS_MAX:
             self._made.clear()
@@ -88,7 +90,7 @@ def prepare(database: SqlDatabase, statement: Statement) -> Prepared:
     """Plan a statement.
 
     Raises:
-        OraError: a name is unknown, or it has a form that is.
+        OraError: a name is unknown, or the statement is not supported.
     """
     for kind, make in _MAKERS.items():
         if isinstance(statement, kind):
@@ -97,7 +99,7 @@ def prepare(database: SqlDatabase, statement: Statement) -> Prepared:
 
 
 def _select(table: Any, where: Any, expressions: Sequence[Any], *, alias: str = "") -> exp.Select:
-    """Return a query of a table's rows and of expressions."""
+    """Return a query for the rows of a table, as `ROW`, and for expressions."""
     row = exp.Column(this=exp.to_identifier(ROW, quoted=True))
     if alias:
         row.set("table", exp.to_identifier(alias, quoted=True))
@@ -109,10 +111,10 @@ def _select(table: Any, where: Any, expressions: Sequence[Any], *, alias: str = 
 
 
 def _target(database: SqlDatabase, node: Any) -> SqlTable:
-    """Return the table that DML is of.
+    """Return the table that a DML statement changes.
 
     Raises:
-        OraError: ORA-01732, it is none.
+        OraError: ORA-01732, the target is not a table.
     """
     if not isinstance(node, exp.Table):
         raise OraError(1732, "data manipulation operation not legal on this view")
@@ -125,7 +127,7 @@ def _alias_of(node: Any) -> str:
 
 
 def _positions(table: SqlTable, names: Sequence[str]) -> tuple[int, ...]:
-    """Return the places of columns; of all where none is named."""
+    """Return the indexes of columns; of all columns if none is named."""
     found = list[int]()
     for name in names or [one.name for one in table.columns if one.name]:
         at = table.position(name)
@@ -217,7 +219,7 @@ class _Returning:
 def _row_maker(
     database: SqlDatabase, table: SqlTable, names: Sequence[str], nodes: Sequence[Any], scope: Scope
 ) -> Callable[[Env], Values]:
-    """Return what makes a row of a table of the expressions for some columns."""
+    """Return a function that makes a table's row from expressions for some of its columns."""
     places = _positions(table, names)
     if len(nodes) < len(places):
         raise OraError(947, "not enough values")
@@ -319,7 +321,7 @@ def _make_insert_all(database: SqlDatabase, statement: InsertAll) -> Prepared:
 def _assigned(
     table: SqlTable, assignments: Sequence[tuple[tuple[str, ...], Any]]
 ) -> tuple[tuple[int, ...], list[Any]]:
-    """Return the places of the columns that are set, and an expression for each."""
+    """Return the indexes of the columns that are set, and an expression for each."""
     names, nodes = list[str](), list[Any]()
     for left, right in assignments:
         names += left

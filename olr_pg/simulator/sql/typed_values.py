@@ -14,17 +14,19 @@ from olr_pg.simulator.ora_error import OraError
 
 NUMBER_DIGITS: Final = 38
 ARITHMETIC: Final = Context(prec=40, rounding=ROUND_HALF_UP)
-"""NUMBER holds up to 40 digits between two operations (SQL Language Reference, NUMBER)."""
+"""Arithmetic with 40 digits, the maximum of a NUMBER in calculations (SQL Language Reference,
+NUMBER).
+"""
 
 SECOND: Final = 10**9
 DAY: Final = 86_400 * SECOND
 _MONTHS: Final = 12
 _NUMBER_MAX: Final = 126
-"""Decimal digits before the point, at most."""
+"""Maximum number of decimal digits before the point."""
 
 
 class Fixed(str):
-    """A CHAR, or a text in a statement: compared with another one without trailing blanks."""
+    """A CHAR, or a text literal: two of these are compared without trailing blanks."""
 
     __slots__ = ()
 
@@ -79,14 +81,14 @@ class Duration(NamedTuple):
 
 
 Value = Any
-"""One of the above or None."""
+"""A value of one of the types above, or None."""
 
 
 # --- calendar ---
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Return the days since the first day of year 1; `year` is never 0, and -1 comes before 1."""
+    """Return the days since the first day of year 1; there is no year 0: -1 comes before 1."""
     year = year + 1 if year < 0 else year
     year -= month <= 2
     era, in_era = divmod(year, 400)
@@ -95,7 +97,7 @@ def days_of(year: int, month: int, day: int) -> int:
 
 
 def date_of(days: int) -> tuple[int, int, int]:
-    """Return the year, month and day of so many days since the first day of year 1."""
+    """Return year, month and day, `days` after the first day of year 1."""
     era, in_era = divmod(days + 306, 146_097)
     year = (in_era - in_era // 1460 + in_era // 36_524 - in_era // 146_096) // 365
     in_year = in_era - (365 * year + year // 4 - year // 100)
@@ -118,7 +120,7 @@ def nanoseconds_of(moment: Moment) -> int:
     """Return the nanoseconds since the first day of year 1.
 
     Raises:
-        OraError: ORA-01839, ORA-01841, ORA-01843 or ORA-01847, there is no such day.
+        OraError: ORA-01839, ORA-01841, ORA-01843 or ORA-01847, the day does not exist.
     """
     if not -4712 <= moment.year <= 9999 or moment.year == 0:
         raise OraError(1841, "(full) year must be between -4713 and +9999, and not be 0")
@@ -141,10 +143,10 @@ def as_nanoseconds(value: Value) -> int | None:
 
 
 def in_year_range(nanoseconds: int) -> int:
-    """Check the result of an operation on a moment.
+    """Return the moment; check that its year is in Oracle's range.
 
     Raises:
-        OraError: ORA-01841, its year is out of range.
+        OraError: ORA-01841, the year is out of range.
     """
     moment_year = date_of(nanoseconds // DAY)[0]
     if not -4712 <= moment_year <= 9999:
@@ -156,17 +158,17 @@ def in_year_range(nanoseconds: int) -> int:
 
 
 def null_if_empty(value: Value) -> Value:
-    """Return None for an empty text or RAW, which are NULL; LOBs may be empty."""
+    """Return None for an empty text or RAW, which is NULL in Oracle; LOBs may be empty."""
     if isinstance(value, Clob | Blob) or value is None:
         return value
     return None if isinstance(value, str | bytes) and not value else value
 
 
 def to_number(value: Value) -> Decimal | float | None:
-    """Convert to a number; a binary float stays one.
+    """Convert to a number; a binary float stays a float.
 
     Raises:
-        OraError: ORA-01722, the text is no number.
+        OraError: ORA-01722, the text is not a number.
     """
     if value is None or isinstance(value, Decimal | float):
         return value
@@ -189,7 +191,7 @@ def bounded(value: Decimal) -> Decimal:
     """Round a number to the precision of NUMBER.
 
     Raises:
-        OraError: ORA-01426, it is too large.
+        OraError: ORA-01426, the number is too large.
     """
     value = ARITHMETIC.plus(value)
     if value and value.adjusted() >= _NUMBER_MAX:
@@ -198,14 +200,14 @@ def bounded(value: Decimal) -> Decimal:
 
 
 def number_text(value: Decimal) -> str:
-    """Return a number as TO_CHAR writes it: no zero before the point."""
+    """Return a number as TO_CHAR writes it, without a zero before the point."""
     digits = f"{value.normalize(ARITHMETIC):f}" if value else "0"
     sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
     return sign + (digits[1:] if digits.startswith("0.") else digits)
 
 
 def type_name(value: Value) -> str:
-    """Return the name of a value's type, as Oracle's errors say it."""
+    """Return the name of a value's type, as in Oracle's error messages."""
     names = (
         (Fixed, "CHAR"), (Clob, "CLOB"), (Blob, "BLOB"), (str, "CHAR"), (bytes, "BINARY"),
         (Decimal, "NUMBER"), (Single, "BINARY_FLOAT"), (float, "BINARY_DOUBLE"),
@@ -216,7 +218,7 @@ def type_name(value: Value) -> str:
 
 
 def mismatch(wanted: str, value: Value) -> OraError:
-    """Return the error of a value of a wrong type."""
+    """Return the error for a value of a wrong type."""
     return OraError(932, f"inconsistent datatypes: expected {wanted} got {type_name(value)}")
 
 
@@ -224,7 +226,7 @@ def mismatch(wanted: str, value: Value) -> OraError:
 
 
 def negate(value: Value) -> Value:
-    """Return the value with the other sign."""
+    """Return the value with the opposite sign."""
     if value is None:
         return None
     if isinstance(value, Months):
@@ -237,7 +239,7 @@ def negate(value: Value) -> Value:
 
 
 def add(left: Value, right: Value) -> Value:
-    """Add two values; a moment and a number are a DATE."""
+    """Add two values; the sum of a moment and a number is a DATE."""
     if left is None or right is None:
         return None
     if as_nanoseconds(left) is not None:
@@ -252,7 +254,7 @@ def add(left: Value, right: Value) -> Value:
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """Subtract; of two DATEs the days between, of other moments an interval."""
+    """Subtract two values; two DATEs give the days between them, other moments an interval."""
     if left is None or right is None:
         return None
     one, other = as_nanoseconds(left), as_nanoseconds(right)
@@ -291,11 +293,12 @@ def _like(moment: Value, nanoseconds: int) -> Value:
 
 
 def shifted(moment: Value, months: int, *, exact: bool = False) -> Value:
-    """Move a moment by months.
+    """Add months to a moment.
 
     Args:
-        exact: the day must exist in the new month, as for intervals; else its last day is taken,
-            and the last day of a month stays the last one, as ADD_MONTHS does.
+        exact: the day must exist in the new month, as for intervals. If not exact, the last day of
+            the new month replaces a missing day, and the last day of a month stays the last day, as
+            in ADD_MONTHS.
 
     Raises:
         OraError: ORA-01839, the day does not exist.
@@ -353,7 +356,7 @@ def _calculated_float(sign: str, one: float, other: float) -> float:
 
 
 def compared(left: Value, right: Value) -> int | None:
-    """Compare two values: below 0, 0 or above; None where one is NULL.
+    """Compare two values; return a negative number, 0 or a positive number, None if one is NULL.
 
     Raises:
         OraError: ORA-00932, they cannot be compared.
@@ -384,7 +387,7 @@ def _comparable(left: Value, right: Value) -> tuple[Any, Any]:
 
 
 def _ordered(number: Decimal | float | None) -> Any:
-    """NaN is equal to itself, and above all other numbers."""
+    """Return a sort key for a number: NaN is equal to itself, and above all other numbers."""
     assert number is not None
     return (1, 0) if number != number else (0, number)
 
@@ -401,7 +404,7 @@ def _as_raw(value: Value) -> bytes:
 
 
 def key_of(value: Value) -> Any:
-    """Return keys that are equal, with equal hashes, for values that GROUP BY treats as equal."""
+    """Return a hashable key; keys are equal if GROUP BY treats the values as equal."""
     if isinstance(value, Fixed):
         return value.rstrip(" ")
     if isinstance(value, float):
