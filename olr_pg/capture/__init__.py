@@ -1,1 +1,1 @@
-"""Capture: finds archived logs, orders them, and opens them for reading."""
+"""Capture finds redo logs, orders them, and opens them for reading."""

@@ -1,4 +1,4 @@
-"""A redo log as a value: its position in the redo stream, and the data of its header."""
+"""Describes redo logs: their positions in the redo stream, and the data of their headers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ class LogPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLog:
-    """A complete archived log, or the complete part of a log that is still being written.
+    """A complete archived log, or those LWN groups of a log that are complete while Oracle still
+    writes it.
 
     Attributes:
         size: size of the file in bytes; at least `used_bytes`.
         header: the validated log header; its `next_scn` and `nab` are never None. If the log grows,
             both describe its complete LWN groups: redo after these has the SCN `next_scn` or a
             higher one.
-        end_scn: the SCN from which a RESETLOGS has orphaned the redo; None if it has not.
+        end_scn: the SCN from which on a RESETLOGS has orphaned the redo; None if there was no such
+            RESETLOGS.
         grows: whether Oracle is still writing the log.
     """
 
@@ -50,7 +52,7 @@ class ArchivedLog:
 
     @property
     def next_scn(self) -> int:
-        """The SCN at which the log's redo ends, exclusive."""
+        """The SCN at which the log's redo ends: all its redo has a lower SCN."""
         assert self.header.next_scn is not None
         return self.header.next_scn
 
@@ -80,7 +82,7 @@ class AbsentLog(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """How far a redo thread was read.
+    """The position up to which a redo thread was read.
 
     Attributes:
         log: the last log that was read to its end.

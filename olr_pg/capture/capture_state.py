@@ -1,4 +1,4 @@
-"""The state of capture and the reason why it waits, for status displays and metrics."""
+"""Records the state of capture, and the reason why it waits, for status displays and metrics."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class CapturePhase(StrEnum):
-    """The phases of capture: its current work, or what it waits for."""
+    """The phases of capture. A phase says what capture does, or what it waits for."""
 
     WAITING_FOR_CLIENT = "WAITING_FOR_CLIENT"
-    """No client has requested a start position: nothing is decoded."""
+    """No client has requested a start position, so nothing is decoded."""
 
     DECODING = "DECODING"
     """Logs are being decoded."""
@@ -30,7 +30,9 @@ class CapturePhase(StrEnum):
     """
 
     PAUSED_FOR_FLOW_CONTROL = "PAUSED_FOR_FLOW_CONTROL"
-    """The ready queue is full until the client receives or confirms some transactions."""
+    """The queue of ready transactions is full. Capture waits until the client receives or confirms
+    some of them.
+    """
 
     CAUGHT_UP = "CAUGHT_UP"
     """All archived redo has been decoded; capture polls for the next log."""
@@ -47,7 +49,7 @@ class CapturePhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaptureState:
-    """The state of capture at a moment.
+    """The state of capture at a point in time.
 
     Attributes:
         phase: what capture does, or what it waits for.
@@ -72,7 +74,7 @@ class CaptureMonitor:
     """Holds the state of capture; can be read from any thread.
 
     Args:
-        clock: Unix time in seconds.
+        clock: returns the Unix time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -95,7 +97,8 @@ class CaptureMonitor:
             before = self._state
             if (before.phase, str(before.reason)) == (phase, str(reason)):
                 return False
-            # Attempts that fail with different errors belong to the same outage of the source.
+            # If attempts to reach the source fail with different errors, it is still the same
+            # outage: keep its start time.
             lasts = before.phase is phase is CapturePhase.WAITING_FOR_SOURCE
             since = before.since if lasts else self._clock()
             self._state = CaptureState(phase, since, reason)

@@ -1,4 +1,6 @@
-"""Checks that a set of logs is one unbroken stream of the right database."""
+"""Checks that logs belong to the right database, and finds the logs that are missing between
+them.
+"""
 
 from __future__ import annotations
 
@@ -84,8 +86,8 @@ class LogStream:
         )
 
     def with_gaps(self, more: Iterable[Gap]) -> LogStream:
-        """Return the stream with additional gaps, except gaps that lie within one it already
-        has.
+        """Return the stream with additional gaps. Leave out gaps that lie within a gap of the
+        stream.
         """
         fresh = [gap for gap in more if not any(gap.lies_in(known) for known in self.gaps)]
         if not fresh:
@@ -137,7 +139,8 @@ def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
 
 
 def check_chain(logs: Sequence[ArchivedLog]) -> None:
-    """Check that consecutive logs of a thread join, and that all logs come from one database.
+    """Check that each log of a thread begins at the SCN at which the log before it ends, and that
+    all logs come from one database.
 
     Args:
         logs: in the order of `discover_logs`; gaps are not errors here.

@@ -1,4 +1,4 @@
-"""Records which logs a run has decoded, in bounded memory, because a run can last for years."""
+"""Records which logs a run has decoded. It needs little memory, even if a run lasts for years."""
 
 from __future__ import annotations
 

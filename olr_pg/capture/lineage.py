@@ -1,4 +1,4 @@
-"""Records from which incarnation of the source redo was delivered, across restarts.
+"""Records, durably, from which incarnation of the source transactions were delivered.
 
 An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: the parent's redo from that SCN on is
 orphaned. If transactions from it were already delivered, the target has transactions that the

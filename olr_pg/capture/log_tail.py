@@ -1,8 +1,8 @@
 """Reads an online log while it grows: each LWN group is copied as soon as it is complete.
 
 The redo that was read is stored in a copy of the log, at the same offsets. The copy is needed
-because Oracle reuses the log's file, and decoding may read the redo twice. It has the format of a
-log.
+because Oracle reuses the log's file, and decoding may read the redo twice. The copy has the format
+of a redo log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIRST_BYTES: Final = 64 << 10
 """Bytes per read while little new redo is expected."""
 
 MOST_BYTES: Final = 32 << 20
-"""Maximum bytes per read, to limit memory if the reader is far behind."""
+"""Maximum bytes per read. It limits memory if much redo was not read yet."""
 
 TAIL_SUFFIX: Final = ".log"
 """Suffix of the name of a log's copy."""
@@ -58,7 +58,8 @@ class LogTail:
         scn: all redo from `end` on has this SCN or a higher one.
         is_lost: whether Oracle reused the file before the whole log was read.
         is_archived: whether an archived copy was found; it is read instead of the online log.
-        problem: the error because of which the rest of a closed log cannot be read.
+        problem: the error because of which the rest of the log cannot be read; None if there is
+            none.
     """
 
     def __init__(self, header: LogHeader, folder: Path, verify_seconds: float = 0.0) -> None:

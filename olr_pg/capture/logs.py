@@ -237,7 +237,7 @@ class LogPlaces:
 
         Raises:
             OlrPgError: 2002 a path does not exist, 2003 a file given by name is not a redo log,
-                2012 two different logs have one position, 2210 to 2213 errors of a URL or its
+                2012 two different logs have the same position, 2210 to 2213 errors of a URL or its
                 storage.
         """
         found: dict[LogPosition, ArchivedLog] = {}
@@ -268,8 +268,8 @@ class LogPlaces:
         found: Mapping[LogPosition, ArchivedLog],
         known: set[tuple[str, str]],
     ) -> bool:
-        """Return whether a file with a part of a log can be ignored, because the whole log is
-        elsewhere.
+        """Return whether a file that contains only a part of a log can be ignored, because another
+        file contains the whole log.
 
         Args:
             known: pairs of paths (whole log, part) that the last scan logged; they are not logged

@@ -64,7 +64,7 @@ class StoredFile(NamedTuple):
 
     Attributes:
         name: the part after the last slash.
-        modified_ns: 0 if unknown.
+        modified_ns: time of the last modification, in nanoseconds of Unix time; 0 if unknown.
     """
 
     url: str
@@ -121,7 +121,7 @@ def list_files(url: str) -> tuple[list[StoredFile], bool]:
 
 
 def _explain_absence(system: Any, path: str, url: str) -> None:
-    """Raise an error that says what is missing: the bucket or the file."""
+    """Raise an error that says whether the bucket or the file is missing."""
     from pyarrow import fs
 
     with _coded(url):
@@ -175,7 +175,7 @@ class RangeReader:
     """Reads ranges of one file.
 
     Attributes:
-        size: in bytes.
+        size: size of the file in bytes.
 
     Raises:
         OlrPgError: 2002 the file does not exist, 2210 to 2213.
@@ -202,7 +202,7 @@ class RangeReader:
         """Fill `out` with the file's bytes from offset `first` on, by several parallel requests.
 
         Raises:
-            OlrPgError: 2002 the file ends before, 2211 to 2213.
+            OlrPgError: 2002 the file is too short, 2211 to 2213.
         """
 
         def read(at: int) -> None:

@@ -1,4 +1,4 @@
-"""Handles copies of online logs among the files of a single decode.
+"""Handles copies of online logs that are among the files of one call of ``olr-pg decode``.
 
 The copy of a log that Oracle was writing (a current log) is decoded up to its last complete LWN
 group. If Oracle reused the file of a closed log while it was copied, the copy is ignored.
@@ -25,7 +25,8 @@ _log = structlog.get_logger(__name__)
 
 
 def open_current(path: str) -> ArchivedLog:
-    """Open the copy of a log that was current; return its complete LWN groups as a growing log.
+    """Open the copy of a log that was current. The result describes its complete LWN groups, as if
+    the log still grew.
 
     Raises:
         OlrPgError: 2002 to 2008, see `capture.readers.read_header`.
@@ -73,7 +74,8 @@ def longer(one: ArchivedLog, other: ArchivedLog) -> ArchivedLog:
 
 
 def up_to_current(logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
-    """Return the logs without those of a thread that follow a log that was current.
+    """Return the logs. If a log was current when it was copied, leave out all later logs of its
+    thread.
 
     A log switch can happen between two copies, so there may be a copy of a log after one that was
     current when it was copied.

@@ -23,7 +23,9 @@ from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
 ALIGNMENT: Final = 4096
-"""Alignment of offset, size and memory of a direct read; every disk accepts it."""
+"""Alignment of the offset, the size and the memory of a direct read; every disk accepts this
+alignment.
+"""
 
 READ_BYTES: Final = 4 << 20
 """Maximum bytes per system call."""
@@ -35,7 +37,7 @@ class OnlineMember(ABC):
     """A member of a group of online logs, open for reading while Oracle writes it.
 
     Attributes:
-        path: as given.
+        path: the path of the member, as the caller gave it.
     """
 
     path: str
@@ -62,14 +64,14 @@ class OnlineMember(ABC):
         """Read `size` bytes from `offset` on; fewer only at the end of the file.
 
         Raises:
-            OlrPgError: 2002, it cannot be read.
+            OlrPgError: 2002, the file cannot be read.
         """
 
     def read_start(self) -> npt.NDArray[np.uint8]:
         """Read the beginning of the file, enough for blocks 0 and 1 of any block size.
 
         Raises:
-            OlrPgError: 2002, it cannot be read.
+            OlrPgError: 2002, the file cannot be read.
         """
         return self.read(0, FIRST_DATA_BLOCK * BLOCK_LARGE)
 
@@ -96,10 +98,10 @@ class OnlineFile(OnlineMember):
     """A member that is mounted on this host.
 
     Attributes:
-        direct: whether it is read with direct I/O.
+        direct: whether the file is read with direct I/O.
 
     Raises:
-        OlrPgError: 2002, it cannot be opened.
+        OlrPgError: 2002, the file cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -147,7 +149,7 @@ class OnlineFile(OnlineMember):
         """See `OnlineMember.read`.
 
         Raises:
-            OlrPgError: 2002, it cannot be read.
+            OlrPgError: 2002, the file cannot be read.
         """
         parts = []
         while size > 0:

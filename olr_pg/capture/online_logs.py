@@ -2,10 +2,11 @@
 
 A group of online logs has one member file, or several with the same content; the first readable
 member is used. If it fails, is damaged, or falls behind another member, the next one replaces it.
-Members are mounted on this host, or a transport reads ranges of them from another host. Oracle
-writes the groups in turn. If a log is archived before it was read to its end, the rest is read from
-the archived copy, which has the same blocks. A position in the redo is (incarnation, thread,
-sequence, block of an LWN group); it does not depend on the file.
+Members are mounted on this host. If they are not, a transport (`source.transport` in the
+configuration) reads ranges of them from another host. Oracle writes the groups in turn. If a log is
+archived before it was read to its end, the rest is read from the archived copy, which has the same
+blocks. A position in the redo is (incarnation, thread, sequence, block of an LWN group); it does
+not depend on the file.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ instance writes redo at least every three seconds.
 """
 
 FAR_HEADERS_SECONDS: Final = 1.0
-"""Interval at which the header of each closed log is read over a transport."""
+"""Interval at which the header of each closed log is read, if members are read over a transport."""
 
 _UNREAD: Final = (Code.LOG_UNREADABLE, Code.LOG_NOT_BROUGHT)
 """The errors that a member cannot be read, and that the connection to all members is broken."""
@@ -63,7 +64,7 @@ class _Group:
     Attributes:
         members: paths of its files.
         open_member: opens a member by its path.
-        file: the member that is used; None if no member is open.
+        file: the member that is read; None if no member is open.
         header: the header of `file` as last read; None if it could not be read.
         blocks: blocks 0 and 1 of `file`.
         problem: the error because of which a member could not be read, or None.
@@ -182,7 +183,7 @@ class _Wanted:
     """The arguments of the last call of `OnlineLogs.add_to`.
 
     Attributes:
-        scn: redo below it is not needed.
+        scn: redo with a lower SCN is not needed.
         archived: positions of the logs of which archived copies exist.
     """
 
@@ -267,7 +268,7 @@ class OnlineLogs:
                 has ended and, over a transport, at intervals.
 
         Raises:
-            OlrPgError: 1092, the spool cannot be written.
+            OlrPgError: 1092, a copy of an online log cannot be written.
         """
         begin = self._clock()
         if self._look_seconds:
@@ -300,8 +301,8 @@ class OnlineLogs:
             beside: groups whose header is read even if their log is closed.
         """
         current = [one for one in self._groups if one.is_current]
-        # Over a transport, first read new redo of the current log, without the round trips for its
-        # header. If the log has grown, a later check finds its end.
+        # Over a transport, first read new redo of the current log, without the round trips for
+        # reading its header. If this finds redo, a later check finds out whether the log has ended.
         grown = [one for one in current if self._look_seconds and self._read_on(one)]
         looked_at = {id(one): one.file for one in current if self._look_seconds}
         is_new = {id(one): one.read_header() for one in current if one not in grown}
@@ -370,10 +371,10 @@ class OnlineLogs:
         In each thread, the first incomplete log is the last log that is returned.
 
         Args:
-            scn: redo below it is no longer needed.
+            scn: redo with a lower SCN is no longer needed.
 
         Raises:
-            OlrPgError: 1092, the spool cannot be written.
+            OlrPgError: 1092, a copy of an online log cannot be written.
         """
         self._wanted = _Wanted(scn, frozenset(log.position for log in scan.logs))
         self.poll(all_headers=True)
@@ -423,8 +424,8 @@ class OnlineLogs:
         return problems
 
     def _note_lost(self) -> None:
-        """Find out which logs were overwritten before they were read; they must come from the
-        archive.
+        """Record which logs Oracle overwrote before they were read. Their redo must be read from
+        archived copies.
         """
         here = {
             LogPosition(h.resetlogs_id, h.thread, h.sequence, h.dbid)

@@ -1,4 +1,4 @@
-"""Finds redo that an ``OPEN RESETLOGS`` has orphaned, by the logs' headers alone.
+"""Finds redo that an ``OPEN RESETLOGS`` has orphaned, by the headers of the logs.
 
 A log's header contains its incarnation and the SCN at which the incarnation began, but not the
 parent. So each incarnation is assumed to be the child of the one before it.
@@ -67,7 +67,7 @@ def follow_resetlogs(
 
     Args:
         incarnations: resetlogs id and RESETLOGS SCN of each incarnation.
-        scn: redo that ends at or before it is not needed.
+        scn: logs that end at this SCN or before it are not needed.
         earlier: logs that earlier scans found; their files may be deleted by now.
     """
     ends = ends_of(incarnations)
@@ -95,7 +95,7 @@ def lost_ends(
 
     Args:
         logs: all logs; orphaned logs are ignored.
-        scn: redo that ends at or before it is not needed.
+        scn: logs that end at this SCN or before it are not needed.
     """
     last: dict[tuple[int, int], ArchivedLog] = {}
     for log in logs:

@@ -37,7 +37,7 @@ class _SealedLog(SealedReader):
     """An encrypted log.
 
     Raises:
-        OlrPgError: 2002, it cannot be read; the methods raise it too.
+        OlrPgError: 2002, the log cannot be read; the methods raise this error too.
     """
 
     def __init__(self, path: str) -> None:
@@ -110,14 +110,14 @@ def parse_start(start: bytes, path: str) -> LogHeader:
 
 
 def map_log(path: str) -> npt.NDArray[np.uint8]:
-    """Map the bytes of a log read-only; the mapping lives as long as the array.
+    """Map the bytes of a log read-only. The mapping exists as long as the array.
 
-    If the file is deleted or replaced meanwhile, the mapping keeps the opened file. If the file is
-    *truncated in place*, an access ends the process with a signal, as for any mapping; use
-    `read_blocks` if that can happen.
+    If the file is deleted or replaced meanwhile, the mapping still has the contents of the old
+    file. If the file is *truncated in place*, an access to the missing bytes ends the process with
+    a signal. Use `read_blocks` if that can happen.
 
     Raises:
-        OlrPgError: 2002 the file is missing or unreadable, 2004 it is empty.
+        OlrPgError: 2002 the file is missing or cannot be read, 2004 the file is empty.
     """
     if is_sealed(path):
         sealed = range_reader(path)
@@ -143,7 +143,8 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
         Shape ((stop − first) * block size), read-only.
 
     Raises:
-        OlrPgError: 2002 the file was deleted or cannot be read, 2004 it ends before block `stop`.
+        OlrPgError: 2002 the file was deleted or cannot be read, 2004 the file ends before block
+            `stop`.
     """
     block_size = log.header.block_size
     size, offset = (stop - first) * block_size, first * block_size

@@ -1,9 +1,9 @@
-"""Records which redo threads a source has, across restarts.
+"""Records, durably, which redo threads a source has.
 
-A commit can be delivered when every thread has been read past its SCN. The decoder cannot wait for
-a thread that it does not know. If such a thread appears later with redo that is older than the
-delivered transactions, its own transactions come too late. That must be an error; the record of
-known threads makes it visible.
+A transaction can be delivered when every redo thread was read past its commit SCN. The decoder
+cannot wait for a thread that it does not know. If such a thread appears later with redo that is
+older than the delivered transactions, its own transactions come too late. That must be an error;
+the record of known threads makes it visible.
 """
 
 from __future__ import annotations

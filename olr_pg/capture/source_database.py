@@ -68,15 +68,15 @@ class SourceDatabase(Protocol):
         them.
 
         Args:
-            scn: redo below it is no longer needed.
+            scn: redo with a lower SCN is no longer needed.
             delivered_scn: transactions with a lower commit SCN may already have been delivered.
 
         Raises:
-            OlrPgError: errors that waiting does not resolve.
+            OlrPgError: an error that does not disappear by waiting.
         """
 
     def current_scn(self) -> int | None:
-        """Return an SCN that the source has reached; None if unknown."""
+        """Return an SCN that the source database has reached; None if unknown."""
 
     def delivering(self, scn: int) -> None:
         """Record durably that transactions with a commit SCN below `scn` may be delivered from now
@@ -104,7 +104,7 @@ class SourceDatabase(Protocol):
 
 
 class OfflineDatabase:
-    """A dictionary snapshot, and archived logs in fixed places.
+    """A source that consists of a dictionary snapshot, and of archived logs at given places.
 
     Args:
         specs: files, directories or globs of archived logs.
@@ -215,7 +215,7 @@ class OfflineDatabase:
             self._lineage.delivered(scn)
 
     def _follow(self, lineage: Lineage, logs: Sequence[ArchivedLog]) -> None:
-        """Adopt the incarnations in the logs' headers."""
+        """Record the incarnations that the logs' headers name."""
         seen = incarnations_of(logs)
         if seen <= self._incarnations:
             return

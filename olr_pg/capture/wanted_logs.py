@@ -1,4 +1,4 @@
-"""Selects the archived logs that a run of decoding reads, and checks that they are complete."""
+"""Selects the logs that a run of decoding reads, and finds the logs that are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def check_beginning(
     logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
 ) -> None:
-    """Check that the oldest log of every thread begins at the start SCN or before it.
+    """Check that the oldest log of every redo thread begins at the start SCN or before it.
 
     A log that is missing right after the position in the recovery image is no error here:
     `wanted_stream` reports it as a gap, because it may still arrive.
@@ -114,7 +114,7 @@ def _unfinished(
     copies.
 
     Args:
-        scn: redo that ends at or before it is not needed.
+        scn: logs that end at this SCN or before it are not needed.
         read: the last log of each thread that was read to its end.
     """
     ends = ends_of(incarnations_of(logs))
@@ -131,8 +131,8 @@ def _unfinished(
 def _is_passed(
     gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
 ) -> bool:
-    """Return whether a gap lies before the position at which reading began, or that it has reached.
-    Such a gap does not matter, although older logs may still exist.
+    """Return whether a gap lies before the position that reading has reached, or at which it
+    begins. Such a gap does not matter. (It can be found because older logs may still exist.)
     """
     last = read.get(gap.thread)
     if last is not None:

@@ -1,1 +1,3 @@
-"""Files: written durably, private or encrypted, mapped for reading, or used to transfer results."""
+"""Functions and classes for files: durable, private, encrypted or mapped files, and files that
+transfer results.
+"""

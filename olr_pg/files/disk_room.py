@@ -1,4 +1,4 @@
-"""Disk space: detects errors because of a full disk, and checks whether there is space again."""
+"""Detects errors that a full disk causes, and checks whether the disk has space again."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
             contains it.
 
     Raises:
-        OlrPgError: 4035.
+        OlrPgError: 4035, a newer version of olr_pg wrote the file.
     """
     try:
         document = json.loads(data)
@@ -61,8 +61,8 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def removed_on_failure(path: Path) -> Iterator[Path]:
-    """Delete the file if writing it fails in the context, because the part that was written uses
-    disk space that may be scarce.
+    """Delete the file if an exception leaves the context: the part that was written would use disk
+    space, which may be scarce.
     """
     try:
         yield path

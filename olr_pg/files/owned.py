@@ -1,4 +1,4 @@
-"""Ensures that only our own files are written, replaced, made private or deleted.
+"""Ensures that olr_pg writes, replaces, makes private and deletes only its own files.
 
 A path can name anything: a device, a pipe, a directory, another user's file, or a link to it. As
 root, we could write to each of them, change its permissions, or replace it by a plain file (for

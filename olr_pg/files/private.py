@@ -58,7 +58,7 @@ def make_private_directory(path: Path, *, passable: bool = False) -> None:
         passable: as for `close_to_others`.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: the directory cannot be created.
     """
     if path.is_dir():
         return

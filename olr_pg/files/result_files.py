@@ -8,8 +8,8 @@ number exists, without waiting for the end of the job.
 To overwrite a used file costs half as much as to write a new one, because the used file's pages are
 in the page cache and have blocks on disk. So the driver does not delete a file whose result is no
 longer needed, but moves it to a directory of spare files; later calls use them too. A task takes a
-spare file by renaming it. If several tasks try, one succeeds, and no other task ever writes to its
-file. If a task is lost, its file is deleted with the directory.
+spare file by renaming it. If several tasks try to rename the same file, one succeeds, and only that
+task writes to the file. If a task is lost, its file is deleted with the directory.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TaskResult(Protocol):
 
 
 class Kind(IntEnum):
-    """What a task returns, in a file or in a cell of a Spark DataFrame."""
+    """The kind of data that a task returns, in a file or in a cell (`spark.result_cells`)."""
 
     RESULT = 0
     """A result. A file contains it unchanged; a cell contains a compressed part of it."""
@@ -100,7 +100,7 @@ class ResultFile:
         self.size += memoryview(data).nbytes
 
     def back_to(self, size: int) -> None:
-        """Discard what was written after the first `size` bytes."""
+        """Discard all bytes after the first `size` bytes."""
         self._file.seek(_HEAD.size + size)
         self.size = size
 
@@ -116,7 +116,9 @@ class ResultFile:
             self._file.close()
 
     def finish(self, kind: Kind = Kind.RESULT) -> None:
-        """Rename the file to the result's name, unless another attempt of the task was faster."""
+        """Give the file the result's name, unless another attempt of the task has already
+        finished.
+        """
         try:
             self._file.seek(0)
             self._file.write(_HEAD.pack(self.size, kind))
@@ -135,7 +137,7 @@ def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
         path = directory / f"{_NEW}{file.name}"
         try:
             file.rename(path)
-        except FileNotFoundError:  # another task was faster, or the directory was deleted
+        except FileNotFoundError:  # another task has taken it, or the directory was deleted
             continue
         return path, path.open("r+b")
     handle, new = tempfile.mkstemp(prefix=_NEW, dir=directory)

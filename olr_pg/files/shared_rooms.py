@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import Result, ResultFile
 
 ROOM_BYTES: Final = 32 << 20
-"""The size of a room: twice the redo of a split. Only pages that were written use memory."""
+"""The size of a room: twice the usual size of a split's redo. Only pages that were written use
+memory.
+"""
 
 
 class SharedRooms:
@@ -95,7 +97,7 @@ class RoomResult:
         self.size = end
 
     def back_to(self, size: int) -> None:
-        """Discard what was written after the first `size` bytes."""
+        """Discard all bytes after the first `size` bytes."""
         if self._file is not None:
             self._file.back_to(size)
         self.size = size

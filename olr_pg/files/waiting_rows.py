@@ -146,7 +146,7 @@ class WaitingRows:
             self._checks.append(0 if self._records.are_sealed else zlib.crc32(piece))
 
     def read_into(self, out: memoryview, first: int) -> None:
-        """Fill `out` with existing bytes from `first` on.
+        """Fill `out` with appended bytes, from offset `first` on.
 
         Raises:
             OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable` if collected bytes had to be
@@ -172,11 +172,11 @@ class WaitingRows:
         return out
 
     def stream(self) -> io.BufferedReader:
-        """Return a file object that reads everything from the beginning."""
+        """Return a file object that reads all appended bytes from the beginning."""
         return io.BufferedReader(_Raw(self), _TOGETHER)
 
     def pieces(self) -> Iterator[memoryview]:
-        """Yield everything from the beginning, piece by piece."""
+        """Yield all appended bytes from the beginning, in pieces."""
         for first in range(0, self.size, PIECE_BYTES):
             yield self.read(first, min(PIECE_BYTES, self.size - first))
 

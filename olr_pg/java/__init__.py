@@ -1,1 +1,3 @@
-"""Chooses the Java for Spark; writes its start script and an archive of its classes."""
+"""Chooses the Java on which Spark runs; writes a start script for it, and an archive of Spark's
+classes.
+"""

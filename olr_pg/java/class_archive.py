@@ -6,8 +6,8 @@ of processor time. Java can store the linked classes in a file, the archive, and
 starts. It uses the archive only if Java and Spark's jars are the same, in the same directories;
 otherwise it reads the classes as usual.
 
-The archive has about 120 MB; it is beside the start script of its Java (`runtime`). A session uses
-it if it exists; `spark.archiving` creates it.
+The archive has about 120 MB. It is in the directory of the start script for this Java (`runtime`).
+A session uses it if it exists; `spark.archiving` creates it.
 """
 
 from __future__ import annotations

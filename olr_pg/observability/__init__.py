@@ -1,1 +1,1 @@
-"""Writes what operators read: log events, records of errors, findings of checks."""
+"""Log events, records of errors, findings of checks, and other output for operators."""

@@ -1,4 +1,5 @@
-"""Completes the commands in backticks in a text, so that they work when copied.
+"""Adds missing options to the commands in backticks in a text, so that a reader can copy and run
+them.
 
 The texts of the error catalogue contain commands such as `olr-pg status`. The code that reports an
 error adds the options that only it knows: the configuration, the target if there are several, and
@@ -27,7 +28,8 @@ _OF_ONE_TARGET: Final = frozenset(
 
 
 def complete_commands(text: str, config: str | None, target: str | None = None) -> str:
-    """Return a text whose commands include the configuration, and the target if they accept one.
+    """Return the text with the options --config and --target added to its commands, as far as they
+    accept them.
 
     Args:
         config: the path of the configuration file; None or empty if commands use the default file.
@@ -50,7 +52,7 @@ def complete_commands(text: str, config: str | None, target: str | None = None) 
 
 
 def commands_of_error(text: str, table: str, number: int | None) -> str:
-    """Return a text whose commands include the stopped table and its error.
+    """Return the text with the stopped table and the number of its error added to its commands.
 
     Args:
         number: the number of the table's error; None if unknown.

@@ -1,4 +1,4 @@
-"""Findings of ``olr-pg doctor``: each describes a problem and how to fix it."""
+"""Defines the findings of ``olr-pg doctor``. A finding describes a problem, and how to fix it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Finding:
     mend: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding in the form of ``--json``."""
+        """Return the finding in the form in which ``--json`` prints it."""
         return {
             "severity": self.severity.name.lower(),
             "check": self.check,
@@ -45,13 +45,15 @@ class Finding:
 
 
 def error(check: str, what: str, *mend: str) -> Finding:
-    """Return a finding that prevents the appliance from working, or from replicating correctly."""
+    """Return a finding about a problem that prevents the appliance from working, or from
+    replicating correctly.
+    """
     return Finding(Severity.ERROR, check, what, mend)
 
 
 def warning(check: str, what: str, *mend: str) -> Finding:
-    """Return a finding that does not prevent replication, but because of which something is or may
-    be lost.
+    """Return a finding about a problem that does not prevent replication, but because of which
+    something is or may be lost.
     """
     return Finding(Severity.WARNING, check, what, mend)
 

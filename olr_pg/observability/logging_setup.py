@@ -1,4 +1,4 @@
-"""Logging of structured events to stderr, as lines for people or as JSON.
+"""Configures the log: structured events on stderr, as lines for people or as JSON.
 
 Levels are numbers, as in OpenLogReplicator (OLR): 0 logs nothing, 1 only critical errors, 2 errors
 and warnings, 3 also information about what a running appliance does (the default). Level 4, which
@@ -125,7 +125,7 @@ def _configure_foreign(
     # psycopg logs a warning at each lost connection, although the error is ignored; the applier
     # logs the errors that matter.
     logging.getLogger("psycopg").setLevel(logging.NOTSET if level == DEBUG else logging.ERROR)
-    # Log the information level of other libraries only at our debugging level.
+    # Log information events of libraries only at our debugging level.
     root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
 
 

@@ -13,7 +13,7 @@ class Periodic:
     """Runs a task periodically, from `start` to `stop`, or while the context is active.
 
     Args:
-        name: of the thread.
+        name: the name of the thread.
         seconds: pause between two runs.
         work: the task; must not raise.
         at_once: whether the task first runs at the start; otherwise it first runs after `seconds`.

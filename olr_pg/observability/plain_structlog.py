@@ -17,7 +17,7 @@ _RICH = "rich"
 if _RICH in _modules:
     import structlog
 else:
-    _modules[_RICH] = None  # pretend that it is not installed
+    _modules[_RICH] = None  # pretend that rich is not installed
     try:
         import structlog
     finally:

@@ -1,4 +1,4 @@
-"""A clock that never jumps, even if the machine's clock is changed.
+"""Provides a clock that never jumps, even if the machine's clock is changed.
 
 A machine's clock is corrected from time to time, perhaps by an hour. Ages, lags and rates are
 differences of two times. If the clock was changed between the two times, a table that is behind

@@ -19,7 +19,8 @@ def archive_classes() -> bool:
     Call it only while no session runs in this process.
 
     Returns:
-        Whether the archive exists now. Some Javas cannot create it; sessions work without it.
+        Whether the archive exists now. Some versions of Java cannot create it; sessions also work
+        without it.
 
     Raises:
         OlrPgError: as for `get_session`; 6002 the archive cannot be written.

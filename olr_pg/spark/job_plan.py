@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 JOB_BYTES: Final = 128 << 20
-"""Bytes of input per core in one job, if tasks are small enough to combine. The last job can be up
-to half larger, because a small job more would cost as much as a large one.
+"""Bytes of input per core in one job, if tasks are small enough to combine. The last job can be
+larger by up to a half, because an additional small job would cost as much as a large one.
 """
 
 FIRST_JOB_BYTES: Final = 16 << 20
@@ -51,7 +51,9 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) ->
 
 
 def job_bytes(number: int, *, growing: bool) -> int:
-    """Return how many bytes of input each core gets in job `number`, counted from 0."""
+    """Return the bytes of input that each core gets in the job `number`; the first job has number
+    0.
+    """
     return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES) if growing else JOB_BYTES
 
 

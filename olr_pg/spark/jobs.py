@@ -1,4 +1,4 @@
-"""Runs one task per payload on Spark; results are in order.
+"""Runs one task for each payload on Spark, and yields the results in the order of the payloads.
 
 A task returns a few large binary pieces, not a row per change (architecture, “Few large results
 from Spark”). Jobs use RDDs. A DataFrame with ``mapInArrow`` would give the same results, but it
@@ -55,7 +55,7 @@ def run_tasks(
     writes: bool = False,
     description: str = "tasks of olr_pg",
 ) -> Generator[tuple[int, Result], None, None]:
-    """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
+    """Run `task` for each payload, and yield ``(index, result)`` in the order of the payloads.
 
     Nothing is submitted before the first result is requested. The amount of work that is done
     before the caller takes its results is limited. Closing the iterator cancels running tasks.
@@ -73,15 +73,16 @@ def run_tasks(
             session's number of cores.
         sizes: approximate bytes of input of each task. If given, small tasks are combined into
             larger Spark tasks.
-        inline_only: pass every result through the JVM, as on a cluster.
+        inline_only: whether to pass every result through the JVM, even if the driver and the
+            executors share a directory.
         writes: whether the task writes its result to an additional last argument, a `TaskResult`,
             instead of returning it. Then the whole result need not be in memory.
         description: the description of the jobs on Spark's page.
 
     Raises:
-        OlrPgError: the OlrPgError that a task raised, after the results before that task's; 6004 a
-            task raised another exception; 6005 Spark could not run a job; 6006 a result could not
-            be transferred.
+        OlrPgError: the OlrPgError that a task raised, after the results of the tasks before it;
+            6004 a task raised another exception; 6005 Spark could not run a job; 6006 a result
+            could not be transferred.
     """
     if not payloads:
         return

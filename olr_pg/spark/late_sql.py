@@ -30,8 +30,8 @@ class LateSqlSession(SparkSession):
         self._sc = context
         self._beginning = threading.RLock()
         self._has_begun = False
-        # The constructor of SparkSession would also do this; it converts all exceptions of Java in
-        # this process.
+        # The constructor of SparkSession would do this. After it, PySpark converts all exceptions
+        # of Java in this process.
         install_exception_handler()
 
     def __getattr__(self, name: str) -> Any:

@@ -57,7 +57,8 @@ def planned_results(
     files: ResultFiles | None,
     description: str,
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the results in order of the tasks; submit the next job when results were taken.
+    """Yield the results in the order of the tasks. Submit the next job when the caller has taken
+    the results of the oldest one.
 
     Args:
         files: the files for results; None to pass the results through Java.
@@ -123,11 +124,11 @@ def _wait(job: SparkJob, seconds_max: float = math.inf) -> None:
 
 
 def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -> Iterator[Cell]:
-    """Run a task on the worker; yield its result or its error as cells, unless a file has the
-    result.
+    """In a worker, run a task. Yield its error, or its result unless the result is in a file, as
+    cells.
 
     Args:
-        run: runs the task, which writes its result to the argument.
+        run: runs the task with a `TaskResult`, to which the task writes its result.
         directory: the directory for the file with the result; None to yield the result as cells.
     """
     try:

@@ -181,7 +181,7 @@ def spark_home() -> Path:
 def default_properties(
     settings: SparkSettings, scratch: Path, archived: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the default Spark properties of a session; the user's properties override them.
+    """Return the default Spark properties of a session. The user's properties override these.
 
     Args:
         settings: the session's settings.
@@ -337,7 +337,7 @@ def _launch(
 def _cache_jvm_names(context: SparkContext) -> None:
     """Cache the class names that PySpark would otherwise look up in the JVM for every job.
 
-    For each lookup the JVM searches its imported packages in about 250 archives.
+    For each lookup, the JVM searches about 250 jar files for the class.
     """
     names = context._jvm
     for name in _JVM_NAMES:
@@ -432,8 +432,8 @@ def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 
 def _end_updates(context: SparkContext) -> threading.Thread:
-    """Start to stop PySpark's server for accumulator updates, which are not used here; return the
-    thread that stops it, so that Java can end meanwhile.
+    """Start a thread that stops PySpark's server for accumulator updates, and return it. These
+    updates are not used here. Java can end while the thread runs.
 
     The server notices a shutdown within a second, or at once when Java has ended.
     """

@@ -37,8 +37,8 @@ Share: TypeAlias = "list[tuple[int, bytes]]"
 Work: TypeAlias = "Callable[[Iterable[Share]], Iterator[Any]]"
 
 _JOBS_MAX: Final = 4
-"""Number of the latest jobs whose end is checked: more than run at a time, because others may just
-be ending.
+"""Maximum number of jobs that `SparkCall` remembers to cancel. It is more than run at a time,
+because earlier jobs may not have ended yet.
 """
 
 _CANCEL_SECONDS: Final = 10.0
@@ -173,8 +173,9 @@ class SparkCall:
         """Submit a job.
 
         Args:
-            work: the function that each Spark task calls with an iterator of its shares.
-            shares: the shares of its Spark tasks.
+            work: the function that each Spark task calls. Its argument is an iterator that yields
+                the share of that Spark task.
+            shares: the shares of tasks, one for each Spark task.
             description: the description of the job on Spark's page.
 
         Raises:
@@ -212,7 +213,7 @@ def _shared_directory(context: SparkContext) -> str | None:
 # the JVM collects its garbage.
 
 KEPT: Final = 2
-"""If there are more broadcasts than this, unused ones are deleted."""
+"""Number of broadcasts above which unused broadcasts are deleted."""
 
 _Key = tuple[str, bytes]
 
@@ -262,7 +263,8 @@ class Broadcasts:
 BROADCASTS: Final = Broadcasts()
 
 
-# --- what Spark and the connection to its JVM raise, as errors of the catalogue ---
+# --- conversion of errors of Spark, and of the connection to its JVM, to errors of the catalogue
+# ---
 
 
 @contextlib.contextmanager
