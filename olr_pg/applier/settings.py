@@ -152,7 +152,7 @@ class ApplierSettings:
         connect_string: libpq connection string or URL of the target.
         table_query: the query of the request TableList, with two columns: owner and table.
         start_scn: the SCN of the request StartSCN if the server has no saved SCN.
-        subscription: names this stream in the ledger.
+        subscription: the name under which the ledger records this stream of changes.
         workers: the number of workers, at least 1. Each worker has one connection, and each table
             belongs to one worker.
         consistency: see `Consistency`. With TRANSACTION there is one worker.
@@ -177,8 +177,8 @@ class ApplierSettings:
         create_tables: whether to create missing target schemas and tables.
         schema_names: the PostgreSQL schema of each Oracle owner, if it differs from the default.
         table_names: ``schema.name`` of the target table by ``OWNER.NAME``. Letter case matters.
-        containers: the names of the source's containers, if there are several. Then owners begin
-            with the name of a container.
+        containers: the names of the source's containers, if there are several. Then owners can
+            begin with the name of a container.
         conflict: see `ConflictPolicy`.
         ddl: the `DdlPolicy` by kind of DDL. For a kind that is missing here, it is FOLLOW, but
             REPORT for indexes and constraints.

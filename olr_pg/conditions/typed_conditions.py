@@ -120,7 +120,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Combines `parts` by AND (`every`) or OR."""
+    """Combines `parts`: by AND if `every` is true, else by OR."""
 
     parts: tuple[Step, ...]
     every: bool

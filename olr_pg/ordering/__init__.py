@@ -1,3 +1,3 @@
-"""Brings the redo threads into one order of commits: merging, release, transaction filters,
+"""Brings the commits of all redo threads into one order: merging, release, transaction filters,
 accounting.
 """

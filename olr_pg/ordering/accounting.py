@@ -46,7 +46,7 @@ def changes_by_table(
 
 
 class Accounting(NamedTuple):
-    """The account of a run of decoding; it closes if nothing is unaccounted for.
+    """The account of a run of decoding. `closes` is true if nothing is unaccounted for.
 
     Attributes:
         tally: counts of vectors.
@@ -111,7 +111,7 @@ class Accounting(NamedTuple):
         }
 
     def as_json(self) -> dict[str, object]:
-        """Return the values, the counts by table, and whether the account closes."""
+        """Return the values, the counts by table, and `closes`."""
         return {
             **self.values(),
             "tables": {

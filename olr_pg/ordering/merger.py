@@ -5,9 +5,9 @@ Splits are merged in redo order, thread by thread. A transaction is released whe
 thread has been read past its commit SCN (`Watermarks`, `commit_order`). Changes of the dictionary
 are processed in commit order too: a transaction is released only after all earlier changes of the
 dictionary are processed (`dictionary_follower`). Row changes that could not be assembled (faults)
-are released with the transactions too. If a changed dictionary explains a fault, its split is
-decoded again instead. The bundled applier stops the table of a fault. Other clients cannot be
-informed of a fault, so for them delivery ends before the first one.
+are released with the transactions too. But if a changed dictionary explains a fault, the split that
+contains the fault is decoded again. The bundled applier stops the table of a fault. Other clients
+cannot be informed of a fault, so for them delivery ends before the first one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Merger:
         failure: the error that ended decoding; raise it after the transactions released before it
             are delivered.
         again: splits that must be decoded again with the new `subscription`, and merged before any
-            others; the caller empties it.
+            others. The caller must empty this list.
         rewinds: how often the merger returned to a saved state to decode splits again.
     """
 
@@ -361,7 +361,9 @@ class Merger:
         self._assembler.losses = no_losses(self.subscription.row_plan)
 
     def _finish(self, finished: Finished | None) -> None:
-        """Add the transactions that the merger's own assembler has finished."""
+        """Add transactions that extend over several splits, which the merger's own assembler has
+        finished.
+        """
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
             write = partial(just_sized, allocate=self._storage.allocate)
@@ -459,7 +461,7 @@ class Merger:
         self._losses = self._losses.for_tables(self.subscription.tables)
         self.again = undone
 
-    # --- leaving ---
+    # --- release ---
 
     def _keep_faults(self, faults: Iterable[RowFault]) -> None:
         subscription = self.subscription
@@ -524,7 +526,7 @@ class Merger:
         return delivered
 
 
-# --- changes of the dictionary, which wait for everything that committed before them ---
+# --- changes of the dictionary, which wait until all earlier commits are known ---
 
 
 class DictionaryOrder:

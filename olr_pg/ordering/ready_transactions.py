@@ -1,4 +1,4 @@
-"""Committed transactions in output format, many at a time.
+"""Committed transactions in output format, which are processed in groups.
 
 Theory of operation
 -------------------
@@ -297,7 +297,7 @@ class ReadyRun:
         )
 
     def transactions(self) -> Iterator[ReadyTransaction]:
-        """Yield them one by one."""
+        """Yield the transactions one by one."""
         batch = self.batch
         for number in range(self.first, self.end):
             commit_scn, position = batch.key(number)
@@ -321,7 +321,7 @@ def ready_run(
     """Return a run of the encoder's output, without copying.
 
     Args:
-        stored: reads the messages, if they are on disk.
+        stored: an object that reads the messages from disk; None if they are in memory.
     """
     columns = ReadyColumns(
         transactions.xid,

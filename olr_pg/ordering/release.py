@@ -49,7 +49,8 @@ class Release:
         return min(view[0].lowest_begin_scn for view in self._views)
 
     def take(self, barrier: int | None) -> tuple[list[ReadyRun], int]:
-        """Remove the next transactions. Return all that commit up to an SCN, and that SCN.
+        """Remove the next transactions. Return all transactions that commit up to an SCN, and this
+        SCN.
 
         Args:
             barrier: transactions that commit at this SCN or later are not returned; it is higher

@@ -87,7 +87,9 @@ class EventFeed:
         self._faults: deque[SchemaEvent] = deque()
 
     def publish_past(self, scn: int) -> None:
-        """Publish dictionary changes before `scn`, which only define tables."""
+        """Publish the changes of the dictionary that were committed before `scn`. They only define
+        tables.
+        """
         for event in self._follower.events:
             if event.commit_scn >= scn:
                 break

@@ -4,8 +4,8 @@ All changes of a slice are applied together as a set, like a batch of small tran
 changes per key are computed for each slice, not for the whole transaction. If a source statement
 gives rows each other's keys (``SET k = k + 1``), a slice may need a key that only a later slice
 removes. So if PostgreSQL refuses a slice, all changes of the transaction are retried as one set, if
-they are not too large. Otherwise the conflict policy is applied slice by slice, and to the changes
-of a refused slice one by one.
+they are not too large. Otherwise each slice is retried alone, and the changes of a refused slice
+are applied one by one, with the conflict policy.
 """
 
 from __future__ import annotations

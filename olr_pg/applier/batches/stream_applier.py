@@ -1,4 +1,5 @@
-"""Applies the changes of all tables of a subscription in one stream, by whole source transactions.
+"""Applies the changes of all tables of a subscription in one stream, in units of source
+transactions.
 
 This is used if `apply.consistency` is "transaction". Each target transaction contains whole source
 transactions with their changes of every table, in commit order. So the target's tables always have
@@ -176,7 +177,8 @@ class StreamApplier:
             self._writers.clear()
             if is_transient(error):
                 raise
-            # PostgreSQL reported the error at COMMIT, which names no change: find the transaction.
+            # PostgreSQL reported the error at COMMIT, without the change. Apply the transactions
+            # one by one to find the one that fails.
             transactions = selection.transactions()
             if len(transactions) == 1:
                 self._end_with(connection, selection, refused(error))

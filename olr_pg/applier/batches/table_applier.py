@@ -178,7 +178,8 @@ class TableApplier:
             self.forget()
             if is_transient(error):
                 raise
-            # PostgreSQL reported the error at COMMIT, which names no change: find the transaction.
+            # PostgreSQL reported the error at COMMIT, without the change. Apply the transactions
+            # one by one to find the one that fails.
             transactions = selection.transactions()
             if len(transactions) > 1:
                 for rows in transactions:

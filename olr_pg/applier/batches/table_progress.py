@@ -25,7 +25,7 @@ class TableProgress(NamedTuple):
         altered: the number of values that a policy has changed to fit the target.
         held: the first held change, if the table is stopped.
         incomplete: the number of LOB values that the table lacks (`incomplete_values`).
-        paused: whether an operator has paused it.
+        paused: whether an operator has paused the table.
         behind: another table, whose batches take most of the time of the same worker, so that
             changes of this table wait; None if there is no such table.
     """

@@ -162,7 +162,7 @@ class TableQueue:
         aside = sum(len(b.selection) for b in self._set_aside if b.selection is not None)
         return self.applier.progress(waiting, self.waiting_changes + aside, pending)
 
-    # --- what is set aside ---
+    # --- postponed batches ---
 
     def set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
         """Postpone a blocked batch. `take` returns it again after a pause.
@@ -236,12 +236,12 @@ class TableQueue:
         """Return the seconds until the next batch is due; 0 or less if it is due now.
 
         Args:
-            at_once: a batch is due even if it is small.
-            tight: memory is short, so changes should not wait long for others. If a table gets few
-                changes, its waiting changes delay the confirmation of all later changes of other
-                tables.
-            busy: another batch is being applied, so the next batch can grow to its maximum size
-                meanwhile.
+            at_once: whether a batch is due even if it is small.
+            tight: whether memory is short, so that changes should not wait long for others. If a
+                table gets few changes, its waiting changes delay the confirmation of all later
+                changes of other tables.
+            busy: whether another batch is being applied, so that the next batch can grow to its
+                maximum size meanwhile.
         """
         if self.blocked is not None:
             return self._again_at - time.monotonic()

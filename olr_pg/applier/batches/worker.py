@@ -456,7 +456,7 @@ class Worker:
                 self._ahead = None
         self._notify()
 
-    # --- what is held for a lock ---
+    # --- changes that are held because of a lock ---
 
     def _hold(self, queue: TableQueue, blocked: Blocked) -> None:
         """Stop a table that was blocked too long, so that its changes are written to the hold from
@@ -464,7 +464,7 @@ class Worker:
         """
         applier = queue.applier
         if not isinstance(applier, TableApplier):
-            return  # a stream waits instead, because no table may be skipped
+            return  # a stream waits for the lock, because it cannot continue without a table
 
         def stop(connection: Connection[Any]) -> bool:
             applier.stop_in_place(connection, blocked.error)

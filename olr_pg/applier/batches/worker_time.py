@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WINDOW_SECONDS: Final = 10.0
-"""Seconds before now for which the time is added up (the window)."""
+"""The time of batches is added up for this many seconds up to now (the window)."""
 
 LARGE_SHARE: Final = 0.5
 """A table that uses at least this share of the window delays the others."""

@@ -40,10 +40,12 @@ class Known(NamedTuple):
 
     Attributes:
         text: the bytes of all descriptions. `column_at` is the offset of each column's description.
-            `table_at` is the offset of each table's: the sizes of its owner and name, then both.
+            `table_at` is the offset of each table's description: the sizes of its owner and its
+            name, then the owner and the name.
         table_at: shape (tables).
         table_slots: hash table with open addressing; an entry is the number of a table + 1.
-        first_of: shape (tables); the first column of the image that was read last; −1 if unknown.
+        first_of: shape (tables); the first column of the table's image that was read last; −1 if
+            unknown.
         column_at, column_table: shape (columns).
         column_slots: hash table with open addressing; an entry is the number of a column + 1.
         next_of: shape (columns); the column that followed each column in the image that was read

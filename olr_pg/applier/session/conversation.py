@@ -324,7 +324,9 @@ class Conversation:
         return idle
 
     def _take_saved(self, saved: Answer) -> None:
-        """Use a new SCN of the server: it delivers all unconfirmed changes if it starts there."""
+        """Record the SCN that the server has saved. If it starts there, it delivers all unconfirmed
+        changes.
+        """
         assert isinstance(saved, SavedScn)
         if saved.scn is not None:
             self._positions.saved(saved.scn)
@@ -392,8 +394,8 @@ class Conversation:
             if self._exchange.next_answer() is None:
                 self._exchange.receive()
         lowest = self._lowest_pending()
-        # Request the changes after the SCN before it, because several transactions may have the
-        # same commit SCN.
+        # Go back to the SCN before the lowest commit SCN that is not applied, because several
+        # transactions may have that commit SCN.
         scn = max(0, (self._reception.last_scn if lowest is None else lowest) - 1)
         _log.warning(
             "requesting transactions again after an error",
@@ -412,7 +414,7 @@ class Conversation:
         self._distribution.forget()
 
 
-# --- requests, and the answers in their order ---
+# --- requests and answers ---
 
 
 class Exchange:
@@ -513,7 +515,7 @@ def _accepted(reply: Reply) -> Answer:
     return reply.answer
 
 
-# --- the positions that stay in the target, for readers and for the next start ---
+# --- the positions in the target, for status displays and for the next start ---
 
 
 class NotedPositions:

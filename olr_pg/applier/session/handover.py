@@ -56,7 +56,7 @@ class Created(NamedTuple):
             before the commit of a rename.
         start_scn: no transaction that was open at `scn` began before this SCN; 0 to start with the
             oldest log.
-        obj: `Table.object_key`.
+        obj: the table's `Table.object_key`.
         is_renamed: whether the table had another name before. Until the rename is applied, its rows
             are in the target table of the old name.
     """
@@ -132,8 +132,8 @@ def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: 
     """Record that the loads up to `confirmed_scn` are handed over.
 
     Do this only if `confirmed_scn` has reached the SCN up to which all tables of the subscription
-    were recorded as complete. That SCN may be higher than the SCN of a new load, and it must be
-    true for the loaded tables, too.
+    were recorded as complete. That SCN may be higher than the SCN of a new load, and the loaded
+    tables must contain all their changes up to it, too.
 
     Returns:
         Whether the loads were recorded as handed over.

@@ -2,8 +2,9 @@
 
 Normally a changed key is applied as a delete of the old row and an insert of the new row
 (`net_change`). This would reset the target's own columns to their defaults. So in such a table an
-UPDATE changes the key. But if a row gets a key that another row has until a later change,
-PostgreSQL would refuse the UPDATE as a duplicate. Then the delete and insert are used nevertheless.
+UPDATE changes the key. But a row may get the key of another row whose key is changed only later.
+PostgreSQL would refuse this UPDATE as a duplicate, so the delete and the insert are used
+nevertheless.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def whole_row(plan: TablePlan, changes: TargetChanges) -> I64:
 
 
 def _overlap(plan: TablePlan, changes: TargetChanges) -> bool:
-    """Return whether a row gets a key that another row has until a later change."""
+    """Return whether a row gets the key of another row whose key is changed only later."""
     length = changes.after.length[:, plan.key]
     sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
     taken: set[Key | None] = set()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LostValues(NamedTuple):
-    """The missing LOB values that belong to one change.
+    """The missing LOB values that are attached to one change.
 
     Attributes:
         table: ``OWNER.NAME``.
@@ -38,7 +38,7 @@ class LostValues(NamedTuple):
         return self.before + self.after
 
 
-# --- beside what is held ---
+# --- as JSON, stored with held changes ---
 
 
 def lost_document(marked: Iterable[tuple[int, LostValues]]) -> str | None:

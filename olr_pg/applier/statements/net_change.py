@@ -285,6 +285,9 @@ def net_change_kernel(
 ) -> tuple[int, int, int]:
     """Compute the states of the keys in `fold` from the changes from `start` on. The arguments are
     those of `net_change`.
+
+    Returns:
+        (end, reason, number of keys), as in `NetChange`.
     """
     count, room = 0, 2 * kind.size
     for i in range(start, kind.size):

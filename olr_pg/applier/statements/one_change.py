@@ -39,7 +39,7 @@ def one_change_step(plan: TablePlan, changes: TargetChanges, number: int) -> Bou
 
     Raises:
         KeyMissingError: the change lacks its key, or the old values that identify the row.
-        IdentityError: it changes a column GENERATED ALWAYS.
+        IdentityError: the change sets a column GENERATED ALWAYS AS IDENTITY to another value.
     """
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.INSERT:
@@ -136,10 +136,10 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
     """Return the WHERE condition that identifies a row by its before image, in a table without a
     key.
 
-    The image can lack columns: Oracle does not log old LOB values, and sometimes no trailing NULLs.
-    Without supplemental logging of all columns, it logs only few columns. So several rows can match
-    the image. If these rows differ in the missing columns, it is unknown which one was changed, and
-    no row is changed.
+    The image can lack columns: Oracle does not log old LOB values, and sometimes omits trailing
+    NULLs. Without supplemental logging of all columns, it logs only few columns. So several rows
+    can match the image. If these rows differ in the missing columns, it is unknown which one was
+    changed, and no row is changed.
     """
     named = set(np.flatnonzero(before.length[number] != ABSENT).tolist())
     columns = [i for i in sorted(named) if plan.target.columns[i].comparable]

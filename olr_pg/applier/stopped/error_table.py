@@ -117,7 +117,7 @@ def read_errors(
     """Read the error table's rows of a subscription, oldest first.
 
     Args:
-        resolved: whether to read rows that no longer stop a table, too.
+        resolved: whether to also read rows that do not stop a table.
     """
     with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
         return cursor.execute(_LIST, (subscription, resolved)).fetchall()

@@ -146,7 +146,7 @@ class Renaming:
         source table.
 
         Raises:
-            OlrPgError: 5147, it is not such a table, or the configuration does not allow to drop
+            OlrPgError: 5147, it is not such a table, or the configuration does not allow dropping
                 it.
         """
         identifier = sql.Identifier(*target)

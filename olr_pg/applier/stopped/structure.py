@@ -79,8 +79,8 @@ def maker_name(settings: ApplierSettings) -> str:
 
 
 def interrupt(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
-    """Cancel the statement that makes a pending change of a table now, because building an index
-    blocks DDL on the table.
+    """Cancel the statement that is making a pending change of a table, because DDL on the table
+    cannot run while an index is built.
     """
     connection.execute(_INTERRUPT, (maker_name(settings), settings.subscription, table))
 

@@ -157,7 +157,7 @@ def _check_ready(
     of them lacks a LOB value.
 
     Raises:
-        OlrPgError: 3073, this is not so.
+        OlrPgError: 3073, a change is not applied, or a row lacks a LOB value.
     """
     key = settings.subscription, step.table
     first = connection.execute(_FIRST_HELD, key).fetchone()

@@ -1,4 +1,4 @@
-"""Stops tables whose target tables are unfit at the start, before any change is written."""
+"""At the start, before any change is written, stops the tables whose target tables are unfit."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _log = structlog.get_logger(__name__)
 def unfit_reason(
     connection: Connection[Any], settings: ApplierSettings, table: str
 ) -> OlrPgError | None:
-    """Return the error why changes of ``OWNER.NAME`` cannot be applied to its target table; None if
-    they can, or if the target table is missing.
+    """Return an error that says why changes of ``OWNER.NAME`` cannot be applied to its target
+    table. Return None if they can, or if the target table is missing.
 
     Returns:
         5040, the target table is UNLOGGED; 5041, a crash has emptied it; 5042, a policy may hide

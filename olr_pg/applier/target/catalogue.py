@@ -134,8 +134,8 @@ class TargetTable:
     Attributes:
         columns: all columns in their order, which are also the fields of the table's composite
             type.
-        key: the column names of the primary key. If there is none, of the unique key with the
-            fewest columns, all NOT NULL; else empty.
+        key: the names of the columns of the primary key. If there is none, those of the unique key
+            with the fewest columns that are all NOT NULL. Empty if there is neither.
     """
 
     schema: str

@@ -35,8 +35,8 @@ waits for a lock.
 
 _REPLICA: Final = "SET session_replication_role = replica"
 
-# Timeouts are off: if a statement takes long, it is large or waits for a lock, and would take as
-# long after it was cancelled. synchronous_commit must not be off: after a crash, commits that were
+# Timeouts are off: if a statement takes long, it is large or waits for a lock, and a retry after a
+# timeout would take as long. synchronous_commit must not be off: after a crash, commits that were
 # confirmed to the server could be missing.
 # JIT is off: a batch has few rows, so compiling its plan would cost more than it saves.
 # The timeouts are named one by one. To find them in pg_settings, PostgreSQL would need a temporary
@@ -102,7 +102,7 @@ def connect(
     Args:
         connect_string: libpq's connect string. If it sets timeouts and keepalives, they are used.
             By default, a server that has disappeared is detected after about a minute.
-        replica: whether to prevent that changes fire ordinary triggers and foreign keys.
+        replica: whether to prevent ordinary triggers and foreign keys from firing.
         watch: a watch for several connections; None to make one for this connection only.
         answer_seconds: if the connection gets its own watch, the time limit for a statement whose
             answer is lost.

@@ -5,8 +5,8 @@ that gives a client another session for each transaction (pgbouncer's pool_mode 
 ``statement``) would silently break this: triggers would fire, and two appliers could write to one
 table. Such a pooler is refused. A pooler that gives each client its own session is accepted.
 
-A pooler is detected by process ids: it invents the one that a client receives when it connects, and
-``pg_backend_pid()`` returns the real one.
+A pooler is detected by process ids: the pooler invents the process id that a client receives when
+it connects, but ``pg_backend_pid()`` returns the real one.
 """
 
 from __future__ import annotations

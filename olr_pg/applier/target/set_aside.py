@@ -1,12 +1,13 @@
 """Disables triggers, rules and foreign keys of target tables during replication, and restores them
 at the cut-over.
 
-If the applier's role can set ``session_replication_role``, this is not necessary: they do not fire.
-But managed services often forbid this. If `apply.triggers` is "disable", the applier disables the
-ordinary triggers and rules of each target table, and drops the table's foreign keys and those that
-reference it. The same transaction records this in ``olr_pg.set_aside``, so a killed process leaves
-nothing half done. The cut-over restores the recorded objects. Only the owner of a table can do
-this. Triggers that fire ALWAYS or only for REPLICA are not changed.
+If the applier's role can set ``session_replication_role``, this is not necessary, because they do
+not fire then. But managed services often do not allow the role to set it. If `apply.triggers` is
+"disable", the applier disables the ordinary triggers and rules of each target table, and drops the
+table's foreign keys and those that reference it. The same transaction records this in
+``olr_pg.set_aside``, so a killed process leaves nothing half done. The cut-over restores the
+recorded objects. Only the owner of a table can do this. Triggers that fire ALWAYS or only for
+REPLICA are not changed.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ WITH RECURSIVE part AS (
 """Selects the triggers, rules and foreign keys that act on ordinary writes to a table and its
 partitions. Foreign keys that are NOT ENFORCED (since PostgreSQL 18) are left out.
 
-If a partition's trigger belongs to a trigger of the whole table, only the latter is selected,
-because it is disabled together with it.
+A partition's trigger that belongs to an enabled trigger of the whole table is not selected, because
+it is disabled together with that trigger.
 """
 
 _FIRING: Final = (

@@ -301,8 +301,7 @@ class StatementWatch:
                 one.lost_since = None
                 continue
             if one.lost_since is None:
-                # Before the last bytes, or the last query, the statement may not have been lost
-                # yet.
+                # Until then, the answer may still have been on its way.
                 one.lost_since = max(one.moved, now - self._look_seconds)
             if now - one.lost_since >= self._answer_seconds:
                 what = "no such session" if session is None else "nothing to do for it"

@@ -42,7 +42,7 @@ WITH RECURSIVE part AS (
     SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
 )
 """
-# That a partitioned table itself is UNLOGGED is no problem, because it stores no rows itself.
+# A partitioned table itself may be UNLOGGED, because only its partitions store rows.
 _ODD_PARTS: Final = (
     _PARTS
     + """
