@@ -1,1 +1,3 @@
-"""Sockets for the wire protocol; the ready queue and the checkpoint file."""
+"""The ports of the wire protocol: sockets and sessions, the ready queue, and the checkpoint
+file.
+"""

@@ -1,12 +1,13 @@
-"""The backlog: ready transactions of one target on disk, while other targets are faster.
+"""The backlog: ready transactions on disk, for a target that is slower than the others.
 
-Transactions are collected in memory until they make a segment, which then goes to disk
-(`files.waiting_rows`). A segment is read back when everything before it was taken. The segments
-belong to one run of replication: a restart decodes again what they held.
+Transactions are collected in memory until they fill a segment, which is then written to disk
+(`files.waiting_rows`). A segment is read when everything before it was taken. The segments belong
+to one run of replication: after a restart, their transactions are decoded again.
 
-Many segments share a file, whose room on disk is free once all of them are taken. A new file is
-started for each sixteenth of the waiting bytes: so a long backlog takes some dozens of file
-descriptors, and little more room than its transactions need.
+Many segments share a file. The file has no name; its disk space becomes free when all of its
+segments were taken. A new file is begun when the current one contains one 16th of the waiting
+bytes. So a long backlog needs only some dozens of file descriptors, and little more disk space than
+its transactions.
 """
 
 from __future__ import annotations
@@ -28,25 +29,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENT_BYTES: Final = 4 << 20
-"""Of a segment, about: large against what reading it costs, small in memory."""
+"""Approximate size of a segment: large enough to be read efficiently, small enough for the
+memory.
+"""
 
 _LARGE_BYTES: Final = 16 << 20
-"""From this size on a segment is one large transaction, of which parts are read."""
+"""A segment of at least this size contains one large transaction. It is read in parts, not as a
+whole.
+"""
 
 _FILE_BYTES_MIN: Final = 16 << 20
 
 AGAIN_SECONDS: Final = 1.0
-"""Pause after a failed write."""
+"""Seconds between a failed write and the next attempt."""
 
 _WAITING: Final = WaitingUse("ready-", Code.BACKLOG_UNWRITABLE, Code.BACKLOG_UNREADABLE)
 _EARLIER: Final = "*.ready"
-"""The files of earlier versions, which had names."""
+"""Pattern of the files of earlier versions, which still had names."""
 
 _log = structlog.get_logger(__name__)
 
 
 class _Segment(NamedTuple):
-    """Transactions in a file: the pickled heads from `first` on, then their messages."""
+    """Transactions in a file: from the offset `first` on, `heads` bytes of pickled descriptions,
+    then `messages` bytes of messages.
+    """
 
     rows: WaitingRows
     first: int
@@ -63,18 +70,18 @@ class _Segment(NamedTuple):
 
 
 class Backlog:
-    """The transactions that follow those in memory in a target's ready queue.
+    """The transactions on disk, which follow the transactions in memory in a target's ready queue.
 
-    Not thread-safe: the queue holds the lock.
+    Not thread-safe: the queue calls it with its lock held.
 
     Args:
-        directory: of the files, for nothing else; made when first needed. Files of an earlier
-            version are deleted.
-        bytes_max: of all transactions.
+        directory: the directory of the files, which must be used for nothing else; created when
+            first needed. Files of an earlier version are deleted.
+        bytes_max: maximum of `size`.
 
     Attributes:
-        transactions: number of transactions.
-        size: their bytes, including `TRANSACTION_BYTES` for each.
+        transactions: the number of transactions.
+        size: the bytes of the transactions, including `TRANSACTION_BYTES` for each.
     """
 
     def __init__(self, directory: Path, bytes_max: int) -> None:
@@ -91,13 +98,15 @@ class Backlog:
             remove_plain(left)
 
     def has_room(self, size: int) -> bool:
-        """Return whether this many more bytes fit and can be written; False for a while after a
-        failure.
+        """Return whether `size` more bytes fit. Return False for `AGAIN_SECONDS` after a failed
+        write.
         """
         return self.size + size <= self.bytes_max and time.monotonic() >= self._again_at
 
     def append(self, run: ReadyRun) -> int:
-        """Append transactions; return how many fitted."""
+        """Append transactions until the limit is reached; return the number of appended
+        transactions.
+        """
         run, _ = run.cut(run.count_fitting(self.bytes_max - self.size))
         rest = run
         while rest:
@@ -121,7 +130,7 @@ class Backlog:
         """Remove and return the oldest transactions; empty if there are none.
 
         Raises:
-            OlrPgError: 4042, their file cannot be read.
+            OlrPgError: 4042, the file with the transactions cannot be read.
         """
         if not self._segments:
             found, self._open, self._open_bytes = self._open, [], 0
@@ -132,14 +141,14 @@ class Backlog:
         return found
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all transactions."""
         self._segments.clear()
         self._file = None
         self._open = []
         self._open_bytes = self.transactions = self.size = 0
 
     def _write(self) -> bool:
-        """Put what is collected into a file; False if it cannot be written."""
+        """Write the collected transactions to a file as a segment; return False if this fails."""
         batch = joined(self._open).alone()
         heads = pickle.dumps(
             (batch.columns, batch.first, batch.message_first, batch.order, batch.view)
@@ -163,10 +172,10 @@ class Backlog:
         return True
 
     def _file_with_room(self) -> WaitingRows:
-        """Return the file that the next segment goes to.
+        """Return the file for the next segment.
 
         Raises:
-            OlrPgError: 4041, it cannot be made.
+            OlrPgError: 4041, the file cannot be created.
         """
         if self._file is None or not self._file.may_grow(self.size, _FILE_BYTES_MIN):
             self._file = WaitingRows(_WAITING, self._directory)

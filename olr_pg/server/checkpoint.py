@@ -1,56 +1,56 @@
 """The checkpoint file: the SCN from which a restarted client must start.
 
-What it means
--------------
-MinStartSCN is the lowest begin SCN of the transactions that no client has confirmed: those in the
-ready queue, those still open in the decoder, and those not yet decoded (which begin at or after the
-decoder's position). StartSCN delivers every transaction that *began* at or after it. So a client
-that starts there receives every unconfirmed transaction again. It also receives some confirmed
-ones, which began later than an unconfirmed one; clients skip them by commit SCN and XID.
+What it means ------------- MinStartSCN is the lowest begin SCN of the transactions that no client
+has confirmed: the transactions in the ready queue, those that are open in the decoder, and those
+that are not decoded yet. StartSCN delivers every transaction that *began* at or after it. So a
+client that starts at MinStartSCN receives all unconfirmed transactions. It also receives some
+confirmed transactions again: those that began later than an unconfirmed one. The client recognizes
+and skips them by commit SCN and XID.
 
 When it changes (`port_session.PortSession` decides; this module makes it durable):
 
-- Nothing is written before a client confirms a transaction that was transmitted to it: StartSCN(n)
-  alone never writes n, nor anything else.
-- A confirmation by a client that started at the saved SCN, or before it, writes the lowest begin
-  SCN of the remaining transactions. If the client started at a lower SCN on purpose, the new value
-  can be lower than before: the client receives confirmed transactions again, and confirms them
-  again. If nothing was saved, the first confirmation is the first value; transactions that began
-  before that client's start do not matter.
-- A client that started after the saved SCN has skipped transactions that no client confirmed. Which
-  ones is unknown without reading them. So its confirmations never change the saved SCN, until a
-  client starts there (the warning 4050 reports this).
-- In a quiet time, when everything transmitted is confirmed and nothing is waiting, the decoder's
-  progress raises it (and never lowers it). This applies only to a client that has confirmed
-  something since its start, that names the same tables as the client whose confirmations are saved,
-  or that is the bundled applier: for them nothing remains before that position. A client that
-  subscribes to a table that never changes has nothing to confirm, and does not affect other
-  clients' transactions.
+- Nothing is written before a client confirms a transaction that was transmitted to it. StartSCN
+  alone never writes anything.
+- A confirmation by a client that started at or before the saved SCN writes the lowest begin SCN of
+  the transactions that are still unconfirmed. If the client started at a lower SCN on purpose, the
+  new value can be lower than before: the client receives confirmed transactions again, and confirms
+  them again. If nothing was saved before, the first confirmation writes the first value;
+  transactions that began before the client's StartSCN are ignored.
+- A client that started after the saved SCN has skipped transactions that no client has confirmed.
+  So its confirmations never change the saved SCN; the warning 4050 reports this. The saved SCN
+  changes only after a client has started at or before it.
+- If everything is confirmed and no transaction is waiting, the decoder's progress raises the saved
+  SCN (it never lowers it). This applies to three kinds of clients: a client that has confirmed
+  something since its start, a client with the same TableList query as the client whose
+  confirmations are saved, and the bundled applier. It does not apply to other clients: a client
+  whose table never changes has nothing to confirm, and must not skip the transactions that another
+  client still needs.
 
-`confirmed_by` identifies these clients: the bundled applier by its subscription's name, others by
-the digest of their TableList query. If other clients have confirmed, a bundled applier starts from
-the position in its target (`applier.session.conversation`).
+`confirmed_by` identifies the client whose confirmations are saved: the bundled applier by the name
+of its subscription, another client by the digest of its TableList query. If another client has
+confirmed, the bundled applier starts at the position in its target instead
+(`applier.session.conversation`).
 
-A value that is too low costs time; one that is too high loses transactions. So a confirmation is
-first made durable here. Only then does the queue drop the confirmed transactions, and the next
-element is sent after both. A kill between any two steps leaves a value that is right or too low.
+A saved SCN that is too low costs time; one that is too high loses transactions. So a confirmation
+first becomes durable here. Then the queue drops the confirmed transactions, and after this the next
+element is sent. If the process is killed between these steps, the saved SCN is correct or too low.
 
-Durability and its price
-------------------------
-A write creates a new file, syncs it, renames it over the old one, and syncs the directory: after a
-power failure either the old or the new file exists, complete. This takes one to a few milliseconds,
-so an unchanged value is not written again. A client that confirms the same SCN with every request,
-or whose progress does not change the lowest begin SCN, has no cost; a client that confirms once per
-batch has it once per batch.
+Durability and its price ------------------------ A write creates a new file, syncs it, renames it
+over the old one, and syncs the directory. So after a power failure either the old file or the new
+file exists, and it is complete. A write takes one or a few milliseconds, so unchanged values are
+not written again. If a client confirms the same SCN with every request, or the lowest begin SCN
+stays the same, nothing is written. If a client confirms once per batch, there is one write per
+batch.
 
-In addition to MinStartSCN the file can name a recovery image: the changes of open transactions up
-to a later position in the redo (`replicator.recovery.bounded_recovery`). A start at exactly
-MinStartSCN, by the client that confirmed, does not need to read redo before that position, because
-everything unconfirmed is in the image or after it. Both are written together, so they always match.
+In addition to MinStartSCN, the file can name a recovery image: the changes of open transactions up
+to a later position in the redo (`replicator.recovery.bounded_recovery`). If the client that
+confirmed starts at exactly MinStartSCN, the redo before that position need not be read, because
+everything unconfirmed is in the image or after that position. MinStartSCN and the image's name are
+written together, so they always match.
 
-The file is JSON with a format name, a version, the source that it belongs to, and a CRC, so that a
-damaged file or one of another source is refused. A file of a newer version is refused too, because
-its meaning is unknown.
+The file is JSON. It contains a format name, a version, the identity of the source, and a CRC, so
+that a damaged file, or the file of another source, is refused. A file with a newer version is
+refused too, because its meaning is unknown.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database
 
 FILE_NAME: Final = "checkpoint.json"
-"""Its name in `context.data`."""
+"""The name of the file in `context.data`."""
 
 VERSION: Final = 3
 """The version that is written and read."""
@@ -81,8 +81,8 @@ class Saved(NamedTuple):
 
     Attributes:
         scn: MinStartSCN; None if there is no file yet.
-        image: name of the recovery image for a start there, or None.
-        confirmed_by: the client whose confirmations it contains; None if unknown.
+        image: the name of the recovery image for a start at `scn`, or None.
+        confirmed_by: the client whose confirmations are saved; None if unknown.
     """
 
     scn: int | None = None
@@ -109,15 +109,16 @@ class Checkpoint:
     """The checkpoint file of one source; thread-safe.
 
     Args:
-        path: of the file; its directory must exist.
-        source: identifies the database of the SCNs, such as DBID and container; compared literally.
+        path: the path of the file; its directory must exist.
+        source: the identity of the source database (`source_identity`), which the file must
+            contain.
 
     Attributes:
         failure: the error of the last write; None if it succeeded.
 
     Raises:
-        OlrPgError: 4011 the file exists but cannot be read or is damaged; 4012 it belongs to
-            another source; 4035 it is of a newer version.
+        OlrPgError: 4011 the file exists, but cannot be read or is damaged; 4012 it belongs to
+            another source; 4035 it has a newer version.
     """
 
     def __init__(self, path: Path, source: str) -> None:
@@ -144,20 +145,21 @@ class Checkpoint:
 
     @property
     def confirmed_by(self) -> str | None:
-        """The client whose confirmations `saved` contains; None if unknown."""
+        """The client whose confirmations are saved; None if unknown."""
         return self._saved.confirmed_by
 
     def save(self, scn: int, image: str | None = None, confirmed_by: str | None = None) -> bool:
-        """Write `scn` durably, with the recovery image for a start there.
+        """Write `scn` durably, with the recovery image for a start at `scn`.
 
         Args:
-            confirmed_by: identifies the client that confirmed everything that began before.
+            confirmed_by: identifies the client that has confirmed all transactions that began
+                before `scn`.
 
         Returns:
-            False if the file already contains it, so that nothing was written.
+            False if the file already contains these values, so that nothing was written.
 
         Raises:
-            OlrPgError: 4013 it cannot be written; the old file is kept.
+            OlrPgError: 4013, the file cannot be written; the old file is kept.
         """
         with self._lock:
             new = Saved(scn, image, confirmed_by)
@@ -225,10 +227,10 @@ def read_saved(path: Path) -> Saved:
 
 
 def source_identity(database: Database) -> str:
-    """Return the identity of a checkpoint's database."""
+    """Return the identity of a source database for its checkpoint."""
     return f"{database.name}/{database.con_id}/{database.dbid or 0}"
 
 
 def _crc(content: _Content) -> int:
-    """Return the checksum of all content except itself."""
+    """Return the checksum of the content, without the checksum itself."""
     return zlib.crc32(content.model_dump_json(exclude={"crc32"}).encode())

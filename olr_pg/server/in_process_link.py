@@ -1,8 +1,8 @@
 """A client's link within the server's process: the same protocol, without a socket.
 
-The answers are passed on as they are in the ready queue; over a socket each byte would be copied
-into and out of the kernel, which takes longer than parsing. The link also passes events of tables,
-for which the protocol has no messages.
+The link passes the answers to the client without copying them out of the ready queue. Over a
+socket, each byte would be copied into the kernel and out of it, which takes longer than parsing.
+The link also passes events of tables, for which the protocol has no messages.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import ByteOrder
 
 PIECE_BYTES: Final = 4 << 20
-"""Approximate bytes that the client receives at once; it parses each piece as a whole."""
+"""Approximate bytes that the client receives at once. The client parses each piece as a whole."""
 
 _ONE_PART: Final = 1
-"""Bytes after which a piece of output ends, so that each part is passed to the client unchanged."""
+"""The size at which a piece of output ends. With 1, a piece is a single part, which is passed to
+the client unchanged.
+"""
 
 _log = structlog.get_logger(__name__)
 
 
 class InsideLink:
-    """Implements `wire.link.ServerLink` and the server's end of it, as a session of the server.
+    """A link between a client and a session of the server; implements `wire.link.ServerLink`.
 
-    Used by its client's thread; `close` can be called from another thread.
+    Only the client's thread uses it, except that `close` can be called from another thread.
 
     Args:
-        session: the client's session; closed with the link.
+        session: the client's session, which is closed together with the link.
         ended: called with the link when it has ended.
     """
 
@@ -60,7 +62,7 @@ class InsideLink:
         self._session.decline_image()
 
     def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
-        """See `ServerLink`; never waits, because the server has an answer at once."""
+        """See `ServerLink`. It never waits, because the server answers immediately."""
         with self._lock:
             self._check()
             parts = self._protocol.answers()
@@ -73,7 +75,7 @@ class InsideLink:
             client.adopt(memoryview(part))
 
     def close(self) -> None:
-        """End the session; later calls report a broken link."""
+        """End the session. Later calls of other methods raise ConnectionResetError."""
         with self._lock:
             if self._is_closed:
                 return

@@ -1,8 +1,9 @@
-"""The TCP listener: sockets around `ServerProtocol`, a thread per connection.
+"""The TCP listener: accepts connections, and serves each of them in its own thread with
+`ServerProtocol`.
 
-Loopback and the addresses of the allow-list can connect. The number of connections is limited by
-`limits.clients`. If all are in use, the connection that has been idle longest and does not
-replicate is closed for the new one. So a flood of idle connections cannot block others, and the
+Loopback and the addresses in the allow-list can connect. `limits.clients` limits the number of
+connections. At this limit, the listener closes a connection for each new one: of those that do not
+replicate, the one that has been idle longest. So idle connections cannot block new ones, and the
 replicating client never loses its connection.
 """
 
@@ -52,33 +53,36 @@ _LOST_BEFORE: Final = (
     errno.EOPNOTSUPP,
     errno.ETIMEDOUT,
 )
-"""Errors of accept() for a connection that was lost, or forbidden, before it was accepted;
-accept(2) requires calling it again.
+"""Errors of accept() for a connection that was lost or forbidden before it was accepted. accept(2)
+says to call it again after these errors.
 """
 _LEAVING_SECONDS: Final = 2.0
-"""How long a new connection waits for one that is being closed; draining can take longer."""
+"""Maximum time that a new connection waits until another connection is closed, which can take
+longer.
+"""
 
 _log = structlog.get_logger(__name__)
 
 
 class Listener:
-    """The server: listens from `start` to `stop`; also a context manager.
+    """The server of a port. It listens from `start` to `stop`, or as a context manager.
 
     Args:
         checkpoint: makes confirmations durable.
-        host: address to listen on; loopback by default (without `tls` and a client CA the protocol
-            has no authentication).
-        port: 0 for any free one (see `address`).
-        order: byte order of every connection.
-        limits: limits of each connection, and of their number.
+        host: the address to listen on. It is loopback by default, because the protocol has no
+            authentication without `tls` and a client CA.
+        port: the port number; 0 for any unused port (see `address`).
+        order: the byte order of all connections.
+        limits: the limits of each connection, and of the number of connections.
         tls: the TLS context.
-        allow: networks that may connect, in addition to loopback; None for all.
-        applier: identifies the bundled applier in the checkpoint: the port's replication is then
-            reserved for `connect` from the start; None without a bundled applier.
+        allow: networks that may connect, in addition to loopback; None for all networks.
+        applier: identifies the bundled applier in the checkpoint; None if the port has no bundled
+            applier. If it has one, only links from `connect` can replicate.
 
     Attributes:
-        limits, allow: see above; can be changed while it runs, for new connections.
-        refusals: counts of connections that were refused, or ended because of a violation.
+        limits, allow: see above. They can be changed while the server runs, and then apply to new
+            connections.
+        refusals: counts the connections that were refused, or ended with an error.
     """
 
     def __init__(
@@ -125,19 +129,21 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port on which it listens, after `start`."""
+        """The host and port on which the server listens; only after `start`."""
         assert self._socket is not None
         host, port = self._socket.getsockname()[:2]
         return host, port
 
     @property
     def replicating(self) -> PortSession | None:
-        """The session that has subscribed, if any."""
+        """The session that has subscribed, or None."""
         return self._claim.holder
 
     @property
     def silence(self) -> OlrPgError | None:
-        """The warning 4054, if the replicating client has sent no request for long."""
+        """The warning 4054 if the replicating client has sent no request for a long time, else
+        None.
+        """
         holder = self._claim.holder
         if holder is None or holder.applier is not None:
             return None
@@ -153,7 +159,7 @@ class Listener:
         """Start listening, and serve in the background.
 
         Raises:
-            OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
+            OlrPgError: 4009 the address is in use, 4010 the server cannot listen on it.
         """
         self._socket = listen(self._wanted)
         self._acceptor = threading.Thread(target=self._accept, name="olr-accept", daemon=True)
@@ -164,7 +170,7 @@ class Listener:
         )
 
     def stop(self) -> None:
-        """Close every socket, end every session and wait for the threads; can be called
+        """Close all sockets, end all sessions and wait for the threads; can be called
         repeatedly.
         """
         with self._lock:
@@ -185,8 +191,8 @@ class Listener:
             self._socket.close()
 
     def connect(self) -> InsideLink:
-        """Return a link within this process; the port's limits and allow-list do not apply to
-        it.
+        """Return a link for a client in this process. The port's limits and allow-list do not apply
+        to it.
         """
         session = PortSession(
             self._source, self._checkpoint, self._claim, BUNDLED, PIECE_BYTES, self._applier
@@ -263,13 +269,13 @@ class Listener:
             )
 
     def _make_room(self) -> bool:
-        """Close a connection if there is no room for one more; return False if none can be
+        """If the number of connections is at its limit, close one. Return False if none can be
         closed.
         """
         limit = self.limits.clients
         if len(self._connections) - len(self._leaving) < limit:
             return True
-        # Connections that are closing still have a thread each, so limit them, too.
+        # Each connection that is being closed still has a thread, so limit their number too.
         self._left.wait_for(
             lambda: len(self._leaving) < limit or self._stopping.is_set(), _LEAVING_SECONDS
         )
@@ -289,7 +295,7 @@ class Listener:
         return True
 
     def _serve(self, connection: Connection) -> None:
-        """Serve a connection in its thread, and close its session in any case."""
+        """Serve a connection in its thread; at the end, always close its session."""
         log = _log.bind(peer=connection.peer)
         reason: dict[str, str] = {}
         try:
@@ -303,8 +309,7 @@ class Listener:
             unexpected = OlrPgError(Code.CONNECTION_FAILED, repr(error))
             log.error("disconnected", code=unexpected.label, exc_info=True)
         finally:
-            # Connections without a request (port scans, health checks) are logged as debugging
-            # detail.
+            # Log connections without a request (port scans, health checks) only at debug level.
             (log.info if connection.requests else log.debug)("disconnected", **reason)
             try:
                 connection.session.close()
@@ -314,10 +319,11 @@ class Listener:
                 self._forget(connection)
 
     def _look_at_silence(self) -> None:
-        """Log a warning about a client that sends no request. Close its connection if another
-        client waits for its place too long.
+        """Log a warning if the replicating client sends no requests. Close its connection if it was
+        silent for `limits.silent_seconds` and another client wants to replicate.
 
-        A single client can be silent without limit: it may have nothing to request, or be applying.
+        If no other client wants to replicate, the client can be silent for any time, because it may
+        be applying transactions.
         """
         holder, limit = self._claim.holder, self.limits.silent_seconds
         if holder is None or holder.applier is not None:
@@ -344,18 +350,20 @@ class Listener:
                 self._left.notify()
 
 
-# --- what is refused: counted, and logged without a flood ---
+# --- refusals: counted, and logged at a limited rate ---
 
 QUIET_SECONDS: Final = 60.0
-"""Seconds after a log line during which further refusals with the same code are only counted."""
+"""After a refusal was logged, further refusals with the same code are only counted for these
+seconds.
+"""
 
 
 class Refusals:
     """Counts refusals by error code; thread-safe.
 
     Args:
-        message: of the lines in the log.
-        clock: seconds, monotonic.
+        message: the message of the log lines.
+        clock: returns monotonic time in seconds.
     """
 
     def __init__(self, message: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -386,25 +394,25 @@ class Refusals:
         )
 
     def counts(self) -> dict[str, int]:
-        """Return the counts by error code in its printed form."""
+        """Return the counts by error label, such as ``OLR-04008``."""
         with self._lock:
             return dict(self._counts)
 
 
-# --- a client that holds the claim to replicate and asks for nothing ---
+# --- a replicating client that sends no requests ---
 
 WARN_SECONDS: Final = 15.0
-"""Silence after which a client is warned about; a client that applies a batch can be silent for a
-while. The warning is earlier if its time limit is shorter.
+"""Seconds of silence after which a warning is logged. A client that applies a batch can be silent
+for some seconds. If the time limit for silence is short, the warning is logged after half of it.
 """
 LOOK_SECONDS: Final = 0.5
 
 
 class Silence:
-    """Measures for how long a session has sent no request, and logs each silence once.
+    """Measures how long a session has sent no request, and logs each silence once.
 
     Args:
-        clock: seconds, as those of `PortSession.asked_at`.
+        clock: returns seconds of the same clock as `PortSession.asked_at`.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -412,7 +420,9 @@ class Silence:
         self._said: tuple[PortSession, float] | None = None
 
     def seconds(self, session: PortSession) -> float:
-        """Return the seconds since the session's last request."""
+        """Return the seconds since the session's last request; 0 while the client waits for the
+        server.
+        """
         return 0.0 if session.is_served else self._clock() - session.asked_at
 
     def of(
@@ -421,8 +431,9 @@ class Silence:
         """Return the warning 4054 if it is due, else None.
 
         Args:
-            saved_scn: the checkpoint's SCN, which waits for the client.
-            limit: seconds after which another client can replace it, None for never.
+            saved_scn: the checkpoint's SCN, for the message.
+            limit: seconds of silence after which another client can replace the client; None for no
+                limit.
         """
         seconds = self.seconds(session)
         if seconds < (WARN_SECONDS if limit is None else min(WARN_SECONDS, limit / 2)):

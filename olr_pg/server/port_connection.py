@@ -1,13 +1,13 @@
-"""A connection of the port: its protocol exchange, and the time limit of each part.
+"""A connection of the port: the exchange of messages, and its time limits.
 
-The connection's loop receives a chunk into its own buffer, passes it to the protocol, and sends the
-answers, piece by piece. Nothing is fetched from the queue while a piece waits for the network, so a
+The connection's loop receives bytes into its own buffer, passes them to the protocol, and sends the
+answers, piece by piece. Nothing is taken from the queue while a piece waits for the network, so a
 client that does not read delays only itself.
 
-Before a client has subscribed, everything has a time limit: `request_seconds` for TLS, for a
-request that has begun, and for an answer that is not read; `idle_seconds` for silence. For the
-subscribed client, only a request that has begun has a limit. Its silence has none, because applying
-can take long, and neither has its reading.
+Before a client has subscribed, there is a time limit for everything: `request_seconds` for the TLS
+handshake, for the rest of an incomplete request, and for reading an answer; `idle_seconds` for
+silence. After it has subscribed, there is a limit only for the rest of an incomplete request.
+Silence and slow reading have no limit, because applying can take long.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _PIECE_BYTES: Final = 1 << 14
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 1 << 22
 
-# A peer that disappears silently would keep its claim to replicate: notice it within two minutes.
+# If a peer disappears without closing the connection, end its claim to replicate within two
+# minutes.
 _KEEPALIVE: Final = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
@@ -44,19 +45,19 @@ _KEEPALIVE: Final = (
 
 
 class Connection:
-    """A connected client; `converse` and `end` belong to its thread.
+    """A connected client. Only its own thread calls `converse` and `end`.
 
     Args:
         session: the client's session.
-        peer: its address, for messages.
+        peer: the client's address, for messages.
         order: byte order of the connection.
-        limits: limits of time and size.
+        limits: time and size limits.
         tls: the TLS context, if the port uses TLS.
         told: called with each error that is sent as an answer.
 
     Attributes:
-        requests: whether it has sent a whole request.
-        active: when it last sent something (`time.monotonic`).
+        requests: whether the client has sent a complete request.
+        active: the time at which the client last sent something (`time.monotonic`).
     """
 
     def __init__(
@@ -84,11 +85,11 @@ class Connection:
         session.is_abandoned = self.has_gone
 
     def converse(self) -> None:
-        """Serve the connection to its end.
+        """Serve the connection until it ends.
 
         Raises:
-            OlrPgError: 4001 the client violated the framing (the error was sent), 4033 a time
-                limit, 4034 TLS failed; the error passed to `fail`.
+            OlrPgError: 4001 the client sent an invalid MessageSize (and received this error), 4033
+                a time limit was exceeded, 4034 TLS failed; or the error that was passed to `fail`.
             OSError: the connection broke.
         """
         for level, option, value in _KEEPALIVE:
@@ -107,7 +108,7 @@ class Connection:
             if not isinstance(error, TimeoutError):
                 raise
             if error.errno is not None:
-                raise  # an error of the system: the network to the peer is broken (keepalive)
+                raise  # from keepalive: the network to the peer is broken
             waited = f"it was waited for {self._awaited}"
             raise OlrPgError(Code.CLIENT_TOO_SLOW, waited, client=self.peer) from error
         if self._failure is not None:
@@ -149,7 +150,7 @@ class Connection:
                 self._begun = self.active
 
     def _patience(self) -> float | None:
-        """Return the seconds that the client has to send its next bytes; None for no limit."""
+        """Return the seconds in which the client must send its next bytes; None for no limit."""
         if self._begun is not None:
             left = self._begun + self._limits.request_seconds - time.monotonic()
             return max(left, 0.001)
@@ -160,7 +161,9 @@ class Connection:
             self._socket.settimeout(seconds)
 
     def has_gone(self) -> bool:
-        """Return whether the client has closed its side, or `shut` was called; thread-safe."""
+        """Return whether the client has closed its side of the connection, or `shut` was called;
+        thread-safe.
+        """
         events = select.poll()
         try:
             events.register(self._socket, select.POLLRDHUP)
@@ -179,8 +182,9 @@ class Connection:
             self.shut()
 
     def end(self) -> None:
-        """Close the connection after the client could read its last answers: unread input would
-        reset the connection.
+        """Close the connection after the client had time to read its last answers. Before, read the
+        client's remaining input, because unread input would reset the connection and lose the
+        answers.
         """
         left = _DRAIN_BYTES
         deadline = time.monotonic() + _DRAIN_SECONDS
@@ -193,13 +197,13 @@ class Connection:
                     break
                 left -= len(data)
         except OSError:
-            return  # the peer had enough time, or it is gone
+            return  # a timeout, or the peer has disconnected
         finally:
             self._socket.close()
 
 
 def _pieces(parts: Sequence[Buffer]) -> Sequence[Buffer]:
-    """Return the parts to send at once; small parts are joined."""
+    """Return the parts in the form in which they are sent; small parts are joined."""
     if sum(map(len, parts)) >= _PIECE_BYTES * len(parts):
         return parts
     return (b"".join(parts),)
@@ -208,8 +212,8 @@ def _pieces(parts: Sequence[Buffer]) -> Sequence[Buffer]:
 def shut(one: socket.socket) -> None:
     """Shut a socket down, which wakes every thread that waits on it."""
     try:
-        # Do not call the method of `ssl`: it would remove the encryption while another thread still
-        # sends.
+        # Do not call `shutdown` of the TLS socket: it would remove the encryption while another
+        # thread still sends.
         socket.socket.shutdown(one, socket.SHUT_RDWR)
     except OSError:
-        return  # already closed, or the peer is gone: both are fine
+        return  # already closed, or the peer has disconnected

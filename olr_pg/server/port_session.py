@@ -1,4 +1,6 @@
-"""A connection's session: its claim to replicate, its run, and its confirmations."""
+"""The session of a connection: its claim to replicate, its run of replication, and its
+confirmations.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 CLAIM_SECONDS: Final = 1.0
-"""How long a subscription waits for a session that may be ending: a client that reconnects after a
-broken connection must not be refused because of its own old session.
+"""Seconds that a new subscription waits for the end of another session. If a client reconnects
+after a broken connection, its own old session may still be ending, and must not cause a refusal.
 """
 
 BUNDLED: Final = "bundled applier"
@@ -34,11 +36,12 @@ BUNDLED: Final = "bundled applier"
 
 
 class ReplicationClaim:
-    """The right to replicate, which one session holds at a time.
+    """The right to replicate, which only one session at a time can hold.
 
     Args:
-        patience: seconds that `acquire` waits for the holder to end.
-        is_kept: whether it is reserved for the bundled applier, also while that has no session.
+        patience: seconds that `acquire` waits until the session with the claim has ended.
+        is_kept: whether the claim is reserved for the bundled applier, even if the applier has no
+            session.
     """
 
     def __init__(self, patience: float = CLAIM_SECONDS, *, is_kept: bool = False) -> None:
@@ -49,10 +52,10 @@ class ReplicationClaim:
         self._wanted_at = float("-inf")
 
     def acquire(self, session: PortSession) -> None:
-        """Give the claim to `session`, which may already hold it.
+        """Give the claim to `session`, which can already hold it.
 
         Raises:
-            OlrPgError: 4008, another session holds it, or it is reserved.
+            OlrPgError: 4008, another session holds the claim, or it is reserved.
         """
         if self._is_kept and session.applier is None:
             raise OlrPgError(Code.PLACE_TAKEN, "this port is reserved for it", client=BUNDLED)
@@ -88,25 +91,28 @@ class ReplicationClaim:
 
 
 class PortSession:
-    """The actions of a connection on the server; the `SessionOperations` of its `ServerProtocol`.
+    """Performs the requests of one connection; implements `SessionOperations` for its
+    `ServerProtocol`.
 
-    Life cycle: it is made with the connection. TableList acquires the claim, which is held until
-    `close`. The run begins with StartSCN and ends with `close`. Used from the connection's thread.
+    A session is created with its connection. TableList acquires the claim, which is held until
+    `close`. The run of replication begins with StartSCN and ends with `close`. Only the
+    connection's thread uses the session.
 
     Args:
         checkpoint: makes confirmations durable.
-        claim: shared by all sessions of the server.
+        claim: the claim to replicate, which all sessions of the server share.
         peer: the client's address, for messages.
-        piece_bytes: approximate bytes that are taken from the queue at once.
-        applier: identifies the bundled applier in the checkpoint, if this is its session.
+        piece_bytes: approximate maximum of bytes that are taken from the queue at once.
+        applier: identifies the bundled applier in the checkpoint; None if this is not its session.
 
     Attributes:
         is_abandoned: returns whether the client has disconnected; then its work is cancelled. The
             session's creator sets it; it is called from the session's thread, and from threads that
             work for the session.
-        asked_at: time of the client's last request for replication (`time.monotonic`); requests for
-            the status and the saved SCN do not count.
-        is_served: whether the client waits for the server: its query runs, or logs are searched.
+        asked_at: the time of the client's last request for replication (`time.monotonic`).
+            GetStatus and, except from the bundled applier, GetSavedSCN do not count.
+        is_served: whether the client waits for the server, which runs its TableList query or
+            searches for logs.
     """
 
     def __init__(
@@ -142,19 +148,19 @@ class PortSession:
 
     @property
     def queue(self) -> ReadyQueue | None:
-        """The queue of its run; None before StartSCN and after the end."""
+        """The queue of the session's run; None before StartSCN and after `close`."""
         return self._queue
 
     @property
     def ahead(self) -> OlrPgError | None:
-        """The warning 4050, if its run skips unconfirmed changes."""
+        """The warning 4050 if the session's run skips unconfirmed changes, else None."""
         return self._ahead
 
     def resolve(self, sql: str) -> None:
         """Answer TableList.
 
         Raises:
-            OlrPgError: 4008 another client is replicating; else any error of the source.
+            OlrPgError: 4008 another client is replicating; or any error of the source.
         """
         self._claim.acquire(self)
         self._who = self.applier or f"tables {hashlib.sha256(sql.encode()).hexdigest()}"
@@ -167,15 +173,18 @@ class PortSession:
             raise
 
     def decline_image(self) -> None:
-        """Read all redo from the next StartSCN on, without the checkpoint's recovery image."""
+        """Begin without the checkpoint's recovery image at the next StartSCN: read all redo from
+        that SCN on.
+        """
         self._takes_image = False
 
     def start(self, scn: int) -> None:
         """Answer StartSCN.
 
-        The checkpoint's recovery image is used only for the client that confirmed what committed
-        before it. Another client can start at the same SCN and lack it: a transaction that is open
-        for long keeps the SCN the same for all clients.
+        The checkpoint's recovery image is used only for the client that has confirmed everything
+        that committed before the image. Another client can start at the same SCN although it lacks
+        these transactions, because the SCN does not change while a transaction is open for a long
+        time.
 
         Raises:
             OlrPgError: any error of the source.
@@ -189,8 +198,8 @@ class PortSession:
         self._start_scn = scn
         self._ahead = None
         if scn > 0 and self.applier is None and saved.confirmed_by not in (None, self._who):
-            # This client may lack rows of tables that are new in its list, and nothing else would
-            # show that.
+            # Log this, because nothing else shows it: the client may lack changes of the tables
+            # that are only in its own list.
             _log.info(
                 "this client's list of tables is not that of the client that confirmed last",
                 peer=self.peer,
@@ -214,9 +223,9 @@ class PortSession:
         """Answer LastCommitedSCN, `messages` times in a row.
 
         Raises:
-            OlrPgError: 4013 the confirmation cannot be made durable (then nothing is confirmed);
-                4051 it includes transactions that were never sent (likewise); the decoder's
-                failure, after everything ready before it is delivered.
+            OlrPgError: 4013 the confirmation cannot be made durable; 4051 it includes transactions
+                that were never sent; in both cases nothing is confirmed. Or the decoder's failure,
+                after all transactions that were ready before it are delivered.
         """
         queue = self._running()
         self.asked_at = time.monotonic()
@@ -228,7 +237,7 @@ class PortSession:
         """Answer BackToSCN.
 
         Raises:
-            OlrPgError: the decoder's failure, if nothing is ready before it.
+            OlrPgError: the decoder's failure, if no message is ready.
         """
         queue = self._running()
         self.asked_at = time.monotonic()
@@ -238,12 +247,13 @@ class PortSession:
     def saved_scn(self) -> int | None:
         """Answer GetSavedSCN."""
         if self.applier is not None:
-            # The applier asks every second, even while paused, so it is not a silent client.
+            # The applier sends this request every second, even while it is paused. So it is not a
+            # silent client.
             self.asked_at = time.monotonic()
         return self._checkpoint.saved
 
     def close(self) -> None:
-        """End the session after its connection has ended; can be called repeatedly."""
+        """End the session, after its connection has ended; can be called repeatedly."""
         if self._queue is not None:
             self._queue.close()
             self._queue = None
@@ -255,7 +265,9 @@ class PortSession:
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
-        """While the context is active, the client's waiting does not count as silence."""
+        """While the context is active, the client waits for the server, which does not count as
+        silence.
+        """
         self.is_served = True
         try:
             yield
@@ -264,13 +276,14 @@ class PortSession:
             self.is_served = False
 
     def _check_sent(self, queue: ReadyQueue, scn: int) -> None:
-        """Check that everything that a confirmation includes was sent.
+        """Check that all transactions that a confirmation includes were sent.
 
-        What was sent to an earlier session may be unknown. So a client that has not been sent
-        anything yet can confirm any SCN up to the end of the redo.
+        A client can confirm transactions that an earlier session has sent, and which these are is
+        not known here. So before anything is sent in this session, the client can confirm any SCN
+        up to the end of the redo.
 
         Raises:
-            OlrPgError: 4051, it was not sent.
+            OlrPgError: 4051, a transaction was not sent.
         """
         sent = queue.sent_scn
         if scn <= max(sent or 0, self._brought_scn):
@@ -293,18 +306,21 @@ class PortSession:
         queue.confirm(scn)
 
     def _is_quiet(self, queue: ReadyQueue) -> bool:
-        """Return whether the decoder's progress counts as the client's.
+        """Return whether the decoder's progress may raise the saved SCN, because nothing remains to
+        be confirmed.
 
-        If nothing remains to be confirmed, the decoder's progress moves the checkpoint, so that a
-        restart does not need the logs of a time without changes. This applies only to a client that
-        confirms changes, not to one that subscribed to a table that never changes.
+        This way, a restart does not need the logs of a time without changes. See the module
+        `checkpoint` for the clients to which it applies.
         """
         is_known = self._has_confirmed or self._who in (self.applier, self._checkpoint.confirmed_by)
         return is_known and queue.is_empty()
 
     def _save(self, queue: ReadyQueue, scn: int, *, only_up: bool) -> None:
-        """Write the lowest begin SCN of what remains unconfirmed after `scn` is confirmed."""
-        # ask the source before the queue: whatever it has handed over is then in the queue
+        """Write the lowest begin SCN of the transactions that are still unconfirmed after `scn` is
+        confirmed.
+        """
+        # Query the source before the queue, because the source moves transactions to the queue at
+        # any time. In the other order, a transaction could be missed.
         points = self._source.recovery_points()
         open_scn = self._source.open_scn()
         held_scn = queue.lowest_begin_scn(confirming=scn)

@@ -1,46 +1,52 @@
-"""The ready queue: committed transactions between the decoder and the one client.
+"""The ready queue: committed transactions that the decoder has finished for one client.
 
-Theory of operation
--------------------
-A transaction enters in output format, as one run of framed messages, in ascending commit SCN (ties
-in the order of their commit records, which is the order of `put`). It then lives through
+Theory of operation ------------------- The decoder adds transactions in output format, as
+contiguous framed messages, in the order of their commit SCNs. Transactions with the same commit SCN
+are in the order of their commit records. Each transaction goes through these states:
 
     ready --first message taken--> transmitting --last one taken--> transmitted --confirmed--> gone
 
-At most one is transmitting, and it is always the oldest that is not transmitted: the queue is two
-lists laid end to end, *sent* (transmitted) and *ready* (whose head may be transmitting), in commit
-order throughout. So every operation works at an end:
+At most one transaction is in the state *transmitting*: the oldest one that is not transmitted. The
+queue consists of two lists, both in commit order: *sent* (transmitted transactions), followed by
+*ready*, whose first transaction can be *transmitting*. So each operation works at the end of a
+list:
 
-- `take` moves through the head of *ready* and then moves it to *sent*;
-- `confirm(n)` drops from the head of *sent* while commit SCN ≤ n. Only transmitted transactions are
-  confirmed, whatever n is: the one being transmitted stays, and 0 or an n lower than before drops
-  nothing;
-- `rewind(n)` (BackToSCN) moves from the tail of *sent* back to the head of *ready* while commit SCN
-  > n, and sets the one being transmitted back to its Begin, whatever its commit SCN.
+- `take` returns the messages of the first transaction of *ready*, and after the last message moves
+  the transaction to *sent*;
+- `confirm(n)` removes transactions from the head of *sent* while their commit SCN ≤ n. It confirms
+  only transmitted transactions: for any n, the transaction that is being transmitted stays. An n of
+  0, or lower than in an earlier call, removes nothing;
+- `rewind(n)` (BackToSCN) moves transactions from the tail of *sent* back to the head of *ready*
+  while their commit SCN > n. The transaction that is being transmitted starts again at its Begin,
+  for any n.
 
-The lowest begin SCN of what is not confirmed is what a checkpoint needs. It is kept as a sliding
-minimum (each transaction enters and leaves it once), so the cost of a confirmation does not depend
-on the number of waiting transactions.
+A checkpoint needs the lowest begin SCN of the unconfirmed transactions. It is computed as a sliding
+minimum: each transaction is added once and removed once, so the cost of a confirmation does not
+depend on the number of waiting transactions.
 
-The limit: the queue is full when `transactions_max` transactions wait to be transmitted, or when
-*sent* and *ready* together take `bytes_max` bytes (each transaction counts with its messages and
-`TRANSACTION_BYTES`), but never while *ready* is empty. `put` waits while it is full. Transmitted
-transactions count only in bytes, and never block the next one: otherwise a client that confirms T
-only after it has received a later transaction would wait for the decoder, while the decoder waits
-for the client. So a client whose unconfirmed transactions (without the largest) exceed the limit
-still receives one transaction at a time. This is reported (4016, `QueueStatus.held_back`), and
-there is no deadlock.
-
-With several targets, each has a queue, and a slow client must not delay the decoder for the others.
-Then the queue has a *backlog* on disk: when the queue is full, further transactions are appended to
-the backlog, and return when *ready* is empty. The queue then counts as full only if the backlog is
+The limit: the queue is full if `transactions_max` transactions wait to be transmitted, or if *sent*
+and *ready* together need `bytes_max` bytes (the size of a transaction is that of its messages plus
+`TRANSACTION_BYTES`). But it is never full while *ready* is empty. `put` waits while the queue is
 full.
 
-Events of tables (DDL, a change that cannot be decoded) are between the transactions, in the same
-order (`queued_events`). `take` ends before such an event; the next `take` returns only the event.
-*ready* counts as empty while the event waits for the transactions of its commit SCN.
+Transmitted transactions count only in bytes, and never block the next transaction. Otherwise there
+could be a deadlock: a client that confirms a transaction only after it has received a later one
+would wait for the decoder, and the decoder would wait for the client. So if the unconfirmed
+transactions of a client (without the largest) exceed the limit, the client still receives one
+transaction at a time. This is reported (4016, `QueueStatus.held_back`).
 
-An object is one run of replication: one client, one StartSCN. Either side ends it (`close`).
+If there are several targets, each has its own queue, and a slow client must not delay the decoder
+for the others. Therefore a queue then has a *backlog* on disk: when the memory limit is reached,
+further transactions are appended to the backlog, and they are read back when *ready* is empty. Such
+a queue counts as full only if its backlog is full.
+
+The queue also contains events of tables (DDL, or a change that cannot be decoded), at their
+positions between the transactions (`queued_events`). `take` stops before an event; the next `take`
+returns only the event. While an event waits for the other transactions with its commit SCN, *ready*
+counts as empty.
+
+A queue belongs to one run of replication: one client and one StartSCN. Both the decoder and the
+client can end it (`close`).
 """
 
 from __future__ import annotations
@@ -80,25 +86,25 @@ _log = structlog.get_logger(__name__)
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 100 << 20
 _MESSAGES_MIN: Final = 2
-"""Minimum messages of a transaction: Begin and Commit."""
+"""Minimum number of messages of a transaction: Begin and Commit."""
 _SIZE_BYTES: Final = 4
 _TOGETHER: Final = 256
-"""Number of transactions that become one section of `LowestBegin`, if they arrive in smaller
-runs.
+"""Maximum number of transactions that are joined to one section of `LowestBegin`, if they arrive in
+smaller runs.
 """
 _PIECE_BYTES: Final = 1 << 20
-"""Minimum memory that is released at once, because each release is a system call."""
+"""Minimum bytes of memory that are released at once, because each release is a system call."""
 
 
 class ReadyQueue:
-    """The queue of one run; see the module. Thread-safe.
+    """The ready queue of one run of replication; see the module. Thread-safe.
 
     Args:
-        transactions_max: `context.memory.max-tx-msgs`, limit of transactions that wait to be
-            transmitted.
-        bytes_max: limit of bytes of everything held.
+        transactions_max: maximum number of transactions that wait to be transmitted
+            (`context.memory.max-tx-msgs`).
+        bytes_max: maximum bytes of all transactions in memory.
         backlog: stores transactions when the queue is full; None for no backlog.
-        told: called when something was put; must not block.
+        told: called when something was added; must not block.
     """
 
     def __init__(
@@ -117,9 +123,9 @@ class ReadyQueue:
         self._confirmed = ConfirmedMessages()
         self._ready_count = 0
         self._events = QueuedEvents(min(transactions_max, bytes_max // EVENT_BYTES))
-        self._begun = TakenBefore()  # how far the head of _ready is transmitted
+        self._begun = TakenBefore()  # the transmitted part of the head of _ready
         self._held_bytes = 0
-        self._lowest = LowestBegin()  # over _sent, then _ready
+        self._lowest = LowestBegin()  # of _sent, _ready and the backlog
         self._last_commit_scn = -1
         self._sent_scn: int | None = None
         self._held_back = HeldBack(bytes_max)
@@ -130,13 +136,13 @@ class ReadyQueue:
     # the decoder's side
 
     def put(self, run: ReadyRun) -> bool:
-        """Append committed transactions; wait before each one that finds the queue full.
+        """Append committed transactions; wait whenever the queue is full.
 
-        Until this returns, the decoder must count the transactions among its open ones.
+        Until `put` returns, the decoder must count the transactions as open.
 
         Returns:
-            False if the queue is closed (before or while waiting): not all of the transactions are
-            taken in and the decoder is to stop.
+            False if the queue was closed before all transactions were appended; then the decoder
+            must stop.
 
         Raises:
             OlrPgError: 4015, a commit SCN is lower than that of the one before.
@@ -161,7 +167,7 @@ class ReadyQueue:
             if self._closed or not run:
                 return 0
             check_commit_order(run, self._last_commit_scn)
-            # A run in commit order ends earlier events.
+            # Because runs are in commit order, all transactions before this run were put.
             self._events.pass_scn(run.first_commit_scn - 1)
             taken = self._append(run)
             if taken:
@@ -177,14 +183,14 @@ class ReadyQueue:
             timeout: seconds; None for no limit.
 
         Returns:
-            Whether one of them is the case.
+            False if the time has elapsed before that.
         """
         size = run.cut(1)[0].cost
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
 
     def put_event(self, event: SchemaEvent) -> None:
-        """Append an event of a table, at its position in commit order; it does not wait."""
+        """Append an event of a table, at its position in commit order. This never waits."""
         with self._changed:
             place = self._transmitted_count + self._ready_count + self._spilled
             self._events.put(event, place)
@@ -193,8 +199,8 @@ class ReadyQueue:
             self._told()
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
-        """Wait like `await_room`, for an event; everything that commits before it was already
-        put.
+        """Wait until an event can be put, or the queue is closed; return False after a timeout. All
+        transactions that commit before the event must already be put.
         """
         with self._changed:
             events = self._events
@@ -202,22 +208,26 @@ class ReadyQueue:
             return self._changed.wait_for(lambda: self._closed or events.has_room(event), timeout)
 
     def await_closed(self, timeout: float) -> bool:
-        """Wait until the queue is closed; return whether it is after so many seconds."""
+        """Wait until the queue is closed, at most `timeout` seconds; return whether it is
+        closed.
+        """
         with self._changed:
             return self._changed.wait_for(lambda: self._closed, timeout)
 
     def pass_scn(self, scn: int) -> None:
-        """Record that everything that commits at or before this SCN was put."""
+        """Record that all transactions that commit at or before this SCN were put."""
         with self._changed:
             self._events.pass_scn(scn)
 
     def abandon(self, scn: int) -> None:
-        """Record that other redo replaces the redo from this SCN on."""
+        """Record that a RESETLOGS has orphaned the redo from this SCN on; other redo replaces
+        it.
+        """
         with self._changed:
             self._events.abandon(scn)
 
     def _append(self, run: ReadyRun) -> int:
-        """Append a run; return how many transactions fitted."""
+        """Append a run in memory or to the backlog; return the number of appended transactions."""
         backlog = self._backlog
         if backlog is None:
             return self._append_ready(run)
@@ -229,7 +239,7 @@ class ReadyQueue:
         return taken + len(spilled)
 
     def _append_ready(self, run: ReadyRun) -> int:
-        """Append a run in memory; return how many transactions fitted."""
+        """Append a run in memory; return the number of appended transactions."""
         room = max(self._transactions_max - self._ready_count, 0)
         first, _ = run.cut(min(room, len(run)))
         count = first.count_fitting(self._bytes_max - self._held_bytes)
@@ -242,7 +252,7 @@ class ReadyQueue:
         return count
 
     def _hold(self, run: ReadyRun) -> None:
-        """Append a run to what is ready; join it with a small run before it."""
+        """Append a run to *ready*; join it with the previous run if both are small."""
         ready = self._ready
         self._ready_count += len(run)
         self._held_bytes += run.cost
@@ -259,8 +269,8 @@ class ReadyQueue:
         return backlog.has_room(size)
 
     def fail(self, error: OlrPgError) -> None:
-        """Record that decoding has failed: what is ready is delivered, then `take` raises the
-        error.
+        """Record that decoding has failed. Ready transactions are still delivered; then `take`
+        raises the error.
         """
         with self._changed:
             self._failure = error
@@ -270,19 +280,19 @@ class ReadyQueue:
     # the client's side
 
     def take(self, messages: int, *, stop_scn: int = -1, bytes_max: int = ANSWER_BYTES) -> Batch:
-        """Take the next messages, in order, or the event before them.
+        """Take the next messages in order, or the event that precedes them.
 
         Args:
-            messages: the maximum number (at least 1).
-            stop_scn: end after a transaction with a commit SCN up to this, because the next request
-                confirms it.
-            bytes_max: the maximum bytes, but at least one message.
+            messages: the maximum number of messages (at least 1).
+            stop_scn: stop after completing a transaction with a commit SCN up to this, because the
+                next request would confirm it.
+            bytes_max: the maximum bytes; one message is returned even if it is larger.
 
         Returns:
             At least one message, or an event, unless nothing is ready.
 
         Raises:
-            OlrPgError: the decoder's failure, when nothing is ready before it.
+            OlrPgError: the decoder's failure, if nothing is ready any more.
         """
         parts = JoinedMessages()
         count = 0
@@ -300,7 +310,7 @@ class ReadyQueue:
                 if self._begun.messages == 0 and taken.run.last_commit_scn <= stop_scn:
                     break
             self._refill()
-            self._changed.notify_all()  # transmitted transactions may exceed the limit
+            self._changed.notify_all()  # taking messages can make space
             if count == 0 and self._events.is_due(self._transmitted_count):
                 return Batch(b"", 0, self._take_event())
             if count == 0 and self._failure is not None:
@@ -319,7 +329,9 @@ class ReadyQueue:
         return self._sent_scn
 
     def confirm(self, scn: int) -> int:
-        """Drop all transmitted transactions with commit SCN up to `scn`; return their number."""
+        """Drop all transmitted transactions and events with a commit SCN up to `scn`; return their
+        number.
+        """
         with self._changed:
             events = self._events.confirm(scn)
             count = self._sent.count_up_to(scn)
@@ -348,13 +360,15 @@ class ReadyQueue:
     # both sides
 
     def confirms(self, scn: int) -> bool:
-        """Return whether `confirm(scn)` would drop anything."""
+        """Return whether `confirm(scn)` would drop a transaction, or an event that a restart
+        needs.
+        """
         with self._changed:
             return self._sent.confirms(scn) or self._events.confirms(scn)
 
     def lowest_begin_scn(self, confirming: int = -1) -> int | None:
-        """Return the lowest begin SCN of what is held, without what `confirm(confirming)` would
-        drop.
+        """Return the lowest begin SCN of the unconfirmed transactions and events, without those
+        that `confirm(confirming)` would drop.
 
         None if nothing remains.
         """
@@ -363,10 +377,10 @@ class ReadyQueue:
             return lower_of(lowest, self._events.lowest_begin_scn(confirming))
 
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
-        """Return the lowest commit SCN of what is held, without what `confirm(confirming)` would
-        drop.
+        """Return the lowest commit SCN of the unconfirmed transactions and events, without those
+        that `confirm(confirming)` would drop.
 
-        None if nothing remains; 0 if only the backlog has transactions.
+        None if nothing remains; 0 if all remaining transactions are in the backlog.
         """
         with self._changed:
             lowest = self._lowest_transaction(confirming)
@@ -386,7 +400,7 @@ class ReadyQueue:
             return self._is_empty
 
     def close(self) -> None:
-        """End the run: `put` returns False from now on; ready transactions can still be taken."""
+        """End the run. From now on, `put` returns False; ready transactions can still be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -402,7 +416,7 @@ class ReadyQueue:
         return self._closed
 
     def wait_until_confirmed(self, timeout: float | None = None) -> bool:
-        """Wait until every transaction put so far is confirmed, or the queue is closed.
+        """Wait until all transactions put so far are confirmed, or the queue is closed.
 
         Args:
             timeout: seconds; None for no limit.
@@ -415,13 +429,15 @@ class ReadyQueue:
             return self._is_empty
 
     def is_calm(self) -> bool:
-        """Return whether the queue is far enough from full that it will not soon be full again."""
+        """Return whether the queue is at most half full and its backlog is empty, so that it will
+        not be full soon.
+        """
         with self._changed:
             is_half = 2 * self._held_bytes > self._bytes_max
             return not (self._spilled or is_half or 2 * self._ready_count > self._transactions_max)
 
     def status(self) -> QueueStatus:
-        """Return the current contents of the queue in numbers."""
+        """Return numbers about the current content of the queue."""
         with self._changed:
             transmitting = 1 if self._begun.messages else 0
             backlog, spilled = self._backlog, self._spilled
@@ -454,8 +470,8 @@ class ReadyQueue:
 
     @property
     def _transmitted_count(self) -> int:
-        """The number of transactions that were taken whole, without those that are sent again after
-        a rewind.
+        """The number of completely taken transactions, without those that a rewind has made ready
+        again.
         """
         return self._sent.confirmed + self._sent.count
 
@@ -465,14 +481,14 @@ class ReadyQueue:
         return bool(self._ready) and not self._events.is_in_the_way(self._transmitted_count)
 
     def _refill(self) -> bool:
-        """Return whether anything is ready; read from the backlog if needed."""
+        """Return whether a transaction is ready; if not, first read some from the backlog."""
         if not self._ready and self._backlog is not None and self._spilled:
             try:
                 for run in self._backlog.pop():
                     self._hold(run)
             except OlrPgError as error:
-                # The run has ended: later transactions must not be delivered without those that
-                # cannot be read.
+                # End the run, because later transactions must not be delivered without the
+                # unreadable ones.
                 self._failure, self._closed = error, True
                 self._backlog.clear()
                 return False
@@ -481,10 +497,11 @@ class ReadyQueue:
     def _take_some(
         self, messages: int, bytes_max: int, stop_scn: int, *, must: bool
     ) -> TakenMessages:
-        """Take whole transactions, or messages of the next one.
+        """Take complete transactions, or some messages of the next transaction.
 
         Args:
-            stop_scn: if the first transaction commits at or before this SCN, take only that one.
+            stop_scn: if the first transaction commits at or before this SCN, take only this
+                transaction.
             must: whether at least one message must be taken.
         """
         head = self._ready[0]
@@ -499,7 +516,9 @@ class ReadyQueue:
         return TakenMessages(sent, sent.start, sent.start + sent.size, sent.messages)
 
     def _take_part(self, messages: int, bytes_max: int, *, must: bool) -> TakenMessages:
-        """Take messages of the head of `_ready`; none if the first is too large, unless `must`."""
+        """Take messages of the first transaction in `_ready`. If the first message is too large,
+        take none, unless `must` is True.
+        """
         head, _ = self._ready[0].cut(1)
         part = next_messages(head, self._begun, messages, bytes_max, must=must)
         taken = self._begun.messages + part.messages
@@ -510,7 +529,7 @@ class ReadyQueue:
         return part
 
     def _transmitted(self, count: int) -> ReadyRun:
-        """Record that the first `count` transactions of the head of `_ready` were taken
+        """Record that the first `count` transactions of the first run in `_ready` were taken
         completely.
         """
         self._begun = TakenBefore()
@@ -522,22 +541,24 @@ class ReadyQueue:
         return sent
 
 
-# --- what it holds, in numbers ---
+# --- status ---
 
 
 class QueueStatus(NamedTuple):
-    """The content of the queue in numbers.
+    """Numbers about the content of a queue.
 
     Attributes:
-        ready: transactions whose first message has not been taken.
-        transmitting: 0 or 1.
-        transmitted: transactions that wait for confirmation.
-        held_bytes: bytes of all three, including `TRANSACTION_BYTES` for each.
-        full: `put` would wait.
-        held_back: the limit is exceeded because the client does not confirm.
-        next_scn: commit SCN of the first transaction that is not transmitted; None without one.
-        spilled, spilled_bytes: those of `ready` in the backlog; not part of `held_bytes`.
-        events: events of tables that have not been taken.
+        ready: the number of transactions of which no message was taken.
+        transmitting: 1 if some, but not all messages of a transaction were taken, else 0.
+        transmitted: the number of transactions that wait for confirmation.
+        held_bytes: bytes of the transactions in memory, including `TRANSACTION_BYTES` for each.
+        full: whether `put` would wait.
+        held_back: whether the limit is exceeded because the client does not confirm.
+        next_scn: the commit SCN of the first transaction that is not transmitted; None if there is
+            none.
+        spilled, spilled_bytes: the number and bytes of the transactions in the backlog. They are
+            included in `ready`, but not in `held_bytes`.
+        events: the number of events of tables that were not taken.
     """
 
     ready: int
@@ -552,13 +573,13 @@ class QueueStatus(NamedTuple):
     events: int = 0
 
 
-# --- what is taken at the head of *ready* ---
+# --- taking messages from the head of *ready* ---
 
 
 class TakenMessages(NamedTuple):
-    """Messages that are taken: bytes `first` to `end` of the messages in the run's batch.
+    """Taken messages: the bytes from `first` to `end` of the run's batch.
 
-    They are those of whole transactions, or a part of one transaction.
+    They are all messages of one or more transactions, or a part of one transaction's messages.
     """
 
     run: ReadyRun
@@ -568,14 +589,15 @@ class TakenMessages(NamedTuple):
 
 
 class TakenBefore(NamedTuple):
-    """The messages of the head transaction that were already taken, and their bytes."""
+    """The number of messages of the first transaction that were already taken, and their bytes."""
 
     messages: int = 0
     size: int = 0
 
 
 def check_commit_order(run: ReadyRun, last: int) -> None:
-    """Check that the transactions of a run are in commit order, the first at `last` or later.
+    """Check that the transactions of a run are in commit order, and that the first commits at
+    `last` or later.
 
     Raises:
         OlrPgError: 4015, a commit SCN is lower than that of the one before.
@@ -600,10 +622,10 @@ def next_messages(
     """Return the next messages of one transaction.
 
     Args:
-        begun: what was already taken of it.
-        messages: the maximum number.
-        bytes_max: the maximum bytes; none are returned if the first message is larger, unless
-            `must`.
+        begun: the messages that were already taken.
+        messages: the maximum number of messages.
+        bytes_max: the maximum bytes. If the first message is larger, no message is returned, unless
+            `must` is True.
     """
     batch, start, end = head.batch, head.start + begun.size, head.start + head.size
     left = head.messages - begun.messages
@@ -626,11 +648,11 @@ def next_messages(
 
 
 class Transmitted:
-    """Transmitted transactions, in commit order; the queue holds the lock.
+    """Transmitted transactions, in commit order. The queue calls it with its lock held.
 
     Attributes:
-        count: their number.
-        confirmed: the number of confirmed transactions before them.
+        count: the number of transactions.
+        confirmed: the number of transactions that were confirmed and removed so far.
     """
 
     def __init__(self) -> None:
@@ -650,7 +672,7 @@ class Transmitted:
             self._runs.append(run)
 
     def count_up_to(self, scn: int) -> int:
-        """Count the transactions that commit at `scn` or before."""
+        """Return the number of transactions that commit at or before `scn`."""
         count = 0
         for run in self._runs:
             found = run.count_up_to(scn)
@@ -660,12 +682,12 @@ class Transmitted:
         return count
 
     def confirms(self, scn: int) -> bool:
-        """Return whether any commits at `scn` or before."""
+        """Return whether a transaction commits at or before `scn`."""
         return bool(self._runs) and self._runs[0].first_commit_scn <= scn
 
     def first_commit_scn(self, confirming: int) -> int | None:
-        """Return the commit SCN of the first transaction after SCN `confirming`; None if there is
-        none.
+        """Return the commit SCN of the first transaction that commits after `confirming`; None if
+        there is none.
         """
         for run in self._runs:
             dropped = run.count_up_to(confirming)
@@ -674,7 +696,7 @@ class Transmitted:
         return None
 
     def confirm(self, count: int) -> Iterator[ReadyRun]:
-        """Remove and yield the first `count`."""
+        """Remove and yield the first `count` transactions."""
         self.count -= count
         self.confirmed += count
         while count:
@@ -700,11 +722,13 @@ class Transmitted:
 
 
 class _Stretch(NamedTuple):
-    """Transactions number `first` to `end` (exclusive) in the order of arrival.
+    """A section of transactions: those with the numbers `first` to `end` − 1 in the order of
+    arrival.
 
     Attributes:
         lowest: their lowest begin SCN.
-        begins: shape (end - first), the begin SCN of each; None if only `lowest` is known.
+        begins: shape (end - first); the begin SCN of each transaction; None if only `lowest` is
+            known.
     """
 
     first: int
@@ -714,9 +738,11 @@ class _Stretch(NamedTuple):
 
 
 class LowestBegin:
-    """A sliding minimum of begin SCNs: sections with a higher minimum than a later one are dropped.
+    """A sliding minimum of begin SCNs. If the minimum of a section is not lower than that of a
+    later section, the section is dropped, because it cannot become the overall minimum.
 
-    Each section is added and removed once, so the cost of a query does not depend on their number.
+    Each section is added once and removed once, so the average cost does not depend on the number
+    of transactions.
     """
 
     def __init__(self) -> None:
@@ -728,7 +754,8 @@ class LowestBegin:
         """Add transactions.
 
         Args:
-            roughly: keep only their minimum, which counts until the last of them is dropped.
+            roughly: whether to store only the minimum of the run. It then counts until the last
+                transaction of the run is dropped.
         """
         lowest, stretches = run.lowest_begin_scn, self._stretches
         first, self._put = self._put, self._put + len(run)
@@ -737,7 +764,8 @@ class LowestBegin:
             stretches.pop()
         if stretches and self._put - stretches[-1].first <= _TOGETHER:
             before = stretches.pop()
-            # What was undercut between them is as good as what undercut it.
+            # Transactions between both sections were dropped, because the new minimum is lower.
+            # Fill the gap with this minimum.
             gap = np.full(first - before.end, lowest, np.uint64)
             both = begins is not None and before.begins is not None
             begins = np.concatenate([before.begins, gap, begins]) if both else None
@@ -745,13 +773,15 @@ class LowestBegin:
         stretches.append(_Stretch(first, self._put, lowest, begins))
 
     def drop(self, count: int) -> None:
-        """Remove the oldest `count`."""
+        """Remove the oldest `count` transactions."""
         self._dropped += count
         while self._stretches and self._stretches[0].end <= self._dropped:
             self._stretches.popleft()
 
     def lowest(self, dropping: int = 0) -> int | None:
-        """Return the minimum of all but the oldest `dropping`; None if none remain."""
+        """Return the minimum of all transactions except the oldest `dropping`; None if none
+        remain.
+        """
         gone = self._dropped + dropping
         found: int | None = None
         for stretch in self._stretches:
@@ -759,13 +789,14 @@ class LowestBegin:
                 continue
             if stretch.begins is None or stretch.first >= gone:
                 return stretch.lowest if found is None else min(found, stretch.lowest)
-            # Those behind `gone` may be above the next stretch's, which is above all of these.
+            # The remaining transactions of this section can be above the next section's minimum,
+            # although the section's own minimum is below it. So compare with the next section too.
             found = int(stretch.begins[gone - stretch.first :].min())
         return found
 
 
 def lower_of(one: int | None, other: int | None) -> int | None:
-    """Return the lower of two SCNs, each of which can be None."""
+    """Return the lower of two SCNs. Each can be None; the result is None if both are."""
     return min((scn for scn in (one, other) if scn is not None), default=None)
 
 
@@ -773,13 +804,14 @@ def lower_of(one: int | None, other: int | None) -> int | None:
 
 
 class HeldBack:
-    """Detects that the limit is exceeded because a client does not confirm, and logs changes.
+    """Detects whether the limit is exceeded because a client does not confirm, and logs when this
+    changes.
 
     Args:
         bytes_max: the limit of the queue.
 
     Attributes:
-        now: the result of the last check.
+        now: whether the limit was exceeded at the last check.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -789,13 +821,13 @@ class HeldBack:
     def look(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], count: int, held_bytes: int
     ) -> None:
-        """Log once when a client's unconfirmed transactions exceed the limit, and once when they
-        are at half of it.
+        """Log once when a client's unconfirmed transactions exceed the limit, and once when the
+        queue is down to half of the limit.
 
         Args:
-            sent, ready: the lists of the queue.
-            count: transactions of `sent`.
-            held_bytes: bytes of both.
+            sent, ready: the two lists of the queue.
+            count: the number of transactions in `sent`.
+            held_bytes: the bytes of both lists.
         """
         if self.now:
             over = bool(sent) and held_bytes > self._bytes_max // 2
@@ -824,7 +856,8 @@ class HeldBack:
     ) -> bool:
         """Return whether a client's unconfirmed transactions, except the largest, exceed the limit.
 
-        The largest can have any size, and is not confirmed before it is applied.
+        The largest transaction does not count, because it can have any size, and a client cannot
+        confirm it before it has applied it.
         """
         size = held_bytes - sum(run.cost for run in ready)
         return size > self._bytes_max and (
@@ -836,11 +869,11 @@ class HeldBack:
 
 
 class ConfirmedMessages:
-    """Messages of transactions in the order of confirmation, one run after the other.
+    """Releases the memory of confirmed messages. Runs are added in the order of confirmation.
 
     A batch is kept until its last transaction is confirmed. If its messages are in a mapped file,
-    the pages of confirmed ones are released earlier; otherwise many times a log's size would be in
-    memory.
+    the memory pages of confirmed messages are released earlier. Otherwise, many times the size of a
+    log could be in memory.
     """
 
     def __init__(self) -> None:

@@ -1,18 +1,18 @@
-"""Events of tables in the ready queue, between the transactions: DDL and changes that cannot be
-decoded.
+"""Events of tables, which are in the ready queue between the transactions: DDL, and changes that
+cannot be decoded.
 
-The position of an event is the number of transactions that were put into the queue before it. It is
-taken when that many are completely transmitted. Then it behaves like a transaction: it waits for
-its confirmation (`confirm`), and is sent again after a rewind (`rewind`). Only the bundled applier
-receives events; the queue of an external client contains none.
+The position of an event is the number of transactions that were put into the queue before it. The
+event can be taken when so many transactions are completely transmitted. After that, it behaves like
+a transaction: it waits for its confirmation (`confirm`), and is sent again after a rewind
+(`rewind`). Only the bundled applier receives events; the queue of an external client contains none.
 
-**Missing LOB values** (`SchemaEvent.lobs`) belong to a later transaction with the same commit SCN,
-if that changes anything else. A client that has received such an event and then finds nothing more
-ready concludes that there is no such transaction. So the event is not sent before all transactions
-of its commit SCN are in the queue (`pass_scn`).
+**Missing LOB values** (`SchemaEvent.lobs`): such an event precedes the transaction that contains
+the changes with the missing values. If that transaction has no other changes, it is not delivered
+at all. If nothing more is ready after the event, the client concludes that this is the case. So the
+event is not sent before all transactions with its commit SCN are in the queue (`pass_scn`).
 
-**Definitions from before the start** (`SchemaEvent.past`) are not needed by a restart: they do not
-hold the checkpoint back, and a queue that contains nothing else counts as empty.
+**Changes of definitions before the start** (`SchemaEvent.past`) are not needed for a restart. They
+do not keep the checkpoint at a lower SCN, and a queue that contains nothing else counts as empty.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class _Placed(NamedTuple):
 
 
 class QueuedEvents:
-    """The events of one queue, which holds the lock.
+    """The events of one queue. The queue calls it with its lock held.
 
     Args:
-        rows_max: maximum number of row events that wait for confirmation before the next one must
-            wait; a stopped table can have any number of them.
+        rows_max: maximum number of unconfirmed events about row changes. At this limit, the next
+            one must wait, because a stopped table can have any number of them.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -70,18 +70,20 @@ class QueuedEvents:
         self._rows += event.is_of_rows
 
     def pass_scn(self, scn: int) -> None:
-        """Record that every transaction that commits at or before this SCN was put."""
+        """Record that all transactions that commit at or before this SCN were put."""
         self._passed_scn = max(self._passed_scn, scn)
 
     def abandon(self, scn: int) -> None:
-        """Record that other redo replaces the redo from this SCN on."""
+        """Record that a RESETLOGS has orphaned the redo from this SCN on; other redo replaces
+        it.
+        """
         self._passed_scn = min(self._passed_scn, scn - 1)
 
     def ahead(self, transmitted: int) -> int | None:
         """Return the number of transactions before the next event; None if no event waits.
 
         Args:
-            transmitted: the number of transactions that were taken whole.
+            transmitted: the number of transactions that were taken completely.
         """
         return self._ready[0].place - transmitted if self._ready else None
 
@@ -93,7 +95,7 @@ class QueuedEvents:
         return not event.lobs or event.commit_scn <= self._passed_scn
 
     def is_in_the_way(self, transmitted: int) -> bool:
-        """Return whether the next event precedes the next transaction, and is not due yet."""
+        """Return whether the next event precedes the next transaction, and cannot be taken yet."""
         return self.ahead(transmitted) == 0 and not self.is_due(transmitted)
 
     def take(self) -> SchemaEvent:
@@ -107,10 +109,10 @@ class QueuedEvents:
         return any(True for _ in self._confirmed(scn))
 
     def confirm(self, scn: int) -> int:
-        """Drop the taken events with this commit SCN or a lower one.
+        """Drop the taken events with a commit SCN up to `scn`.
 
         Returns:
-            The number of those that a restart would need.
+            The number of dropped events that a restart would need.
         """
         count = 0
         while self._sent and self._sent[0].event.commit_scn <= scn:
@@ -120,15 +122,15 @@ class QueuedEvents:
         return count
 
     def rewind(self, scn: int) -> None:
-        """Make the events after this commit SCN ready again."""
+        """Make the taken events with a commit SCN above `scn` ready again."""
         while self._sent and self._sent[-1].event.commit_scn > scn:
             self._ready.appendleft(self._sent.pop())
 
     def lowest_begin_scn(self, confirming: int) -> int | None:
-        """Return the lowest begin SCN of the unconfirmed events, or None.
+        """Return the lowest begin SCN of the unconfirmed events; None if there are none.
 
         Args:
-            confirming: events that `confirm(confirming)` would drop do not count.
+            confirming: the events that `confirm(confirming)` would drop do not count.
         """
         return min((event.begin_scn for event in self._kept(confirming)), default=None)
 

@@ -14,10 +14,10 @@ class RecoveryPoint(NamedTuple):
     """A durable recovery image: the open transactions at a position up to which the logs were read.
 
     Attributes:
-        image: its name.
-        commit_scn: everything that is neither in the image nor after it in the redo committed at
-            this SCN or before.
-        read_scn: a start with the image reads no redo below this SCN.
+        image: the name of the image.
+        commit_scn: all transactions that are neither in the image nor after it in the redo
+            committed at or before this SCN.
+        read_scn: the SCN from which on redo must be read after a start with the image.
         whole_scn: transactions that began before this SCN can be in the image without their begin.
     """
 
@@ -27,18 +27,20 @@ class RecoveryPoint(NamedTuple):
     whole_scn: int = 0
 
     def serves(self, start_scn: int, unconfirmed_scn: int | None) -> bool:
-        """Return whether it can replace the redo before it.
+        """Return whether a start at `start_scn` can use the image instead of reading the redo
+        before it.
 
         Args:
             start_scn: the lowest begin SCN of unconfirmed transactions.
-            unconfirmed_scn: the lowest commit SCN in the queue; None if it is empty.
+            unconfirmed_scn: the lowest unconfirmed commit SCN in the queue; None if the queue is
+                empty.
         """
         is_confirmed = unconfirmed_scn is None or unconfirmed_scn > self.commit_scn
         return is_confirmed and self.whole_scn <= start_scn < self.read_scn
 
 
 class ReplicationSource(Protocol):
-    """The source of transactions: one subscription and one run of decoding at a time.
+    """The source of transactions for one port. It has one subscription at a time.
 
     A session calls the methods from one thread, in the order `resolve`…, `start`, `stop`. It can
     call `open_scn`, `reach_scn`, `recovery_points` and `saved` at any time between `start` and
@@ -54,52 +56,54 @@ class ReplicationSource(Protocol):
                 It can be called from any thread until `resolve` returns.
 
         Raises:
-            OlrPgError: if it fails; then there is no subscription.
+            OlrPgError: the query fails; then there is no subscription.
         """
 
     def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
-        """Begin to decode, in the background, every transaction that began at or after `scn`.
+        """Begin to decode, in the background, all transactions that began at or after `scn`.
 
         Args:
-            image: the recovery image in the checkpoint for that SCN; everything that committed
-                before it is confirmed and not needed again.
-            resumed: whether the SCN is the checkpoint's.
+            image: the recovery image that the checkpoint names for this SCN. The client has
+                confirmed everything that committed before the image.
+            resumed: whether `scn` is the SCN in the checkpoint.
 
         Returns:
-            A new queue, which the decoder fills with `put` until that returns False, and ends with
-            `fail` if it cannot continue.
+            A new queue. The decoder fills it until it is closed, and calls its `fail` if it cannot
+            continue.
 
         Raises:
-            OlrPgError: decoding cannot start there; the session can try another SCN.
+            OlrPgError: decoding cannot start at `scn`; the session can try another SCN.
         """
 
     def open_scn(self) -> int:
         """Return the lowest begin SCN of all transactions that are not in the queue yet.
 
-        It is the minimum of the transactions open in the decoder, those whose `put` has not
-        returned, and the SCN from which logs are not decoded yet (all threads). Before anything is
-        decoded, it is the SCN of `start`. A value that is too low is safe; one that is too high
-        loses transactions.
+        It is the minimum of three values: the begin SCNs of the transactions that are open in the
+        decoder, those of the finished transactions that are not in the queue yet, and the SCN up to
+        which the redo of all threads is decoded. Before anything is decoded, it is the SCN of
+        `start`. A value that is too low is safe; a value that is too high loses transactions.
         """
 
     def reach_scn(self) -> int:
-        """Return the end of the redo found so far, 0 before the first; no commit is after it."""
+        """Return the SCN at which the redo found so far ends; 0 if none was found. No found commit
+        is after it.
+        """
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """Return the durable recovery images, oldest first.
 
-        Everything that committed up to the `commit_scn` of each of them, with the events of tables,
-        is in the queue.
+        For each image, all transactions that committed up to its `commit_scn`, and the events of
+        tables up to it, are already in the queue or confirmed.
         """
 
     def saved(self, scn: int, image: str | None) -> None:
-        """Record that the checkpoint with that SCN and image is durable; older images can be
+        """Record that the checkpoint with this SCN and image is durable. Older images can be
         deleted.
         """
 
     def stop(self) -> None:
         """Stop decoding and end the subscription, because the session has ended.
 
-        The queue, if there is one, is already closed. It is called once for each successful
-        `resolve`, with or without a `start`.
+        The session calls it once after each successful `resolve`, with or without a `start` in
+        between. If there is a queue, it is already closed.
         """
