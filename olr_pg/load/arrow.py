@@ -179,7 +179,7 @@ _AS_TEXT: Final = CHARACTER_TYPES | {OracleType.CLOB}
 
 
 def _text(column: Column, code: OracleType, kind: pa.DataType) -> ArrowColumn | None:
-    """Return the conversion for types whose values are text, described as text in UTF-8."""
+    """Return the conversion for types whose values are text, and describe the column as UTF-8."""
     if not _is_text(kind):
         return None
     described = replace(column, charset_id=UTF8_CHARSET, charset_form=None)
@@ -215,7 +215,7 @@ def _integer_bytes(array: Array) -> ValueColumn:
 
 
 def _decimal_bytes(array: Array, *, scale: int) -> ValueColumn:
-    """Convert decimals, reading only the low words if these contain the values."""
+    """Convert decimals; read only the low words if every value fits into its low word."""
     data, null = array.buffers()[1], null_mask(array)
     if data is None:
         return _nothing(array)
@@ -317,8 +317,8 @@ def _binary_float(width: int) -> Plan:
 
 
 def _float_bytes(array: Array, *, width: int) -> ValueColumn:
-    """Convert IEEE floats to the form that sorts bytewise: one zero, one NaN (values-and-lobs
-    §8).
+    """Convert IEEE floats to Oracle's form, whose bytes sort like the numbers. −0 becomes 0, and
+    every NaN becomes the same NaN (values-and-lobs §8).
     """
     numbers = _items(array, f"f{width}") + 0  # −0 + 0 is 0
     numbers[np.isnan(numbers)] = np.nan
@@ -359,8 +359,8 @@ def _interval(text_bytes: Callable[[str], bytes]) -> Plan:
 
 
 def _durations(array: Array, *, per_second: int) -> ValueColumn:
-    """Write the 11 bytes of INTERVAL DAY TO SECOND; each part has its own sign (values-and-lobs
-    §9).
+    """Convert durations to the 11 bytes of INTERVAL DAY TO SECOND; each part has its own sign
+    (values-and-lobs §9).
     """
     ticks = _items(array, "i8")
     size = np.abs(ticks)
@@ -394,8 +394,8 @@ _VECTOR_BITS: Final = {VectorFormat.INT8: "i1", VectorFormat.BINARY: "u1"}
 
 
 def _parsed_vector(text: str | None) -> bytes | None:
-    """Parse ``[1,2]`` or sparse ``[9,[0,3],[1,2]]`` (indexes from 0), with an optional format
-    before it; the default is FLOAT64.
+    """Parse ``[1,2]``, or a sparse vector ``[9,[0,3],[1,2]]`` (indexes from 0). A format can
+    precede the vector; the default is FLOAT64.
     """
     if text is None:
         return None
@@ -416,7 +416,7 @@ def _vector_bytes(
     """Write the image of a vector.
 
     Args:
-        sparse: the number of dimensions, and the indexes of the elements.
+        sparse: for a sparse vector, the number of dimensions and the indexes of the elements.
     """
     if elements is None:
         return None

@@ -54,7 +54,9 @@ _BLANK: Final = ord(" ")
 _REGION: Final = 10_000
 _UTC_HIGH: Final = 0x80 | 28 >> 6
 _UTC_LOW: Final = (28 & 0x3F) << 2
-"""Etc/UTC; the region is not visible in the result (values-and-lobs §7.2, appendix A)."""
+"""The two bytes are the region Etc/UTC. PostgreSQL stores no region, so it is not visible in the
+result (values-and-lobs §7.2, appendix A).
+"""
 _YEAR_MIN: Final = -4712
 _YEAR_MAX: Final = 9999
 _DAY: Final = 86_400
@@ -118,7 +120,7 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
 
     Args:
         null: 1 if the value is NULL.
-        scale: of a number of at most 38 digits.
+        scale: the scale of a number with at most 38 digits.
         out: 22 bytes per value.
         out_length: −1 for NULL.
     """
@@ -134,7 +136,8 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
             out[base] = 0x80
             out_length[row] = 1
             continue
-        # Write from the lowest pair up, to the end of the buffer; trailing zeros are not digits.
+        # Write the base-100 digits backwards from the end of the buffer, beginning with the lowest.
+        # Trailing zero digits are not stored.
         pair = (rest % ten) * ten if shift else rest % hundred
         rest = rest // ten if shift else rest // hundred
         exponent, end = -((scale + shift) >> 1), base + 22
@@ -154,15 +157,15 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
         for i in range(pairs):
             out[base + 1 + i] = out[at + i]
         out_length[row] = pairs + 1
-        if negative:  # of fewer than 20 pairs
+        if negative:  # fewer than 20 base-100 digits, so a terminator follows
             out[base + 1 + pairs] = 102
             out_length[row] += 1
 
 
 @inlined
 def _is_infinite(data: U8, at: int, end: int) -> bool:
-    """Tell whether the text is ``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it,
-    and nothing follows.
+    """Return whether the whole text is ``Infinity`` or ``Inf``, in upper or lower case, or ``~``,
+    which TO_CHAR writes for infinity.
     """
     size = end - at
     if size == 1:
@@ -188,7 +191,7 @@ def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
     while at < end and _ZERO <= data[at] <= _NINE and power < _POWER_MAX:
         power = power * 10 + byte_at(data, at) - _ZERO
         at += 1
-    # No digit: no end either.
+    # -1 if no digit follows: the number is malformed.
     return -power if down else power, at if at > first else -1
 
 
@@ -196,7 +199,9 @@ def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
 def _put_number(
     digits: U8, count: int, power: int, negative: bool, out: U8, base: int, size: I64, row: int
 ) -> int:
-    """Write ± the integer of `count` digits · 10^power; return the outcome."""
+    """Write the NUMBER ± `digits` · 10^`power`, where `digits` is an integer of `count` digits.
+    Return the outcome.
+    """
     while count and digits[count - 1] == 0:
         count -= 1
         power += 1
@@ -233,7 +238,7 @@ def _put_number(
 def _put_label(
     year: int, month: int, day: int, second: int, nanosecond: int, width: int, out: U8, at: int
 ) -> bool:
-    """Write the 7, 11 or 13 bytes of a date and a second of the day; return False if out of
+    """Write a date and a second of the day in 7, 11 or 13 bytes; return False if the date is out of
     range.
     """
     if year < _YEAR_MIN or year > _YEAR_MAX:
@@ -259,8 +264,8 @@ def _put_label(
 
 @inlined
 def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: int) -> bool:
-    """Write a day since 1970 (proleptic Gregorian) and a second of it; return False if out of
-    range.
+    """Write a date, given in days since 1970 (proleptic Gregorian), and a second of the day; return
+    False if the date is out of range.
     """
     year, month, day = civil_date(days - DAYS_1970_TO_2000)
     if year <= 0:
@@ -274,7 +279,7 @@ def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> 
 
     Args:
         null: 1 if the value is NULL.
-        per_second: ticks of a second, a power of ten up to 10^9.
+        per_second: number of ticks per second, a power of ten up to 10^9.
         width: 7, 11 or 13 bytes per value.
     """
     nanoseconds = 1_000_000_000 // per_second
@@ -293,7 +298,7 @@ def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> 
 
 @inlined
 def _digits(data: U8, at: int, end: int, count: int) -> int:
-    """Return the number of `count` digits at `at`; −1 if there are fewer digits."""
+    """Return the number that the `count` digits at `at` form; −1 if there are fewer digits."""
     if at + count > end:
         return -1
     value = 0
@@ -316,8 +321,8 @@ def _marked(data: U8, at: int) -> bool:
 
 @inlined
 def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
-    """Return the nanoseconds of ``.fff`` (−1 for more than nine digits) and the position after
-    it.
+    """Return the nanoseconds of the fraction ``.fff`` and the position after it. The nanoseconds
+    are −1 if the fraction has more than nine digits.
     """
     if at >= end or data[at] != _POINT:
         return 0, at
@@ -334,11 +339,13 @@ def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
-    """Read ``Z``, ``±HH:MM``, or ``Z`` followed by the zone in which the value is written.
+    """Read ``Z``, ``±HH:MM``, or ``Z`` followed by a zone. After ``Z``, the date and time are in
+    UTC, and the zone is the one that the value is stored with.
 
     Returns:
-        (shift, zone, place): minutes that the label is ahead of UTC; minutes of the zone, `_REGION`
-        for one with a name or none; the place after it: `at` without a zone, −1 for no zone.
+        (shift, zone, place). `shift`: minutes by which the date and time are ahead of UTC. `zone`:
+        offset in minutes; `_REGION` for ``Z`` alone or with a region's name. `place`: the position
+        after the zone; `at` if the text has no zone, −1 if the zone is malformed.
     """
     if at >= end:
         return 0, 0, at
@@ -361,11 +368,11 @@ def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
 def time_text_kernel(
     data: U8, offset: I64, length: I64, zone: int, width: int, out: U8
 ) -> tuple[int, int]:
-    """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` to the same forms as `ticks_kernel`.
+    """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` to the forms of `ticks_kernel`.
 
     Args:
         zone: `NO_ZONE` refuses a zone, `TO_UTC` requires one and converts to UTC.
-        width: 7, 11 or 13 bytes per value; 13 keep the zone.
+        width: 7, 11 or 13 bytes per value; only 13 bytes contain the zone.
     """
     for row in range(len(length)):
         if length[row] <= 0:
@@ -396,15 +403,16 @@ def time_text_kernel(
         clock = hour * 3600 + minute * 60 + second
         base = row * width
         if shift:
-            # Years before 1 are as in Oracle (−1 is 1 BC); nothing before Oracle's first year is a
-            # date.
+            # Oracle has no year 0 (−1 is 1 BC), so years before Christ are increased by one. An
+            # earlier year than Oracle's first is limited, and refused below.
             civil_year = max(year, _YEAR_MIN - 1) + (1 if before else 0)
             days = civil_days(civil_year, month, day) + DAYS_1970_TO_2000
             instant = days * _DAY + clock - shift * 60
             days = instant // _DAY
             fits = _put_time(days, instant - days * _DAY, nanosecond, width, out, base)
         else:
-            # Keep the label: 29 February 1500 does not exist in the proleptic calendar.
+            # Copy the date as it is, without counting days: 29 February 1500 exists in Oracle, but
+            # not in the proleptic Gregorian calendar.
             fits = _put_label(year, month, day, clock, nanosecond, width, out, base)
         if not fits:
             return row, _OVERFLOW

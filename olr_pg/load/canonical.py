@@ -1,17 +1,19 @@
 """The canonical form in which source and target rows are compared: equal values have the same
 bytes.
 
-Source values are encoded like loaded values, so that details that the type mapping does not
-preserve are the same on both sides. Then source values, and target values by the SQL expressions in
-this module, are changed as follows:
+Source values are encoded like loaded values, so details that the type mapping does not preserve are
+removed from both sides. Then source values, and target values by the SQL expressions in this
+module, are changed as follows:
 
-- numeric: without trailing zeros (a column's scale adds them), ±infinity as PostgreSQL sends it;
+- numeric: without trailing zeros, which a column's scale adds; ±infinity as PostgreSQL sends it;
 - character(n): without trailing blanks, as text;
-- jsonb: as PostgreSQL prints it (keys in its order, each once, numbers as numeric);
+- jsonb: as PostgreSQL prints it (keys in PostgreSQL's order, no duplicate keys, numbers as
+  numeric);
 - xml: as text, because xml has no binary form without a declaration;
-- a domain: as the type below it.
+- a domain: as its base type.
 
-A row's image is ``record_send`` of these, a row's digest ``hashtextextended`` of the image's hex.
+A row's image is the result of ``record_send`` for these values. A row's digest is
+``hashtextextended`` of the image in hex.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetColumn
 
 _NUMERIC_HEAD: Final = 8
-"""Bytes of a numeric without digits: their number, weight, sign, scale."""
+"""Bytes of a numeric before its digits: number of digits, weight, sign, scale."""
 
 _SIGN_AT: Final = 4
 _SCALE_AT: Final = 7
 _INFINITE: Final = 0x90
-"""Bits of the sign that only the values D000 and F000 have."""
+"""Bits that are set in the sign field only for ±infinity (D000 and F000)."""
 
 _INFINITE_SCALE: Final = 32
 
@@ -62,8 +64,8 @@ def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
 def _infinities(values: ValueColumn) -> ValueColumn:
     """Set the scale of ±infinity to the value that PostgreSQL sends.
 
-    PostgreSQL sends bits of the sign there, because it stores the sign where short numbers have
-    their scale.
+    For ±infinity PostgreSQL sends bits of the sign field as the scale, because it stores the sign
+    in the field that contains the scale of short numbers.
     """
     short = np.flatnonzero(values.length == _NUMERIC_HEAD)
     if not len(short):
@@ -96,7 +98,7 @@ def image_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
 
 
 def digest_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
-    """Return the SQL of the digest of such an image."""
+    """Return the SQL of the digest of that image (see `image_expression`)."""
     return sql.SQL("hashtextextended(encode({}, 'hex') COLLATE \"C\", 0)").format(
         image_expression(columns)
     )

@@ -38,13 +38,14 @@ _ENDS: Final[dict[str, type]] = {"]": list, "}": dict}
 
 _NUMERIC_WHOLE_MAX: Final = 131_072
 _NUMERIC_SCALE_MAX: Final = 16_383
-"""Maximum digits before and after the point of a numeric."""
+"""Limits of PostgreSQL's numeric: digits before the decimal point, and after it."""
 
 _SHOWN_MAX: Final = 40
 
 
 def canonical_json(raw: bytes) -> bytes:
-    """Convert a jsonb value that we send (version, text) to the form that PostgreSQL returns.
+    """Convert a jsonb value as the applier sends it (version, text) to the form that PostgreSQL
+    returns.
 
     Raises:
         OlrPgError: 5017, it is not valid JSON, or PostgreSQL would refuse it.
@@ -93,8 +94,8 @@ def _key(part: str) -> str:
 
 
 def _begun(part: str) -> _Document:
-    """Return a scalar or an empty container in printed form; of another container, only its
-    beginning.
+    """Return a scalar or an empty container in printed form; for another container, return a new
+    container without elements.
     """
     match part[0]:
         case '"' if part[-1] == '"' != part:
@@ -113,7 +114,9 @@ def _begun(part: str) -> _Document:
 
 
 def _numeric(part: str) -> str:
-    """Print a number as numeric does; a number within numeric's limits has a moderate length."""
+    """Print a number as PostgreSQL's numeric does. Numbers outside of numeric's limits are refused,
+    so the text cannot become very long.
+    """
     try:
         number = Decimal(part)
     except InvalidOperation as error:

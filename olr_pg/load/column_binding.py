@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column, Table
 
 _NO_TEXT = frozenset({OracleType.JSON, OracleType.ROWID, OracleType.UROWID})
-"""Types that replication does not write as text to bytea, but table data can contain as text."""
+"""Types that table data can contain as text, although replication never writes them to bytea as
+text.
+"""
 
 ROWID: str = "ROWID"
-"""The optional column of the table data that identifies rows in messages."""
+"""The optional column of the table data with the ROWID of each row, for messages."""
 
 
 class LoadColumn(NamedTuple):
@@ -38,10 +40,11 @@ class LoadColumn(NamedTuple):
 
     Attributes:
         place: index in the record batch.
-        field: index of the target column.
-        arrow: Arrow → Oracle's internal form.
-        encoder: Oracle's internal form → PostgreSQL's binary form.
-        form: a kernel form that converts most values, if there is one.
+        field: index of the column in the target table.
+        arrow: converts Arrow arrays to Oracle's internal form.
+        encoder: converts Oracle's internal form to PostgreSQL's binary form.
+        form: the form in which a kernel converts most of the values (`PlainForm.NONE` if only the
+            encoder can).
     """
 
     place: int
@@ -132,8 +135,8 @@ def _encoder(
 
 
 def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]:
-    """Convert local times in UTC to the text of Oracle's stored form: local times in DBTIMEZONE
-    (`local_isoformat`).
+    """Convert TIMESTAMP WITH LOCAL TIME ZONE values, given in UTC, to text. The text contains local
+    times in DBTIMEZONE, as Oracle stores them (`local_isoformat`).
     """
     minutes = offset_minutes(zone)
 
@@ -152,7 +155,7 @@ def encode_batch(
     """Convert every value of a batch to PostgreSQL's binary form of the target column's type.
 
     Args:
-        first_row: the batch's first row in its partition, for messages.
+        first_row: number of the batch's first row in its partition, for messages.
 
     Raises:
         OlrPgError: 2050–2057, 5102 a value does not fit, with its column and row; 5018 it is too
@@ -227,8 +230,8 @@ def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int
 def add_losses(
     sums: dict[str, Counters], columns: tuple[LoadColumn, ...], losses: tuple[Counters, ...]
 ) -> None:
-    """Add a batch's counts of changed values to the sums by column name; columns without any are
-    left out.
+    """Add a batch's counts of changed values to the sums by column name. Columns without changed
+    values get no entry.
     """
     for column, lost in zip(columns, losses, strict=True):
         add_loss(sums, column.encoder.column_name, lost)

@@ -60,7 +60,7 @@ def placeholder(column: TargetColumn) -> sql.Composable:
 def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str, Any]:
     """Return values for JSON output: numbers exact, dates in ISO 8601, bytes as hex.
 
-    A document that JSON readers may reject, because of its depth or its numbers, is returned as a
+    A JSON document that readers may reject, because of its depth or its numbers, is returned as a
     string.
     """
     if not fields:
@@ -89,7 +89,7 @@ def _read(text: str | None) -> Any:
         return None
     try:
         value = json.loads(text)
-        orjson.dumps([[value]])  # check the depth at which it is nested in a line of the file
+        orjson.dumps([[value]])  # try the depth that the document will have in a line of the file
     except (RecursionError, TypeError):
         return text
     return value

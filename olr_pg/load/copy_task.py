@@ -56,7 +56,7 @@ class LoadTable(NamedTuple):
 
 
 class LoadJob(NamedTuple):
-    """What every task of a load needs."""
+    """The data that all tasks of a load share."""
 
     settings: ApplierSettings
     tables: tuple[LoadTable, ...]
@@ -81,8 +81,8 @@ class PartDone(NamedTuple):
     """The result of a task that copies a part of a table.
 
     Attributes:
-        claimed: False if the partition was already loaded.
-        rows, bytes: loaded; bytes of COPY.
+        claimed: whether this task copied the partition; False if it was already loaded.
+        rows, bytes: number of loaded rows, and of bytes sent by COPY.
         losses: counts of values that policies changed, by column.
     """
 
@@ -93,14 +93,14 @@ class PartDone(NamedTuple):
 
 
 def copy_task(payload: bytes, job: bytes) -> bytes:
-    """Copy one partition in a Spark task; return a pickled `PartDone`, or a pickled error about a
-    row.
+    """Copy one partition in a Spark task; return a pickled `PartDone`, or a pickled `OlrPgError`
+    about a row.
 
-    An `OlrPgError` about a row concerns only its table, so it is returned and not raised.
+    An error about a row concerns only the table of that row, so it is returned and not raised.
 
     Raises:
-        OlrPgError: errors of `postgres.sqlstates` that do not concern a row, and errors of reading;
-            nothing of the partition is in the target then.
+        OlrPgError: errors of `postgres.sqlstates` that do not concern a row, and errors of reading.
+            The target then contains no row of the partition.
     """
     task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -129,8 +129,8 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
     table = job.tables[task.table]
     try:
         with connect_with(job.settings) as connection:
-            # This commit need not be durable: the load ends with a durable commit, later in the
-            # WAL.
+            # This commit need not be durable, because the load ends with a durable commit, which
+            # comes later in the WAL.
             connection.execute("SET synchronous_commit = off")
             with connection.transaction():
                 if not table.progress.claim(connection, task.part, task.scn):
@@ -177,7 +177,7 @@ def _streams(
     partition: SourcePartition,
     losses: dict[str, Counters],
 ) -> Iterator[tuple[int, int]]:
-    """Copy batch by batch; yield (bytes, rows) of each."""
+    """Copy batch by batch; yield the number of bytes and rows of each batch."""
     batches = partition.batches()
     first = next(batches, None)
     if first is None:

@@ -1,7 +1,7 @@
 """The fallbacks of a configuration: Oracle's account, the tables, and the conversion of values.
 
-Each PDB has a fallback of its own, because a transaction of Oracle cannot change two PDBs: each one
-has its ledger and its slot. So a closed PDB does not stop the others.
+Each PDB has a fallback of its own, with its own ledger and its own slot, because a transaction of
+Oracle cannot change two PDBs. So a closed PDB does not stop the fallback to the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def open_ways_back(config: Config) -> Iterator[tuple[WayBack, ...]]:
 
     Raises:
         OlrPgError: 1091 there is no target, 1135 `fallback` has no account, 1190 the key cannot be
-            used, 3xxx and 7xxx the dictionary.
+            used, 3xxx and 7xxx errors of the dictionary.
     """
     with ExitStack() as stack:
         stack.enter_context(sealing(row_key(config)))
@@ -50,7 +50,7 @@ def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack
     """Make the fallback to each PDB that has tables.
 
     Args:
-        target: the connect string.
+        target: the target's connection string.
 
     Raises:
         OlrPgError: 1135, there is no account.

@@ -1,10 +1,10 @@
 """The initial load: copies every table as of an SCN, in partitions, by Spark; then hands over to
 replication.
 
-A table is loaded when all its partitions are. Then it is analysed, and its row in the ledger says
-that it has everything up to the SCN. `olr-pg run` skips what the ledger contains, and starts at the
-begin SCN of the oldest transaction that was open at the load's SCN (`applier.session.handover`).
-Until a table is loaded, `run` refuses to replicate it.
+A table is loaded when all its partitions are loaded. Then the table is analysed, and its row in the
+ledger records that the table contains all changes up to the SCN. `olr-pg run` skips changes that
+were committed up to that SCN. It starts at the begin SCN of the oldest transaction that was open at
+that SCN (`applier.session.handover`). Until a table is loaded, `run` refuses to replicate it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RESTARTS_MAX: Final = 3
 """Maximum number of times that one load restarts a table."""
 
 PRELOAD: Final = ("olr_pg.load.kernel_warmup:warm_load",)
-"""What Spark's daemon runs before it forks workers."""
+"""The function that Spark's daemon calls before it forks workers."""
 
 _log = structlog.get_logger(__name__)
 
@@ -60,8 +60,8 @@ class LoadedTable(NamedTuple):
 
     Attributes:
         table, target: names.
-        rows, bytes: in the target; bytes of COPY, of this run and earlier ones.
-        parts, parts_before: number of partitions, and of those loaded before this run.
+        rows, bytes: rows in the target, and bytes sent by COPY, by this run and earlier runs.
+        parts, parts_before: number of partitions, and how many of them were loaded before this run.
         seconds: from its first to its last partition in this run.
         losses: counts of values that policies changed in this run, by column.
     """
@@ -100,9 +100,9 @@ class LoadOptions(NamedTuple):
             appliance may be running for them.
         progress: called with (table, rows of a newly loaded partition).
         builder: creates unique keys, indexes, foreign keys and sequences; None to create none.
-        undo_retention: describes how long the source keeps undo now; see `TableSource`.
-        later: returns a table as of now, to restart its load if its rows can no longer be read as
-            of the original SCN; None to fail instead.
+        undo_retention: describes how long the source currently keeps undo; see `TableSource`.
+        later: returns a table as of now. It is called to restart the load of a table whose rows can
+            no longer be read as of the original SCN. None to fail instead.
     """
 
     resume: bool = False
@@ -137,15 +137,15 @@ def initial_load(
     session: Callable[[], SparkSession],
     options: LoadOptions,
 ) -> Loaded:
-    """Load the tables; already loaded tables are reported and not changed.
+    """Load the tables; tables that are already loaded are reported and not changed.
 
     If a table fails, the others are still loaded. Its loaded partitions are kept for
-    `LoadOptions.resume`; foreign keys and sequences, which come last, are then left for the resumed
-    load too.
+    `LoadOptions.resume`. Foreign keys and sequences are created last; if a table failed, the
+    resumed load creates them.
 
     Args:
-        settings: of the target; with `create_tables`, missing tables are created.
-        session: returns the Spark session; called only if there is much to do.
+        settings: settings of the target. If `create_tables` is set, missing tables are created.
+        session: returns the Spark session; called only if there is too much data for this process.
         options: the options of the load.
 
     Raises:
@@ -194,8 +194,8 @@ def _plan(
     plan = plan_table(connection, settings, source.table, source.table, begins=begins)
     bind_columns(plan, source.table, source.data.schema, settings)
     if options.resume and state is not None and source.data.as_of is not None:
-        # The loaded rows are as of the SCN and partitions with which the load began: continue with
-        # these.
+        # Continue with the SCN and the partitions with which the load began, because the rows that
+        # are already loaded belong to these.
         data = source.data.as_of(state.scn, state.source)
         source = SourceTable(source.table, data, state.scn, state.start_scn)
     return source, LoadTable(source.table, *target, progress), plan
@@ -281,7 +281,9 @@ def _run(
     session: Callable[[], SparkSession],
     options: LoadOptions,
 ) -> None:
-    """Load what is missing; restart a table if the undo for its SCN is gone."""
+    """Load the missing partitions; restart a table if the source no longer has the undo for the
+    table's SCN.
+    """
     while True:
         try:
             return _load(connection, settings, works, session, options)
@@ -307,14 +309,16 @@ def _anew(
 ) -> _Work | None:
     """Restart a table as of a later SCN, which becomes the SCN of its row in the ledger.
 
-    The whole table is restarted, not just the failed range: the ledger has one SCN per table, and
-    `run` skips what was committed up to it. If one range had a later SCN, changes committed between
-    the two SCNs would be applied to its rows a second time (inserts of existing rows, updates over
-    later values), or would be lost for the other ranges. One SCN per range would not work either:
-    redo identifies a row by its current ROWID, and a row that moves changes its range.
+    The whole table is restarted, not only the failed range, because the ledger has one SCN per
+    table, and `run` skips changes that were committed up to that SCN. If one range had a later SCN,
+    changes committed between the two SCNs would be applied to its rows a second time (inserts of
+    existing rows, updates over later values), or would be lost for the other ranges. One SCN per
+    range would not work either: redo identifies a row by its current ROWID, and a row that moves
+    changes its range.
 
     Returns:
-        None if this is not wanted or was tried too often.
+        The restarted work; None if the options do not allow a restart, or the table was restarted
+            too often.
     """
     later = None
     if options.later is not None and work.restarts < RESTARTS_MAX:
@@ -336,7 +340,8 @@ def _undo_needed(
 ) -> OlrPgError:
     """Return `error` with an estimate of the undo retention that the load would have needed.
 
-    The remaining time is estimated from the partitions of this run, which are about equally large.
+    The remaining time is estimated from the partitions that this run has loaded, because all
+    partitions have about the same size.
     """
     passed = work.table.progress.age_seconds(connection)
     running = max(time.monotonic() - min(one.began for one in works), 0.0)

@@ -20,7 +20,7 @@ def year_month_bytes(text: str) -> bytes:
     """Convert ``P-3Y-7M`` or ``-03-07`` to INTERVAL YEAR TO MONTH.
 
     Raises:
-        OlrPgError: 5102, another text.
+        OlrPgError: 5102, the text has another format.
     """
     if found := _YEAR_MONTH.fullmatch(text):
         sign, years, months = found.groups()
@@ -36,7 +36,7 @@ def day_second_bytes(text: str) -> bytes:
     """Convert ``P-1DT-2H-3M-4.5S`` or ``-01 02:03:04.5`` to INTERVAL DAY TO SECOND.
 
     Raises:
-        OlrPgError: 5102, another text.
+        OlrPgError: 5102, the text has another format.
     """
     if found := _DAY_SECOND.fullmatch(text):
         sign, days, hours, minutes, seconds, fraction = found.groups()
@@ -62,6 +62,6 @@ def _nanoseconds(
     clock = int(days or 0) * 24 + int(hours or 0)
     total = (clock * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
     part = int((fraction or "").ljust(9, "0"))
-    # The fraction has the sign of its seconds; "-0" is the only sign of a negative fraction below
-    # 1.
+    # The fraction has the sign of the seconds. For a negative value between −1 and 0, only the text
+    # "-0" shows the sign.
     return total * 1_000_000_000 + (-part if (seconds or "").startswith("-") else part)

@@ -1,11 +1,12 @@
 """Builds the images of rows with large values on disk, piece by piece.
 
-A large value is read, encoded and written in pieces (`files.waiting_rows`); it must be complete
-before it is sent, because its size precedes it. So a row for COPY is never whole in memory. A row
-is in memory only if a kernel needs its image, for comparing tables.
+A large value is read, encoded and written to disk in pieces (`files.waiting_rows`). It is sent only
+when it is complete on disk, because the size of the value must be sent first. So COPY never needs
+the whole row in memory. The whole row is in memory only when tables are compared, because the
+kernel that compares needs its image.
 
 This is only used for encodings that work in pieces: text as text, bytes as bytes. A value with
-another target type (xml, jsonb) is first assembled.
+another target type (xml, jsonb) is assembled in memory first.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class RowSpool:
     """Builds the images of rows with large values.
 
     Args:
-        columns: in the order of the images.
+        columns: the columns, in the order of the images.
         losses: receives the counts of values that policies changed, by column.
     """
 
@@ -58,11 +59,11 @@ class RowSpool:
         """Yield the row as a tuple of a binary COPY, in pieces.
 
         Args:
-            first_row: its number in its partition, for messages.
+            first_row: the row's number in its partition, for messages.
 
         Raises:
-            OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx errors of reading
-                it.
+            OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx it cannot be
+                read.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(copy_head(len(self._columns)))
@@ -72,7 +73,7 @@ class RowSpool:
         yield from image.pieces()
 
     def composite(self, row: LargeRow, types: Sequence[int], first_row: int) -> RowImages:
-        """Return the row's canonical image; `types` as for `composites`.
+        """Return the row's canonical image; see `composites` for `types`.
 
         Raises:
             OlrPgError: as for `copy_tuple`.
@@ -95,7 +96,9 @@ class RowSpool:
         number: int,
         form: Form,
     ) -> None:
-        """Write the length and bytes of a field; for a large value from its pieces."""
+        """Write the length and the bytes of a field; the bytes of a large value come from its
+        pieces.
+        """
         pieces = row.large.get(column.encoder.column_name)
         if pieces is None:
             value = form(values, column.target).value(0)
@@ -110,7 +113,7 @@ class RowSpool:
         """Yield a large value in the target's form, in pieces.
 
         Raises:
-            OlrPgError: 5018, it exceeds PostgreSQL's maximum.
+            OlrPgError: 5018, it is larger than PostgreSQL allows.
         """
         name, in_pieces = column.encoder.column_name, column.target.base_oid in _IN_PIECES
         size = 0
@@ -128,7 +131,7 @@ class _Image:
     """The bytes of a row: small values in memory, large ones on disk.
 
     Args:
-        head: their first bytes.
+        head: the first bytes of the row.
     """
 
     def __init__(self, head: bytes) -> None:
@@ -148,7 +151,7 @@ class _Image:
         self._parts += [size.to_bytes(4, "big"), (first, size)]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield everything, and release the disk space."""
+        """Yield all bytes of the row, then release the disk space."""
         for part in self._parts:
             if isinstance(part, bytes):
                 yield part
@@ -159,7 +162,9 @@ class _Image:
         self._waiting.close()
 
     def whole(self) -> npt.NDArray[np.uint8]:
-        """Return everything as a writable array, because kernels accept only that."""
+        """Return all bytes of the row as a writable array, because kernels accept only writable
+        arrays.
+        """
         size = sum(len(part) if isinstance(part, bytes) else part[1] for part in self._parts)
         data, at = np.empty(size, np.uint8), 0
         for piece in self.pieces():

@@ -1,9 +1,9 @@
 """Reads tables of a live database: ranges of ROWIDs or keys as of one SCN.
 
-Before any rows are read, first the open transactions and then the SCN are read. A transaction that
-is open at that SCN was either seen as open, or began after that query. So replication starts at the
-lower of two SCNs: the oldest begin SCN of the open transactions, and the SCN of the query
-(architecture, “Initial load and hand-over”).
+Before any rows are read, first the open transactions and then the SCN are read. So a transaction
+that is open at that SCN was either found by the query of open transactions, or began after that
+query. Replication starts at the lower of two SCNs: the oldest begin SCN of the open transactions,
+and the SCN of that query (architecture, “Initial load and hand-over”).
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ BATCH_BYTES: Final = 4 << 20
 """Approximate maximum bytes of values in one batch, by the columns' declared lengths."""
 
 KEY_RANGE_SECONDS_MAX: Final = 30.0
-"""That a statement which reads a range of keys may take, for the undo's sake."""
+"""Maximum time of a statement that reads a range of keys; a longer statement could find that its
+undo is gone.
+"""
 
 BATCH_ROWS_MAX: Final = 16_384
 BATCH_ROWS_MIN: Final = 64
@@ -73,7 +75,7 @@ class LiveMoment(NamedTuple):
     """An SCN of the source to read rows as of.
 
     Attributes:
-        start_scn: no transaction that was open at `scn` began before.
+        start_scn: no transaction that was open at `scn` began before `start_scn`.
     """
 
     scn: int
@@ -84,10 +86,10 @@ class LivePartition(NamedTuple):
     """A range of rows of a live table.
 
     Attributes:
-        table: under the name for all containers.
-        part: their ROWID range; None for all rows.
-        moment: the SCN that they are read as of.
-        cuts: ranges of their key; empty if `part` counts.
+        table: the table, under the name that distinguishes it from tables of other containers.
+        part: the rows' ROWID range; None for all rows.
+        moment: the SCN as of which the rows are read.
+        cuts: the ranges of the table's key to read; if empty, `part` is read.
         seconds_max: maximum time to read one cut; None for no limit.
     """
 
@@ -119,8 +121,8 @@ class LivePartition(NamedTuple):
         """See `SourcePartition.batches`.
 
         Raises:
-            OlrPgError: 7040 the undo is gone, 7042 it takes too long, 7100 the SCN lies ahead, 7001
-                to 7009.
+            OlrPgError: 7040 the undo is gone, 7042 reading takes too long, 7100 the source has not
+                yet reached the SCN, 7001 to 7009 errors of the database.
         """
         with (
             self._coded_errors(),
@@ -138,7 +140,7 @@ class LivePartition(NamedTuple):
     def _read(
         self, connection: oracledb.Connection, part: RowidRange | KeyCut | None
     ) -> Iterator[pa.RecordBatch | LargeRow]:
-        """Read a part by one statement, within its time."""
+        """Read a part with one statement, within `seconds_max`."""
         deadline = None if self.seconds_max is None else time.monotonic() + self.seconds_max
         table = unqualified(self.table)
         for rows in read_rows(connection, table, self.moment.scn, part, self.batch_rows):
@@ -147,8 +149,8 @@ class LivePartition(NamedTuple):
             yield rows
 
     def _coded_pieces(self, pieces: Pieces) -> Pieces:
-        """Return `pieces`, which are read after `batches` returns, with the same conversion of
-        errors.
+        """Return `pieces` with their errors converted as in `batches`, because they are read after
+        `batches` yields them.
         """
 
         def read() -> Iterator[Any]:
@@ -191,19 +193,20 @@ class LiveTables:
     """The tables of a live database, for a load or a verification.
 
     Args:
-        query: the TableList query.
+        query: the configured query that lists the tables (TableList).
         filters: the configured filters.
         scn: the SCN to read as of; None for the current SCN.
-        for_load: replication continues from this SCN, so the open transactions must be known.
+        for_load: whether replication continues from this SCN, which requires that the open
+            transactions are known.
         join: joins the dictionaries of several containers.
 
     Attributes:
         snapshot: the dictionary of the tables as of `moment`.
-        moment: the default SCN that rows are read as of.
+        moment: the SCN as of which rows are read by default.
 
     Raises:
-        OlrPgError: 3010 to 3017 errors of the query, 7001 to 7009 errors of the database, 7041 it
-            is a standby.
+        OlrPgError: 3010 to 3017 errors of the query, 7001 to 7009 errors of the database, 7041 the
+            database is a standby.
     """
 
     def __init__(
@@ -278,7 +281,8 @@ class LiveTables:
         return SourceTable(table, data, moment.scn, moment.start_scn)
 
     def undo_retention(self) -> str:
-        """See `TableSource.undo_retention`; if it cannot be read, the missing grants.
+        """See `TableSource.undo_retention`. If a privilege is missing, return the required GRANT
+        statements instead.
 
         Raises:
             OlrPgError: 7001 to 7009 except missing privileges.
@@ -325,8 +329,8 @@ class LiveTables:
 
 
 def _grant(source: OracleSource, table: Table) -> str:
-    """Return the statement that grants the account access to a table's rows, to be run in its
-    container.
+    """Return the statement that grants the account access to a table's rows; it must be run in the
+    table's container.
     """
     enter = "".join(f"ALTER SESSION SET CONTAINER = {one}; " for one in source.containers)
     quoted = f'"{table.source_owner}"."{table.name}"'
@@ -336,8 +340,9 @@ def _grant(source: OracleSource, table: Table) -> str:
 def read_moments(containers: ContainerDatabases) -> LiveMoment:
     """Read the current moment for all containers; see the module.
 
-    They share one SCN: the last one read, which is not earlier than any query of open transactions.
-    V$TRANSACTION shows a container only its own transactions.
+    All containers get the same SCN: the last one that was read, which is not earlier than any query
+    of open transactions. Each container is queried, because in a container V$TRANSACTION shows only
+    the transactions of that container.
     """
     moments = [
         one.read("looking for open transactions", read_moment)
@@ -349,7 +354,8 @@ def read_moments(containers: ContainerDatabases) -> LiveMoment:
 def read_moment(connection: Connection) -> LiveMoment:
     """Read the current moment; see the module.
 
-    A transaction that has not changed anything yet has a START_SCN of 0: it begins later.
+    A transaction that has not changed anything yet has a START_SCN of 0. It is ignored, because it
+    begins later.
     """
     before = read_scn(connection)
     begin = tables.TRANSACTION.c.START_SCN
@@ -361,7 +367,7 @@ def read_moment(connection: Connection) -> LiveMoment:
 def live_data(
     source: OracleSource, table: Table, moment: LiveMoment, ranges: Sequence[RowidRange | None]
 ) -> TableData:
-    """Return the data of a table in these ranges; `identity` contains them."""
+    """Return the data of a table in these ranges; the data's `identity` contains the ranges."""
     rows = batch_rows(table)
     partitions = tuple(LivePartition(source, table, one, moment, rows) for one in ranges)
     return TableData(

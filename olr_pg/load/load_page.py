@@ -1,7 +1,8 @@
 """The status page of an initial load: shows how much of each table is loaded.
 
-If an appliance runs with the same ``context.data``, its page shows the load, and this one is not
-served. The figures are read from the target every second, like those of the progress bars.
+If an appliance runs with the same ``context.data``, the appliance's page shows the load, and this
+page is not served. The figures are read from the target every second, like the figures of the
+progress bars.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ def load_page(
     """Serve the page while the context is active.
 
     Args:
-        config: with one target only.
+        config: the configuration; it has only one target.
         targets: ``OWNER.NAME`` → (schema, table) in the target.
-        work: the tables of the load.
+        work: the tables to load.
 
     Yields:
-        The page; None if an appliance serves one, or none is configured.
+        The page; None if an appliance serves a page already, or if no page is configured.
 
     Raises:
         OlrPgError: 4009, 4010, 4030, the page cannot be served.
@@ -86,7 +87,7 @@ def load_page(
 
 
 def is_served(config: Config) -> bool:
-    """Tell whether a process with that configuration already serves a page."""
+    """Return whether a process already serves a page for this configuration."""
     try:
         ask_status(config, page="healthz")
     except OlrPgError as error:
@@ -133,7 +134,9 @@ class _Loading:
         return replace(self._status, at=steady_time()).moved(clock_shift())
 
     def look(self) -> None:
-        """Read how many rows are loaded; keep the last figures if the target does not answer."""
+        """Read from the target how many rows are loaded. If the target does not answer, keep the
+        last figures.
+        """
         looks = LoadsUnderWay(self._subscription)
         try:
             with LoadWatch(self._target, self._subscription, self._targets) as watch:

@@ -1,8 +1,9 @@
 """Records in the target which partitions of an initial load are loaded, and as of which SCN.
 
-A partition's row of ``olr_pg.load_part`` is inserted in the transaction of its rows. So a killed
-load continues where it stopped, and a task that Spark runs twice finds its work done. The row is
-inserted first: a second task waits there until the first one has committed or ended.
+A partition's row of ``olr_pg.load_part`` is inserted in the transaction of its rows. So a load that
+was killed can continue where it stopped, and a task that Spark runs a second time does nothing. The
+row is inserted before the partition's rows, so a second task waits at its insert until the first
+one commits or rolls back.
 """
 
 from __future__ import annotations
@@ -82,11 +83,11 @@ _APPLIED = "SELECT commit_scn FROM olr_pg.ledger WHERE subscription = %s AND sou
 
 
 class LoadState(NamedTuple):
-    """What is known of one table's load.
+    """The recorded state of one table's load.
 
     Attributes:
         scn: the SCN of the rows.
-        start_scn: the SCN at which `run` must start because of this table; 0 for the oldest log.
+        start_scn: the SCN from which `run` must read redo for this table; 0 for the oldest log.
         source: identity of the table data.
         parts: number of partitions.
         finished: whether everything is loaded and recorded in the ledger.
@@ -123,8 +124,9 @@ class TableLoadProgress(NamedTuple):
     ) -> None:
         """Record the start of the load; records of the table's earlier state are deleted.
 
-        These are held changes, and partitions of a load whose own record someone has deleted: they
-        would count as partitions of this load, and their rows would be missing.
+        These records are held changes, and the records of partitions whose load record someone has
+        deleted. The latter would count as loaded partitions of this load, although their rows are
+        missing.
         """
         connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
         self.forget(connection)
@@ -133,13 +135,14 @@ class TableLoadProgress(NamedTuple):
     def forget(self, connection: Connection[Any]) -> None:
         """Delete the record of the load, in a transaction that also empties the table.
 
-        It waits for its running tasks; later tasks no longer find their SCN.
+        It waits until the running tasks of the load have ended. Tasks that start later do nothing,
+        because they no longer find their SCN.
         """
         connection.execute(_LOCK, self[:2])
         connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
 
     def forget_applied(self, connection: Connection[Any]) -> None:
-        """Delete the table's position, in a transaction that also empties the table.
+        """Delete the table's position in the ledger, in a transaction that also empties the table.
 
         A pause by an operator is kept.
         """
@@ -153,7 +156,7 @@ class TableLoadProgress(NamedTuple):
             connection.execute(_FORGET_APPLIED, self[:2])
 
     def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
-        """Claim a partition for this transaction.
+        """Insert the partition's record, so that no other task loads it.
 
         Args:
             scn: the SCN of its rows.
@@ -168,8 +171,8 @@ class TableLoadProgress(NamedTuple):
         connection.execute(_COUNT, (rows, size, *self[:2], part))
 
     def finish(self, connection: Connection[Any], scn: int) -> tuple[int, int]:
-        """Set the table's position in the ledger and record the end of the load, together; return
-        (rows, bytes).
+        """Set the table's position in the ledger and record the end of the load, in one
+        transaction; return (rows, bytes).
 
         Raises:
             OlrPgError: 5106 partitions are missing, 5105 the table was replicated meanwhile.

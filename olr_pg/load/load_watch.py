@@ -1,4 +1,6 @@
-"""Observes a load from outside: what is loaded, and what PostgreSQL is receiving now."""
+"""Observes a load over a separate connection: how much is loaded, and how much PostgreSQL is
+receiving now.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
     import psycopg
 
 _ANSWER_SECONDS: Final = 5.0
-"""Short, because a query is quick and the next one follows soon."""
+"""Maximum time to wait for an answer. It is short, because a query is quick and the next one
+follows soon.
+"""
 
 _PARTS = """
 SELECT l.source_table, coalesce(sum(p.rows), 0)::int8, coalesce(sum(p.bytes), 0)::int8,
@@ -32,10 +36,10 @@ class Amount(NamedTuple):
     """How much of a table is loaded.
 
     Attributes:
-        rows: including those in progress.
-        bytes: of COPY.
-        expected: estimated total of rows, from the size of the loaded partitions; None if none is
-            loaded.
+        rows: number of rows, including rows that PostgreSQL is receiving now.
+        bytes: number of bytes sent by COPY.
+        expected: total number of rows, estimated from the loaded partitions; None if no partition
+            is loaded.
         is_done: whether all partitions are loaded.
     """
 
@@ -46,7 +50,7 @@ class Amount(NamedTuple):
 
 
 class LoadWatch:
-    """Observes a load, over its own connection.
+    """Observes a load over its own connection to the target.
 
     Args:
         targets: ``OWNER.NAME`` → (schema, table) in the target.
@@ -67,11 +71,11 @@ class LoadWatch:
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
-        """Its connection."""
+        """The connection to the target."""
         return self._connection
 
     def read(self) -> dict[str, Amount]:
-        """Read the rows and bytes that each table has, by ``OWNER.NAME``."""
+        """Read how much of each table is loaded, by ``OWNER.NAME``."""
         found = dict[str, Amount]()
         for name, rows, size, done, parts in self._connection.execute(
             _PARTS, (self._subscription,)

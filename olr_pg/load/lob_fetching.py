@@ -1,9 +1,10 @@
 """Fetches LOB values that the target lacks (olr_pg.incomplete) from the live source.
 
-Meanwhile the table's row of the ledger is locked, so that replication of the table waits. Rows are
-read as of the SCN up to which the table has everything; later changes are applied after the fetched
-value. So no change is overtaken, and no comparison is needed. A row is read by its ROWID and
-written only if its key is that of the list entry, because rows can move.
+During a fetch the table's row of the ledger is locked, so that replication of the table waits. Rows
+are read as of the SCN up to which all changes of the table are applied. Later changes are applied
+after the fetched value was written, so a fetched value never replaces a newer one. A row is read by
+its ROWID. It is written only if its key equals the key of the list entry, because another row can
+meanwhile have that ROWID.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ class FetchedTable(NamedTuple):
 
     Attributes:
         fetched: number of fetched values.
-        left: number of values that it still lacks.
-        failure: the error of the last of these.
+        left: number of values that the table still lacks.
+        failure: the error of the last value that could not be fetched.
     """
 
     table: str
@@ -120,8 +121,9 @@ def fetch_lobs(
 
     Args:
         names: ``OWNER.NAME`` of the tables; empty for all.
-        wanted: tells for the applier's settings, a table and a column whether to fetch its values;
-            values that recently failed are then skipped. None to fetch all.
+        wanted: called with the applier's settings, a table and a column; returns whether to fetch
+            the column's values. If it is given, values whose fetch recently failed are skipped.
+            None to fetch all.
 
     Raises:
         OlrPgError: 5156 the source is not a live database, 5157 there is no such table, 5003 the
@@ -179,7 +181,7 @@ class _Fetching:
     def run(
         self, wanted: Callable[[ApplierSettings, str, str], bool] | None
     ) -> FetchedTable | None:
-        """Fetch them; return None if none is wanted."""
+        """Fetch the table's missing values; return None if `wanted` accepts none of them."""
         name, columns = self._table.full_name, None
         if wanted is not None:
             found = self._connection.execute(_TABLES, (self._settings.subscription,)).fetchall()
@@ -212,8 +214,8 @@ class _Fetching:
         self._connection.execute(_FAILED, (reason, [line.id for line in lines]))
 
     def _fetch(self, lines: Sequence[_Line], scn: int) -> int:
-        """Fetch the values of some entries, while holding the ledger's lock; return their
-        number.
+        """Fetch the values of some list entries while the ledger's row is locked; return the number
+        of fetched values.
         """
         findable = [line for line in lines if line.key is not None and line.row_id]
         others = [line for line in lines if line not in findable]
@@ -243,7 +245,9 @@ class _Fetching:
         return len(done)
 
     def _fetch_column(self, lines: Sequence[_Line], scn: int) -> list[int]:
-        """Fetch a column of some rows; return the ids of the entries."""
+        """Fetch a column of some rows; return the ids of the list entries whose value was
+        fetched.
+        """
         target = self._target_plan()
         names = [target.target.columns[place].name for place in target.key]
         key = {column.name for column in self._table.columns if column.intcol in self._table.key}
@@ -304,7 +308,7 @@ class _Fetching:
         return TablePlan(self._table.full_name, target, self._table, self._settings)
 
     def _copy(self, plan: TablePlan, table: Table, row_id: str, scn: int) -> None:
-        """Copy a row as of an SCN to the temporary table; nothing if there is no such row.
+        """Copy a row as of an SCN to the temporary table; do nothing if there is no such row.
 
         Raises:
             OlrPgError: 7001 to 7009.

@@ -3,7 +3,7 @@
 ``OWNER.NAME.parquet``, or ``OWNER.NAME/*.parquet``, in one directory. The columns have the names of
 the table's columns (`load.arrow` lists the types); an optional column ``ROWID`` identifies rows in
 messages. The file's metadata can contain the SCN of the rows (``olr_pg.scn``), and the begin SCN of
-the oldest transaction that was open then (``olr_pg.start_scn``).
+the oldest transaction that was open at that SCN (``olr_pg.start_scn``).
 
 A partition is a row group, which one task reads.
 """
@@ -33,7 +33,9 @@ caches.
 """
 
 BATCH_ROWS_MAX: Final = 8_192
-"""Limits the first batch, because the server is idle until it arrives."""
+"""Maximum rows of a batch. It keeps the first batch small, because the server is idle until that
+batch arrives.
+"""
 
 
 class RowGroup(NamedTuple):
@@ -42,7 +44,7 @@ class RowGroup(NamedTuple):
     Attributes:
         rows: number of rows.
         batch_rows: number of rows converted at once.
-        size: bytes of values, uncompressed.
+        size: uncompressed bytes of the values.
     """
 
     path: str

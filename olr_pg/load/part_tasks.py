@@ -1,8 +1,8 @@
 """Runs the tasks of a load or a verification: on Spark, or in this process if they are small.
 
-Starting a session takes seconds, and a job some tens of milliseconds. So parts that take one core
-about as long are processed in the calling thread, one after the other, by the same function as in
-tasks.
+Starting a Spark session takes seconds, and starting a job takes some tens of milliseconds. Parts
+that one core can process in about that time are therefore processed in the calling thread, one
+after the other. The same function processes them there and in tasks.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def part_results(
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
     Args:
-        session: returns the Spark session; called only if there is much to do.
+        session: returns the Spark session; called only if there is too much data for this process.
         payloads: the pickled input of each task.
-        task: called with a payload and the job.
+        task: the function to run; it is called with a payload and the job.
         job: the data that all tasks need.
         sizes: approximate bytes of rows that each task reads.
         description: the description of the jobs on Spark's page.
 
     Raises:
-        OlrPgError: an OlrPgError of a task, after the results before it; 6004 another exception of
-            a task; as for `run_tasks`.
+        OlrPgError: an OlrPgError of a task, raised after the results of the tasks before it were
+            yielded; 6004 another exception of a task; the errors of `run_tasks`.
     """
     if sum(sizes) > HERE_BYTES:
         yield from run_tasks(

@@ -1,8 +1,8 @@
 """Converts record batches directly to the tuples of a binary COPY: one kernel writes row after row.
 
-Types and values that only their encoders can convert are converted by them for the whole batch, and
-the kernel copies these bytes. So the tuples are the same as from `column_binding.encode_batch`,
-without intermediate columns of bytes.
+If a column's type, or one of its values, can only be converted by the column's encoder, the encoder
+converts the column for the whole batch, and the kernel copies the resulting bytes. The tuples are
+the same as those from `column_binding.encode_batch`, but most columns need no intermediate copy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 _AS_LONG: Final = (PlainForm.UTF8, PlainForm.ASCII, PlainForm.BYTES, ENCODED)
-"""Forms whose result has as many bytes as the value."""
+"""Forms in which the result has the same number of bytes as the value."""
 
 
 class PlainTuples(NamedTuple):
@@ -51,7 +51,7 @@ class _Values(NamedTuple):
     """The values of all columns of a batch.
 
     Attributes:
-        data: the bytes of all of them.
+        data: the bytes of all values.
         offset, length: shape (columns, rows).
         form: shape (columns); `PlainForm`, or `ENCODED`.
     """
@@ -67,8 +67,8 @@ def tuples_kernel(values: _Values, out: U8, shorts: U16) -> tuple[int, int]:
     """Write all rows as tuples.
 
     Args:
-        out, shorts: two views of one buffer for all tuples and, after them, `PLAIN_BYTES_MAX`
-            twice.
+        out, shorts: two views of the same buffer. The buffer has space for all tuples, and
+            `PLAIN_BYTES_MAX` · 2 bytes more.
 
     Returns:
         (−1, the end of the tuples), or (the column and the row of a value that its encoder must

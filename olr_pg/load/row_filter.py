@@ -1,7 +1,7 @@
 """Filters table data by `filter.rows`.
 
-The condition that replication evaluates on redo is evaluated on the same form of values, so that a
-loaded table has the same rows as a replicated one.
+The values are converted to the form that redo has, and the condition is evaluated as in
+replication. So a loaded table contains the same rows as a replicated one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class FilteredPartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """See `SourcePartition.size`; all of it is read."""
+        """See `SourcePartition.size`; the whole partition is read, including the rows that the
+        filter removes.
+        """
         return self.inner.size
 
     @property
@@ -82,7 +84,7 @@ class _Rows:
         self, table: Table, filters: Filters, charsets: Charsets, schema: pa.Schema
     ) -> None:
         wanted = filters.row_condition(table, charsets)
-        assert wanted is not None  # else nobody filters
+        assert wanted is not None  # `filtered_data` has checked this
         self._columns = []
         described = {}
         for ordinal in wanted.ordinals:

@@ -1,8 +1,8 @@
-"""Displays the progress of work on many tables: bars on a terminal, otherwise lines from time to
-time.
+"""Displays the progress of work on many tables: as bars on a terminal, otherwise as a line every
+few seconds.
 
-Both go to stderr. The total comes first, with rows, percent, rate and the remaining time; on a
-terminal each table in progress follows.
+The output goes to stderr. The first line shows the total: rows, percent, rate and the remaining
+time. On a terminal, a bar for each table in progress follows.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from olr_pg.load.load_watch import Amount
 
 LINE_SECONDS: Final = 15.0
-"""Interval between lines without a terminal; shorter work prints none."""
+"""Interval between two lines if stderr is not a terminal. Work that takes less time prints no
+line.
+"""
 
 RATE_SECONDS: Final = 20.0
-"""Seconds over which the rate is measured."""
+"""Length of the period over which the rate is measured."""
 
 _SAMPLE_SECONDS: Final = 0.5
 _BAR_WIDTH: Final = 16
@@ -53,7 +55,8 @@ class Meter:
     def update(self, rows: int, now: float) -> None:
         """Set the number of rows that are done.
 
-        Rows that exist at the first update of a resumed load do not count for the rate.
+        The rows of the first update do not count for the rate, because a resumed load has loaded
+        them earlier.
         """
         self.rows = rows
         if not self._begun:
@@ -74,7 +77,9 @@ class Meter:
 
     @property
     def share(self) -> float | None:
-        """The share that is done, 0 to 1; None if unknown. Totals can be estimates."""
+        """The share that is done, from 0 to 1; None if unknown. It can be inexact, because totals
+        can be estimates.
+        """
         return min(self.rows / self.total, 1.0) if self.total else None
 
     @property
@@ -214,5 +219,5 @@ def _lines(progress: RowProgress, over: threading.Event) -> None:
         try:
             sys.stderr.write(progress.line() + "\n")
             sys.stderr.flush()
-        except OSError:  # stderr is closed, but the work must continue
+        except OSError:  # stderr is closed: stop printing, but do not stop the work
             return

@@ -1,4 +1,4 @@
-"""Selects the tables to load or verify, and finds their rows."""
+"""Selects the tables to load or to verify, and opens the source of their rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_tables(
     """Open the tables of the configured source.
 
     Args:
-        folder: of the data; overrides the configuration.
+        folder: the directory of the table data; overrides the configuration.
         scn: the SCN of the rows; None for the current SCN, or the SCN in the files.
         for_load: whether replication continues from that SCN.
 
@@ -123,7 +123,7 @@ def offline_source(config: Config) -> OfflineSource:
     """Return the configuration's source.
 
     Raises:
-        OlrPgError: 1090, it is a live database.
+        OlrPgError: 1090, the source is a live database.
     """
     if not isinstance(config.source, OfflineSource):
         raise OlrPgError(Code.NOT_SUPPORTED, "this needs an offline source")
@@ -134,7 +134,7 @@ def apply_section(config: Config) -> Apply:
     """Return the configuration's `apply`.
 
     Raises:
-        OlrPgError: 1091, it is missing.
+        OlrPgError: 1091, the section is missing.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "the configuration has no `apply` section")
@@ -145,7 +145,7 @@ def read_dictionary(config: Config, *, for_load: bool = False) -> Snapshot:
     """Read the source's dictionary.
 
     Args:
-        for_load: whether to store new names of schemas.
+        for_load: whether to store the names of schemas that are new.
     """
     return offline_dictionary(config, offline_source(config), keep=for_load)
 
@@ -179,7 +179,7 @@ def table_sources(
     """Find the data of the tables.
 
     Args:
-        folder: of the data; None for the configuration's.
+        folder: the directory of the table data; None for the configured directory.
         scn: the SCN of the rows; None for the SCN in the files or the configuration.
 
     Raises:

@@ -24,8 +24,8 @@ UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 """Error: the source can no longer read the rows as of the SCN."""
 
 RANGE_BYTES: Final = 64 << 20
-"""Maximum bytes of a range of a live table (`oracle.rowids` cuts them so); also assumed if the size
-is unknown.
+"""Maximum bytes of a range of a live table: `oracle.rowids` cuts a table into ranges of at most
+this size. A range of unknown size is assumed to have this size.
 """
 
 
@@ -42,10 +42,11 @@ class SourcePartition(Protocol):
 
     @property
     def place(self) -> dict[str, Place]:
-        """The location of its rows, for messages."""
+        """The location of the part's rows, for messages."""
 
     def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
-        """Yield its rows, always the same; rows with large values one by one.
+        """Yield the part's rows; a repeated call yields the same rows. A row with large values is
+        yielded alone.
 
         Raises:
             OlrPgError: 5103 or 70xx, they cannot be read.
@@ -57,16 +58,18 @@ class TableData:
     """The data of one table.
 
     Attributes:
-        schema: of every partition.
+        schema: the schema of the batches of every partition.
         partitions: in a fixed order.
-        rows: total number; 0 if unknown.
+        rows: total number of rows; 0 if unknown.
         scn: the SCN of the rows; None if unknown.
         start_scn: begin SCN of the oldest transaction open at `scn`; None if unknown.
-        identity: equal only for the same data in the same partitions.
-        as_of: returns the data as of another SCN, in the partitions of an earlier `identity` if
-            given; None if only this SCN exists.
+        identity: a text that two objects share only if they contain the same data in the same
+            partitions.
+        as_of: returns the data as of another SCN; if an earlier `identity` is given, in the
+            partitions of that one. None if the rows exist as of only one SCN.
         reached: returns the SCN as of which the source can be read now; None if `as_of` is None.
-        within: returns only some ranges of the key, as of another SCN; None if `as_of` is None.
+        within: returns the data of some ranges of the key, as of another SCN; None if `as_of` is
+            None.
     """
 
     schema: pa.Schema
@@ -114,12 +117,12 @@ class TableSource(Protocol):
         """
 
     def later(self, source: SourceTable) -> SourceTable | None:
-        """Return the same table as of now; None if only one SCN exists."""
+        """Return the same table as of now; None if the rows exist as of only one SCN."""
 
     def by_key(self, table: Table) -> SourceTable | None:
-        """Return the table as of now, without partitions, for reads of ranges of its key.
+        """Return the table as of now, without partitions, so that ranges of its key can be read.
 
-        None where rows are only read whole (`TableData.within`).
+        Return None if this source cannot read ranges of a key (`TableData.within`).
         """
 
     def undo_retention(self) -> str:
@@ -134,10 +137,11 @@ def schema_of(rows: pa.RecordBatch | LargeRow) -> pa.Schema:
 def named_tables(
     tables: Sequence[Table], names: Collection[str], filters: Filters, database: Database
 ) -> tuple[Table, ...]:
-    """Select those of `tables` that `names` lists, without filtered tables.
+    """Return the tables that `names` lists, without tables that a filter excludes.
 
     Args:
-        names: ``OWNER.NAME`` of each, exact or to be converted to upper case; empty for all.
+        names: ``OWNER.NAME`` of each table, in exact case or in any case for an upper-case name;
+            empty for all.
 
     Raises:
         OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter excludes too much.

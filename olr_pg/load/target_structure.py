@@ -1,9 +1,10 @@
 """Creates unique keys, indexes, foreign keys and sequences in the target, like those of the source.
 
-Unique keys and indexes are created after the data is loaded: a value that is too long for one must
-not reject a row. Foreign keys and sequences are created after every table is loaded. Existing
-objects, which are recognised by their columns and not by name, are not changed. What PostgreSQL
-refuses is reported, and tried again by the next load.
+Unique keys and indexes are created after the data is loaded, so that a value that is too long for
+an index cannot make the load of the row fail. Foreign keys and sequences are created after every
+table is loaded. Existing objects are not changed; they are recognised by their columns, not by
+their name. An object that PostgreSQL refuses is reported, and the next load tries to create it
+again.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ class StructurePart(NamedTuple):
 
     Attributes:
         kind: ``unique key``, ``index``, ``foreign key``, ``sequence``, or the kind in `LeftOut`.
-        table: ``OWNER.NAME`` of the source's table; for a sequence its own name.
-        name: in the source.
+        table: ``OWNER.NAME`` of the source's table; for a sequence, ``OWNER.NAME`` of the sequence.
+        name: the object's name in the source.
         state: `CREATED`, `PRESENT` (it already existed), `FAILED` or `LEFT_OUT`.
         reason: for `FAILED` and `LEFT_OUT`.
-        definition: Oracle's statement, for what is left out.
+        definition: Oracle's statement, if the state is `LEFT_OUT`.
     """
 
     kind: str
@@ -84,14 +85,14 @@ class StructurePart(NamedTuple):
 
 
 class _UnknownError(Exception):
-    """Raised if an object that a part references is missing in the target."""
+    """Raised if the target lacks an object that a part of the structure references."""
 
 
 class StructureBuilder:
     """Creates the structure of the tables of a subscription.
 
     Args:
-        structure: as in the snapshot.
+        structure: the structure from the dictionary's snapshot.
         tables: every replicated table.
     """
 
@@ -125,7 +126,9 @@ class StructureBuilder:
                 self._make(connection, "index", table, index.name, self._index, index)
 
     def make_the_rest(self, connection: Connection[Any]) -> None:
-        """Create foreign keys between tables that both exist, and the owners' sequences."""
+        """Create the foreign keys whose two tables exist in the target, and the sequences of the
+        tables' owners.
+        """
         for key in self._structure.foreign_keys:
             if key.full_name in self._tables:
                 names = ("foreign key", key.full_name, key.name)
@@ -189,8 +192,8 @@ class StructureBuilder:
         columns = self._columns(index.full_name, index.columns)
         if _is_indexed(connection, target, columns, unique=index.unique):
             return False
-        # Oracle allows an index to have the name of a table. PostgreSQL does not; then it chooses a
-        # name.
+        # Oracle allows an index to have the name of a table; PostgreSQL does not. In that case
+        # PostgreSQL chooses the index's name.
         name = self._settings.choices.name(index.name)
         taken = connection.execute(
             "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL",
@@ -259,7 +262,7 @@ class Advance(NamedTuple):
 def advance_sequence(
     connection: Connection[Any], name: sql.Identifier, one: SourceSequence
 ) -> Advance:
-    """Advance the sequence to the position of the source's; never set it back.
+    """Advance the target's sequence to the position of the source's sequence; never set it back.
 
     Raises:
         psycopg.Error: the sequence is missing, or its limits do not allow it.
@@ -280,10 +283,10 @@ def advance_sequence(
 
 
 def raise_for_failures(parts: Sequence[StructurePart]) -> None:
-    """Raise an error that lists what PostgreSQL refused.
+    """Raise an error that lists the objects that PostgreSQL refused, if there are any.
 
     Raises:
-        OlrPgError: 5120.
+        OlrPgError: 5120, PostgreSQL refused an object.
     """
     failed = [part for part in parts if part.state == FAILED]
     if failed:

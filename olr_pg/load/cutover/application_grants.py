@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetTable
 
 APPLICATION: Final = "application"
-"""A placeholder for the applications' role in the statements."""
+"""The placeholder in the statements for the role that applications use."""
 
 _KINDS: Final = (
     ("SELECT, INSERT, UPDATE, DELETE ON TABLE", 0),

@@ -1,8 +1,9 @@
 """Checks that applications can rely on the target's foreign keys, checks and triggers.
 
 While a table is replicated its foreign keys do not fire (``session_replication_role = replica``).
-So rows that were written since may violate a key that PostgreSQL marks as valid. Such a key is
-checked by a query. A key that is not valid yet is validated, which checks it too.
+So rows that replication wrote may violate a foreign key that PostgreSQL marks as valid. The rows of
+such a key are checked by a query. A foreign key that is not yet valid is validated, which also
+checks its rows.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ _ALWAYS: Final = "A"
 
 
 class TargetConstraint(NamedTuple):
-    """A foreign key or check constraint of a target table; the parent attributes are only for
-    foreign keys.
+    """A foreign key or check constraint of a target table; the attributes of the parent are set
+    only for foreign keys.
 
     Attributes:
         is_enforced: False if it is NOT ENFORCED (PostgreSQL 18).
@@ -135,7 +136,7 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
         found.problems.append(f"{constraint.title}: rows break this check")
     except psycopg.Error as error:
         if not is_of_statement(error, connection) or meant(error).meaning is Meaning.OPERATOR:
-            raise  # a missing privilege or a limit: its own error says what to do
+            raise  # e.g. a missing privilege: show PostgreSQL's own error
         found.problems.append(f"{constraint.title}: {mask(text_without_values(error))}")
     else:
         found.validated.append(constraint.title)

@@ -1,10 +1,11 @@
-"""The return to Oracle: applications move back from the target to Oracle, with everything that they
-have written.
+"""The return to Oracle: applications move back from the target to Oracle, and everything that they
+wrote to the target is replicated to Oracle.
 
 The steps find out what remains to be done, so no progress is stored: if the command is started
 again, it continues. At the end the cut-over's record is deleted, so that another cut-over starts
 from the beginning. Oracle's sequences are advanced past those of the target and never set back, as
-in the cut-over. The slot is kept until `olr-pg fallback end`, so another return needs no new start.
+in the cut-over. The slot is kept until `olr-pg fallback end`, so the fallback need not be started
+again for another return.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class SequenceMove(NamedTuple):
 
     Attributes:
         sequence: ``OWNER.NAME``; for an identity column ``OWNER.TABLE.COLUMN``.
-        before, after: its next value.
+        before, after: its next value before and after the change.
     """
 
     sequence: str
@@ -121,8 +122,8 @@ def cut_back(
 
 
 def _take_back(config: Config) -> None:
-    """Delete the cut-over's record, so that the next one starts from the beginning; keep which
-    sequences it paired.
+    """Delete the cut-over's record, so that the next cut-over starts from the beginning. Keep the
+    pairs of sequences that it recorded.
     """
     subscription = sources.apply_section(config).subscription
     with opened_target(config) as target, target.connection.transaction():
@@ -134,7 +135,8 @@ def _take_back(config: Config) -> None:
 
 
 def check_not_taken_back(config: Config) -> None:
-    """Refuse to disable Oracle's triggers while applications use Oracle again.
+    """Raise an error if applications use Oracle again, because Oracle's triggers must then not be
+    disabled.
 
     Raises:
         OlrPgError: 7317, applications have returned, and no cut-over has begun a fallback since.
@@ -209,11 +211,11 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     """Advance Oracle's sequences past the values of the target's sequences. The cut-over recorded
     which sequences are pairs.
 
-    Each loses one value, because fetching a value is the only way to read its position. Identity
-    columns are set after their largest row.
+    Each sequence of the target loses one value, because fetching a value is the only way to read
+    its position. Identity columns are set after their largest row.
 
     Raises:
-        OlrPgError: 5134, some cannot be set; the others have been.
+        OlrPgError: 5134, some sequences cannot be set; the others are set.
     """
     moves, failed = list[SequenceMove](), list[str]()
     with opened_target(config) as target:
@@ -222,7 +224,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     with open_ways_back(config) as ways:
         for way in ways:
             names = _owners(way)
-            # Without containers, include sequences of schemas that no longer contain a table.
+            # Without containers, also include schemas that no longer contain a replicated table.
             own = {
                 name: following
                 for name, following in wanted.items()
@@ -251,7 +253,7 @@ def _advance_in(
 
     Args:
         wanted: the next value in the target and the increment, by the sequence's name.
-        moves, failed: the results are appended to them.
+        moves, failed: lists to which the results are appended.
     """
     owners = _owners(way)
     called = {source: name for name, source in owners.items()}

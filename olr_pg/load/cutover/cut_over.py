@@ -2,7 +2,7 @@
 
 The target records the start and end of each step, so an interrupted or failed cut-over continues
 where it stopped. Every step can be repeated. Nothing is changed in the source. Until applications
-write to the target, they can return by simply using the source.
+write to the target, they can return simply by using the source again.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class CutOverStep(NamedTuple):
     """A step of the cut-over.
 
     Attributes:
-        title: what it does.
-        way_back: how to go back after it.
+        title: what the step does.
+        way_back: how to return to the source after this step.
     """
 
     name: str
@@ -134,15 +134,16 @@ class CutoverOptions(NamedTuple):
     """The options of a cut-over.
 
     Attributes:
-        tables: directory with the source's final rows; None for the configuration's, or the live
-            database.
+        tables: directory with the source's final rows; None for the configured directory or the
+            live database.
         dictionary: the final export of an offline source's dictionary; a file for each container.
         final_scn: the SCN at which an offline source ends.
         unverified: skip the comparison.
-        accept: objects of the source that may be missing in the target: names with ``*`` and ``?``,
-            as in `structure_check.Lacking`.
+        accept: names of objects of the source that may be missing in the target, as in
+            `structure_check.Lacking`; with wildcards ``*`` and ``?``.
         until: the last step to run; None for all.
-        fallback: begin the fallback to the source before applications write to the target.
+        fallback: whether to begin the fallback to the source before applications write to the
+            target.
         progress: called with (step, its title) as each one begins.
     """
 
@@ -195,7 +196,9 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
 
 
 def _tables_of(connection: Connection[Any], back: PutBack) -> list[int]:
-    """Return the tables whose foreign keys were restored; they need not be replicated."""
+    """Return the tables whose foreign keys were restored. Tables that are not replicated can be
+    among them.
+    """
     names = {one.identifier.as_string(connection) for one in back.done if one.definition}
     found = connection.execute(
         "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (list(names),)
@@ -285,8 +288,8 @@ class _Cutover:
         """Read the tables' rows of the ledger.
 
         Raises:
-            OlrPgError: 5128 a table has stopped, 5130 one is paused, 5123 the ledger contains later
-                commits.
+            OlrPgError: 5128 a table has stopped, 5130 a table is paused, 5123 the ledger contains
+                later commits.
         """
         scn = self._scn()
         with opened_target(self._config) as target:
@@ -380,7 +383,7 @@ class _Cutover:
             oids = [one.oid for one in targets if one is not None]
             others = _tables_of(connection, back)
             if settings.triggers is TriggerHandling.DISABLE:
-                # Include tables of an earlier attempt, of which no record is left.
+                # Include the tables of an earlier attempt, because its record may be lost.
                 others += _referring(connection, oids)
             found = check_constraints(connection, [*oids, *others])
             problems = [*back.lost, *found.problems]
@@ -396,10 +399,11 @@ class _Cutover:
         }
 
     def _check_structure(self, target: OpenedTarget) -> list[str]:
-        """Compare the source's structure with the target's; return what is missing and accepted.
+        """Compare the source's structure with the target's; return the missing objects that the
+        options accept.
 
         Raises:
-            OlrPgError: 5131, something is missing and not accepted.
+            OlrPgError: 5131, an object is missing and not accepted.
         """
         lacking = lacking_structure(
             target.connection, self._config, target.connect_string, self._options.dictionary
@@ -411,11 +415,12 @@ class _Cutover:
         return [one.name for one in allowed]
 
     def _begin_way_back(self) -> tuple[str, dict[str, Any]]:
-        """Create what the fallback needs; transactions that commit in the target from then on are
-        replicated to Oracle.
+        """Create the objects that the fallback needs. Transactions that commit in the target from
+        then on are replicated to Oracle.
 
         Raises:
-            OlrPgError: 5132, applications may have written already; 73xx, it cannot begin.
+            OlrPgError: 5132, applications may already have written to the target; 73xx, the
+                fallback cannot begin.
         """
         report = self.known(STEPS[-1])
         if report is not None and report.is_over:

@@ -1,8 +1,8 @@
-"""Reads from the source what a cut-over needs: whether it is quiet, how far it is archived, its
-sequences.
+"""Reads the facts about the source that a cut-over needs: whether transactions are open, how far
+the redo is archived, and the positions of the sequences.
 
 A live database is queried. For an offline source, only its logs and an exported dictionary are
-known; that no application writes to it any more must be ensured by the operator.
+known; the operator must ensure that no application writes to the source any more.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Quiet(NamedTuple):
-    """The end of the source.
+    """The point after which the source no longer changes.
 
     Attributes:
-        scn: no change of the replicated tables commits after it.
-        remark: what cannot be checked here.
+        scn: no change of the replicated tables commits after this SCN.
+        remark: what the program cannot check for this source.
     """
 
     scn: int
@@ -71,7 +71,7 @@ def cutover_source(
 
     Args:
         dictionary: the final export of an offline source's dictionary: one file for each container,
-            or the one name under which they were exported; empty for the configuration's.
+            or the common name under which they were exported; empty for the configured files.
         final_scn: the SCN at which an offline source ends; None for the end of its logs.
     """
     if isinstance(config.source, OfflineSource):
@@ -124,10 +124,10 @@ class _Offline:
         """Load the final export of the dictionary; return it with its files.
 
         Args:
-            containers: the source's, if there are several.
+            containers: names of the source's containers, if there are several.
 
         Raises:
-            OlrPgError: 3020, it has other containers; 3xxx, it cannot be read.
+            OlrPgError: 3020, the export contains other containers; 3xxx, the export cannot be read.
         """
         files = self._dictionary
         if len(files) == 1 and not files[0].exists():
@@ -178,7 +178,8 @@ class _Live:
         active = [_words(name, one) for name, one in found.items() if one.transactions]
         if active:
             raise OlrPgError(Code.SOURCE_NOT_QUIET, "; ".join(active))
-        # All containers share one SCN; the highest is that of the last check.
+        # All containers share the SCN of the database, and the containers are checked one after the
+        # other: the highest SCN belongs to the last check.
         return Quiet(max(one.scn for one in found.values()))
 
     def archived(self) -> dict[int, int]:
@@ -198,8 +199,8 @@ class _Live:
         return found
 
     def _sequences_of_several(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
-        """Read the sequences under the owners' names with their container: ``PDB.OWNER`` where
-        needed.
+        """Read the sequences of all containers; their owners are named ``PDB.OWNER`` where the
+        tables are named so.
         """
         query = self._config.apply.table_query if self._config.apply else ""
         with self._closing():

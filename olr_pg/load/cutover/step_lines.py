@@ -17,7 +17,7 @@ _COUNTS: Final = ("inserted", "updated", "deleted", "conflicts")
 
 
 def step_lines(states: Sequence[StepState], steps: Sequence[CutOverStep]) -> Iterator[str]:
-    """Yield the recorded steps, each with its findings below it."""
+    """Yield the recorded steps; after each one yield its findings."""
     titles = {step.name: step.title for step in steps}
     width = max(map(len, titles), default=0)
     for state in states:

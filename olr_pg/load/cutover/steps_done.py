@@ -41,8 +41,8 @@ MIGRATION: Final = "migrate:"
 
 
 TAKEN_BACK: Final = "taken back"
-"""The step that remains after applications have returned to the source; `DONE` until a fallback
-begins again.
+"""Name of the record that remains after applications have returned to the source. Its state is
+`DONE` until a fallback begins again.
 """
 
 
@@ -50,7 +50,7 @@ class StepState(NamedTuple):
     """The state of a step.
 
     Attributes:
-        state: `RUNNING` (or interrupted), `DONE`, `FAILED` or `SKIPPED`.
+        state: `RUNNING`, `DONE`, `FAILED` or `SKIPPED`; an interrupted step remains `RUNNING`.
         detail: its findings, for JSON.
     """
 

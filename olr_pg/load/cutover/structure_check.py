@@ -1,8 +1,9 @@
-"""Compares the keys, checks, indexes, triggers and sequences of the source with the target's.
+"""Compares the keys, checks, indexes, triggers and sequences of the source with those of the
+target.
 
 The converted schema (`schema.conversion`) lists the required objects, and each statement has a
-query for its object in the target (`schema.presence`). A missing object must be created, by `olr-pg
-schema apply` or by hand, or accepted by name.
+query for its object in the target (`schema.presence`). A missing object must either be created (by
+`olr-pg schema apply` or by hand) or be accepted by name.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def _as_of_the_end(config: Config, dictionary: Sequence[Path]) -> Config:
 
 
 def _wanted(inventory: Inventory, replicated: frozenset[str]) -> Inventory:
-    """Remove objects of other tables, and those that are not in effect in the source."""
+    """Remove objects of tables that are not replicated, and objects that are disabled or unusable
+    in the source.
+    """
     return inventory.model_copy(
         update={
             "constraints": tuple(

@@ -2,9 +2,10 @@
 
 A table with a key is walked range by range (`key_ranges`). Each range is compared as of an SCN of
 its own. So a table of any size is compared within the budget, and no statement of the source runs
-for long. A file contains how far each walk has come, and a restart continues there. A table is
-equal as of the oldest SCN of its ranges. A table without such a key is compared whole. When a walk
-ends, the table with the oldest comparison is next.
+for long. A file records the progress of each walk, and after a restart the walk continues there. If
+no range differs, the table is reported as equal as of the oldest SCN of its ranges. A table without
+such a key is compared as a whole. When a walk ends, the table whose last comparison is the oldest
+is next.
 
 A pause between two ranges limits the comparisons to a budget of time and rows. The more replication
 lags, the smaller the budget.
@@ -13,10 +14,10 @@ Rows that differ are compared once more, as of a later SCN. Only rows that diffe
 reported. LOB values that the target is known to lack (``olr_pg.incomplete``) are counted
 separately: `fetch-lobs` fetches them. A stopped or paused table is reported as not compared.
 
-If configured, rows that differ both times are repaired, as by `repair`: a target row that has
-changed since is not touched. Repairing does not remove the cause of differences. So the number of
-rows repaired per hour is limited; when it is exceeded, repairs stop, and an operator must
-investigate.
+If configured, rows that differ both times are repaired, as by `olr-pg repair`: a target row that
+has changed since the comparison is not touched. Repairing does not remove the cause of differences.
+So the number of rows repaired per hour is limited; when it is exceeded, repairs stop, and an
+operator must investigate.
 """
 
 from __future__ import annotations
@@ -61,13 +62,19 @@ LAG_SECONDS: Final = 5.0
 ROWS_FIRST: Final = 10_000
 ROWS_MIN: Final = 500
 ROWS_MAX: Final = 100_000
-"""Rows of a range: the first time, and the limits within which they are adapted."""
+"""Rows per range: `ROWS_FIRST` for the first range of a table; later ranges have between `ROWS_MIN`
+and `ROWS_MAX` rows, depending on the time that a range takes.
+"""
 
 RANGE_SECONDS: Final = (0.5, 3.0)
-"""After a range that took less time, the next one is larger; after one that took more, smaller."""
+"""If a range took less than the first number of seconds, the next range is larger. If it took more
+than the second number, the next range is smaller.
+"""
 
 _RANGES_WITHOUT_INDEX: Final = 64
-"""Maximum ranges of a table if the target has no index for them and reads the table each time."""
+"""Maximum number of ranges if the target has no index on the key, because PostgreSQL then reads the
+whole table for each range.
+"""
 
 _LATER_TRIES: Final = 6
 
@@ -92,7 +99,7 @@ class Mending:
         rows_max: maximum rows in any hour.
 
     Attributes:
-        is_over: the limit was exceeded; nothing more is repaired.
+        is_over: whether the limit was exceeded; then no more rows are repaired.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -101,7 +108,7 @@ class Mending:
         self.is_over = False
 
     def may_mend(self, rows: int, now: float) -> bool:
-        """Tell whether this many more rows can be repaired; if not, no rows are repaired from now
+        """Return whether `rows` more rows can be repaired. If not, no rows are repaired from now
         on.
 
         Args:
@@ -122,10 +129,11 @@ class Budget(NamedTuple):
     """The limits of continuous verification.
 
     Attributes:
-        share: maximum share of the time of one core, above 0 up to 1. The parts of a step, here, in
-            the source and in the target, do not run at the same time.
+        share: maximum share of the time of one core, above 0 up to 1. This process, the source and
+            the target work one after the other, so together they use one core at most.
         rows_per_second: maximum rows of the source per second; None for no limit.
-        lag_max: seconds of lag from which on nothing is compared. Below it, the share falls evenly.
+        lag_max: from this lag in seconds on, nothing is compared. Below it, the share decreases
+            linearly with the lag.
     """
 
     share: float = 0.1
@@ -145,7 +153,8 @@ class _Outcome(NamedTuple):
     Attributes:
         scn: the SCN of the last comparison.
         rows, differences, lacking, mended: see `Proof`.
-        doubtful: the two sides may order a key of the differing rows differently.
+        doubtful: whether Oracle and PostgreSQL may order the keys of the differing rows
+            differently. The table is then compared as a whole.
         lines: the differing rows for the file, unless they were repaired.
     """
 
@@ -159,13 +168,13 @@ class _Outcome(NamedTuple):
 
 
 class ContinuousVerification:
-    """Compares one table after the other, and each range by range.
+    """Compares one table after the other, and the rows of a table range by range.
 
     Args:
         source: the rows of the source.
         directory: the target's directory, for the files with the results.
-        session: opens a Spark session, if a table that is compared whole is too large for this
-            process.
+        session: opens a Spark session; called if a table is compared as a whole and is too large
+            for this process.
         mending: limits repairs; None to only report differences.
         pause: waits for a number of seconds.
     """
@@ -197,7 +206,7 @@ class ContinuousVerification:
         *,
         lag: Callable[[], float] = lambda: 0.0,
     ) -> Iterator[Proof]:
-        """Compare the tables endlessly; yield what is known of a table after each of its ranges.
+        """Compare the tables endlessly; after each range yield the current result for its table.
 
         Args:
             lag: returns the lag of replication in seconds.
@@ -213,7 +222,9 @@ class ContinuousVerification:
             self._rest(budget, time.monotonic() - began, lag)
 
     def _rest(self, budget: Budget, busy: float, lag: Callable[[], float]) -> None:
-        """Pause until the last step is within the budget at the current lag."""
+        """Pause until the share of time used by the last step is within the budget for the current
+        lag.
+        """
         debt, waited = busy, 0.0
         by_rows = 0.0
         if budget.rows_per_second:
@@ -231,7 +242,9 @@ class ContinuousVerification:
             debt = max(debt - seconds * share / (1 - share), 0.0) if share < 1 else 0.0
 
     def _due(self, table: Table) -> tuple[bool, float, str]:
-        """Order tables: first one with an unfinished walk, then by the age of the comparison."""
+        """Return the sort key of a table: a table with an unfinished walk comes first, then the
+        table with the oldest comparison.
+        """
         known = self._known(table)
         goes_on = self.is_walking(table.full_name) and not known.failure
         return not goes_on, known.tried_at, table.full_name
@@ -244,7 +257,7 @@ class ContinuousVerification:
         return self.proofs.get(table.full_name, Proof(table.full_name))
 
     def prove(self, table: Table) -> Proof:
-        """Compare the next range of a table, or the whole table; return what is known of it.
+        """Compare the next range of a table, or the whole table; return the table's current result.
 
         If rows differ, compare them once more as of a later SCN.
         """
@@ -262,7 +275,7 @@ class ContinuousVerification:
         write_proofs(self._path, self.proofs.values())
 
     def _step(self, table: Table) -> tuple[Proof, Walk | None]:
-        """Compare a range or the whole table; also return how far the walk has come."""
+        """Compare a range or the whole table; return the result and the progress of the walk."""
         source = None if table.full_name in self._whole else self._source.by_key(table)
         if source is not None:
             with connect_with(self._settings, replica=False) as connection:
@@ -273,7 +286,9 @@ class ContinuousVerification:
         return self._whole_table(table), None
 
     def _key(self, connection: Connection[Any], table: Table) -> TableKey | None:
-        """Return the key by which a table can be walked; None if there is none."""
+        """Return the key by which the table can be compared range by range; None if it has no such
+        key.
+        """
         target = read_table(connection, *target_name(self._settings, table.owner, table.name))
         if target is None:
             return None
@@ -418,10 +433,11 @@ class ContinuousVerification:
     def _told(
         self, result: VerifiedTable
     ) -> tuple[list[RowDifference], tuple[dict[str, Any], ...], int]:
-        """Leave out rows that lack only LOB values that the target knows to be missing.
+        """Remove the rows that differ only in LOB values that ``olr_pg.incomplete`` lists as
+        missing.
 
         Returns:
-            The other differences, their lines in the file, and the number of rows left out.
+            The remaining differences, their lines in the file, and the number of rows removed.
         """
         if not result.differences:
             return [], (), 0
@@ -462,12 +478,13 @@ def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDi
 def _differing_in(
     result: VerifiedTable, columns: Collection[str], places: Iterable[int]
 ) -> Iterator[list[int]]:
-    """Yield the differences that may be rows of both sides that differ only in these columns.
+    """Yield the differences that can be explained by a row whose two sides differ only in these
+    columns.
 
-    Without a key, such a row is found as one that is missing and another one that is extra.
+    In a table without a key, such a row appears as two differences: a missing row and an extra row.
 
     Args:
-        places: of the differences to look at.
+        places: indexes of the differences to examine.
     """
     missing = dict[tuple[bytes | None, ...], list[int]]()
     extra = dict[tuple[bytes | None, ...], list[int]]()

@@ -35,7 +35,7 @@ class TableDifferences(NamedTuple):
     Attributes:
         table: ``OWNER.NAME``.
         columns: names of the compared columns, in the order of the images.
-        types: OID of each one's canonical form.
+        types: for each column, the OID of the type of its canonical form.
         key: names of the key's columns; empty without a key.
     """
 
@@ -124,7 +124,7 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
         OlrPgError: 5112, it cannot be written.
     """
     try:
-        with owned.written_whole(path, 0o600) as file:  # it is to hold rows
+        with owned.written_whole(path, 0o600) as file:  # the file will contain values of rows
             for line in lines:
                 file.write(orjson.dumps(line, default=str) + b"\n")
     except OSError as error:

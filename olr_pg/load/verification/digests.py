@@ -1,8 +1,10 @@
-"""Digests of chunks of a table: both sides are compared by them before any row is fetched.
+"""Digests of chunks of a table. The chunks of both sides are compared by their digests first; rows
+are fetched only for chunks that differ.
 
-A chunk contains the rows whose key's digest has the same low bits; without a key, the digest of the
-whole row is used. For each chunk the number of rows and the sum of the rows' digests (modulo 2^64)
-are kept. Both do not depend on the order of the rows, and a duplicate row counts twice.
+A chunk contains the rows for which the digest of the key has the same low bits. Without a key, the
+digest of the whole row is used. For each chunk the number of rows and the sum of the rows' digests
+(modulo 2^64) are kept. Neither depends on the order of the rows, and duplicate rows are all
+counted.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class ComparedColumns(NamedTuple):
     """The columns by which two tables are compared.
 
     Attributes:
-        columns: in the order of the images.
+        columns: the columns in the order of the images.
         key: indexes of the key's columns in `columns`; all columns if there is no key.
         keyed: whether there is a key.
     """
@@ -70,7 +72,7 @@ class ChunkDigests(NamedTuple):
 
     Attributes:
         rows: shape (chunks).
-        digest: shape (chunks), sums modulo 2^64.
+        digest: shape (chunks), the sums of digests modulo 2^64.
     """
 
     rows: npt.NDArray[np.int64]
@@ -108,9 +110,9 @@ class DigestedBatch(NamedTuple):
     """Digested rows of the source.
 
     Attributes:
-        chunk: of each row.
-        digest: of each row.
-        keys, images: of each row, in the canonical form.
+        chunk: the chunk number of each row.
+        digest: the digest of each row.
+        keys, images: the key and the image of each row, in the canonical form.
     """
 
     chunk: I64
@@ -153,7 +155,9 @@ class SourceDigester:
         return self._digested(images, values, encoded.rows)
 
     def _digest_large(self, row: LargeRow) -> DigestedBatch:
-        """Digest one row; its large values are not part of the key, if there is a key."""
+        """Digest one row with large values. If the table has a key, the large values are not part
+        of it.
+        """
         small = encode_batch(self._columns, row.batch, self._first_row).columns
         values = self._canonical(row.batch, small)
         images = self._spool.composite(row, self._types, self._first_row)

@@ -1,21 +1,22 @@
-"""Ranges of a table's key, which both sides read alike.
+"""Ranges of a table's key; Oracle and PostgreSQL read the same rows for a range.
 
-The target says where a range ends: its index gives the key of the n-th row behind the last one. A
-bound is a value of the key in the canonical form, and both sides compare their rows with the same
-value. So each row of either side is in exactly one range, whether or not a row has the bound's key.
+The target determines where a range ends: the end is the key of the n-th row after the previous
+range, found by the target's index. A bound is a value of the key in the canonical form, and both
+sides compare their rows with the same bounds. So each row of either side is in exactly one range,
+even if that side has no row with the bound's key.
 
-Both sides must order keys alike, or a row would be in one range here and in another one there. That
-holds for these types:
+Both sides must order keys in the same way. Otherwise a row could be in one range in Oracle and in
+another range in PostgreSQL. The order is the same for these types:
 
-- NUMBER as an integer or numeric, RAW as bytea or uuid, DATE, and TIMESTAMP of at most
-  microseconds. Finer ones are rounded on the way.
+- NUMBER as an integer or numeric, RAW as bytea or uuid, DATE, and TIMESTAMP with a precision of at
+  most 6 (microseconds). A higher precision is rounded in PostgreSQL.
 - VARCHAR2 and CHAR of a character set whose bytes are in the order of Unicode. Oracle's sessions
-  compare bytes (NLS_COMP=BINARY); PostgreSQL does so with COLLATE "C". CHAR is padded with blanks
-  to its length before Oracle compares it, and PostgreSQL's bpchar is stripped of them.
+  compare bytes (NLS_COMP=BINARY); PostgreSQL does so with COLLATE "C". Oracle pads CHAR with blanks
+  to its length before it compares; PostgreSQL ignores the blanks at the end of bpchar.
 
-Tables with other keys, without a key, or with columns of the key that may be NULL are compared
-whole. An index of PostgreSQL finds a range of text only if it is of the collation "C", or if that
-is the column's own.
+Tables without a key, with a key of other types, or with a nullable key column are compared as a
+whole. For a range of text, PostgreSQL can use the index on the key only if the column has the
+collation "C".
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ _FORMATS: Final = {
     OracleType.TIMESTAMP: "TO_TIMESTAMP({}, 'SYYYY-MM-DD HH24:MI:SS.FF6')",
 }
 _NOT_IN_ORACLE_MAX: Final = 20
-"""Rows of the target with keys that Oracle cannot hold, one after the other, that are passed."""
+"""Number of consecutive target rows that are tried as the end of a range. A row is skipped if its
+key cannot be stored in Oracle; if all are skipped, the range has no end.
+"""
 
 _COLLATIONS: Final = """
 SELECT a.attname::text FROM pg_attribute a
@@ -80,10 +83,11 @@ class KeyRange(NamedTuple):
     """The rows whose key is above `after` and not above `upto`.
 
     Attributes:
-        columns: those of the key, in its order.
-        collated: which of them are compared by COLLATE "C", because their own order may differ.
-        after, upto: the image of a key; None where that side has no bound.
-        rows: about how many there are.
+        columns: the key's columns, in the order of the key.
+        collated: names of the columns that are compared with COLLATE "C", because their own
+            collation may order text differently.
+        after, upto: the image of a key; None if the range has no lower or upper bound.
+        rows: approximate number of rows.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -93,7 +97,9 @@ class KeyRange(NamedTuple):
     rows: int
 
     def condition(self) -> tuple[sql.Composable, list[Any]]:
-        """Make the condition that a row of ``t`` is in the range, and its parameters."""
+        """Return the SQL condition that a row of ``t`` is in the range, and the parameters of the
+        condition.
+        """
         parts, parameters = list[sql.Composable](), list[Any]()
         for operator, image in ((">", self.after), ("<=", self.upto)):
             if image is not None:
@@ -103,7 +109,9 @@ class KeyRange(NamedTuple):
         return sql.SQL(" AND ").join(parts) if parts else sql.SQL("true"), parameters
 
     def ordered(self) -> sql.Composed:
-        """Make the row of the key's columns of ``t``, as they are compared."""
+        """Return the SQL of a row value with the key's columns of ``t``, with the collations used
+        to compare them.
+        """
         return sql.SQL("ROW({})").format(sql.SQL(", ").join(map(self._ordered, self.columns)))
 
     def _ordered(self, column: TargetColumn) -> sql.Composable:
@@ -118,11 +126,11 @@ def _row_of(image: bytes, columns: Sequence[TargetColumn]) -> tuple[sql.Composed
 
 
 class TableKey:
-    """The key of a table that can be walked range by range.
+    """The key of a table that can be compared range by range.
 
     Args:
-        plan: of the table.
-        table: as the source's dictionary has it.
+        plan: the table's plan.
+        table: the table in the source's dictionary.
     """
 
     def __init__(
@@ -147,18 +155,16 @@ class TableKey:
 
     @property
     def has_index(self) -> bool:
-        """Tell whether the target's index on its key finds a range."""
+        """Return whether PostgreSQL can find a range with the target's index on the key."""
         return not self._collated
 
     @property
     def shape(self) -> list[str]:
-        """Names and types of the columns of the ranges' bounds: names and types of the key's
-        columns.
-        """
+        """Names and types of the key's columns."""
         return [f"{column.name} {column.base_name}" for column in self._columns]
 
     def next_range(self, after: bytes | None, rows: int) -> KeyRange:
-        """Return the range of about so many rows behind `after`; the last one has no end.
+        """Return the range of about `rows` rows after the key `after`; the last range has no end.
 
         Raises:
             psycopg.Error: the target cannot be read.
@@ -185,16 +191,16 @@ class TableKey:
         return rest
 
     def cuts(self, part: KeyRange) -> tuple[KeyCut, ...]:
-        """Return what the source reads of a range."""
+        """Return the conditions with which the source reads a range."""
         names = [column.name for column in self._source]
         bounds = (None if one is None else self._bound(one) for one in (part.after, part.upto))
         return key_cuts(names, *bounds)
 
     def is_doubtful(self, image: bytes) -> bool:
-        """Tell whether the two sides may order this key differently.
+        """Return whether the two sides may order this key differently.
 
-        Blanks at the end of CHAR count in Oracle, and not in PostgreSQL: they differ only by
-        characters below the blank.
+        Oracle compares the blanks at the end of CHAR; PostgreSQL does not. The order can differ
+        only if a value contains a character below the blank.
         """
         return any(
             field.value is not None and min(field.value, default=_BLANK) < _BLANK
@@ -203,7 +209,7 @@ class TableKey:
         )
 
     def _bound(self, image: bytes) -> list[KeyValue] | None:
-        """Turn a key into values of Oracle; None where Oracle cannot hold it."""
+        """Convert a key to values of Oracle; return None if Oracle cannot store it."""
         found = list[KeyValue]()
         for column, field in zip(self._to_oracle, fields_of(image, self._columns), strict=True):
             try:
@@ -226,7 +232,7 @@ def _key_columns(table: Table) -> list[Column]:
 
 
 def _key_value(column: Column, value: Any) -> KeyValue:
-    """Return a value in a form that the driver binds without a type."""
+    """Return a value in a form that the driver can bind without a declared type."""
     kind = OracleType(column.type_code)
     if kind in _FORMATS:
         if isinstance(value, datetime):
@@ -240,13 +246,16 @@ def _key_value(column: Column, value: Any) -> KeyValue:
 
 
 def _padded(column: Column, text: str) -> str:
-    """Pad a text as Oracle stores CHAR: a bind is a VARCHAR2, which is compared unpadded."""
+    """Pad a text with blanks as Oracle pads CHAR. The driver binds a VARCHAR2, and Oracle does not
+    pad a VARCHAR2 when it compares.
+    """
     characters = (column.char_length or column.length) - len(text)
     return text + " " * max(min(characters, column.length - len(text.encode())), 0)
 
 
 def can_be_walked(plan: TablePlan, table: Table, charset: str) -> bool:
-    """Tell whether both sides order a table's key alike, and no row lacks it.
+    """Return whether both sides order the table's key in the same way, and no column of the key can
+    be NULL.
 
     Args:
         charset: Oracle's name of the database's character set.

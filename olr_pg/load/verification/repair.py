@@ -1,9 +1,9 @@
 """Repairs exactly the rows that a verification has listed, so that each equals the source's row.
 
 A table's rows are repaired in one transaction that locks the table's row of the ledger, so
-replication waits until it ends. Every row is first read again: if it differs from what the
-verification saw, replication or someone else has changed it, and it is not touched. In a table
-without a key, rows are not touched if the number of equal rows has changed.
+replication waits until it ends. Every row is first read again: if it differs from the row that the
+verification saw, it has been changed since, and it is not touched. In a table without a key, rows
+are not touched if the number of equal rows has changed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Found(NamedTuple):
 
     @property
     def place(self) -> sql.Composed:
-        """The SQL condition that a row of ``t`` is this one."""
+        """The SQL condition that identifies this row in ``t``."""
         return sql.SQL("t.tableoid = {} AND t.ctid = {}::tid").format(
             sql.Literal(self.table_oid), sql.Literal(self.ctid)
         )
@@ -82,8 +82,8 @@ def repair(
 
     Raises:
         OlrPgError: 5003 no connection, 5042 the role cannot see all rows, 5112 a table differs from
-            the file's description, 5114 PostgreSQL refuses a row; that table is then unchanged, and
-            those before it are repaired.
+            the file's description, 5114 PostgreSQL refuses a row. Then the table of this row is
+            unchanged, and the tables before it are repaired.
     """
     try:
         with connect_with(settings) as connection:
@@ -109,7 +109,8 @@ def _repair(
         with connection.transaction():
             aside = set_aside(connection, settings, [(target.schema, target.name)])
             ledger.lock(connection)
-            # Delete rows first, because a key or a unique value may move from one row to another.
+            # Delete extra rows first, because another row may need the key or a unique value of a
+            # deleted row.
             for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
                 outcome = table.repair(connection, difference)
                 done[outcome] += 1
@@ -118,7 +119,8 @@ def _repair(
             table.finish(connection)
             if ledger.listed:
                 ledger.count_incomplete(connection)
-            # If replication has set nothing aside, only this repair can enable them again.
+            # If replication has not set the foreign keys aside, this repair disabled them and must
+            # enable them again.
             validate_foreign_keys(
                 connection, put_back(connection, settings.subscription, aside).done
             )
@@ -197,7 +199,7 @@ class _Table:
         return "updated"
 
     def finish(self, connection: Connection[Any]) -> None:
-        """Insert rows that had to be deleted first."""
+        """Insert the rows that `repair` deleted because they had exchanged unique values."""
         for fields in self._crossed:
             self._insert(connection, fields)
 
@@ -225,7 +227,8 @@ class _Table:
     def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
         """Return how many rows were equal to this one before any of them was repaired.
 
-        Without a key, only this number shows whether the difference still exists.
+        In a table without a key, only this number shows whether the row has changed since the
+        verification.
         """
         image = difference.source or difference.target
         assert image is not None
@@ -248,7 +251,7 @@ class _Table:
             )
             parameters: list[Any] = [field.parameter for field in fields]
         elif difference.target is None:
-            return None  # without a key, the row is an additional one in any case
+            return None  # the row is missing in a table without a key
         else:
             where, parameters = sql.SQL("{} = %b").format(self._image), [difference.target]
         query = sql.SQL(
@@ -281,8 +284,8 @@ class _Table:
         connection.execute(query, [field.parameter for field in setting])
 
     def _check_identity(self, wanted: ImageField, there: ImageField) -> None:
-        """Refuse a row that differs in an identity column: an update would not change it, but would
-        count as done.
+        """Raise an error for a row that differs in a GENERATED ALWAYS identity column. PostgreSQL
+        cannot update this column, so the row would be reported as repaired and still differ.
         """
         if wanted.value != there.value:
             column = sql.Identifier(wanted.column.name)

@@ -1,9 +1,9 @@
 """Waits until a live source can be read as of the target's SCN.
 
-Another instance of a cluster, or a standby, can reach an SCN slightly later than its redo. If a
-primary never reaches it, it is a different database than the one the target was filled from, or it
-was restored to an earlier point. A standby can be behind its primary for any time, so its lag
-proves nothing.
+Another instance of a cluster, or a standby, can reach an SCN slightly later than the appliance
+reads the redo of that SCN. If a primary never reaches the SCN, it is not the database that the
+target was filled from, or it was restored to an earlier point in time. A standby can be behind its
+primary for any length of time, so no such conclusion is possible.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ _ASK_SECONDS: Final = 0.5
 
 
 class SourceArrival:
-    """The SCN that a source has reached; it is queried again only if a higher one is needed.
+    """The SCN that a source has reached. The source is queried again only if a higher SCN is
+    needed.
 
     Args:
-        patience: seconds to wait, for all tables together.
-        refusal: the error for a source, other than a standby, that does not reach the SCN.
+        patience: maximum seconds to wait, for all tables together.
+        refusal: the error to raise if a source that is not a standby does not reach the SCN.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class SourceArrival:
 
         Raises:
             OlrPgError: 7100 or `refusal`, the source does not reach it; 7110, it is a standby that
-                has not applied it; 7001 to 7009.
+                has not applied the redo of this SCN; 7001 to 7009 errors of the database.
         """
         ask = source.data.reached
         if scn <= max(source.scn, self._reached) or ask is None:

@@ -1,8 +1,8 @@
 """Verification: compares both sides by digests of chunks, and row by row where digests differ.
 
-The target and its ledger are read in one snapshot. So it is known up to which commit a table was
-applied, although replication continues. TRUNCATE does not respect snapshots: a table whose file was
-replaced meanwhile is compared again.
+The target's tables and its ledger are read in one snapshot. So the ledger shows exactly which
+commits the rows contain, although replication continues. TRUNCATE does not respect snapshots. So a
+table is compared again if PostgreSQL replaced its file during the comparison.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 ROWS_FETCHED_MAX: Final = 200_000
-"""Maximum number of rows that are fetched per table and side if chunks differ."""
+"""Maximum number of rows that are fetched from each side of a table if chunks differ."""
 
 TARGET_PARTS: Final = 4
 
 TRIES: Final = 4
-"""Maximum number of attempts for tables that are rewritten meanwhile."""
+"""Maximum number of attempts to compare a table that is rewritten during the comparison."""
 
 _APPLIED: Final = """
 SELECT l.commit_scn, l.xids, l.stopped, l.paused,
@@ -73,7 +73,8 @@ WHERE subscription = %s AND source_table = %s
 """
 """The last column is the SCN up to which all changes of a table that is not stopped are applied.
 
-A table that was added is behind the others until replication has caught up with its load.
+For a table that was added later, this SCN is lower than for the others until replication has caught
+up.
 """
 
 _FILES: Final = """
@@ -94,8 +95,8 @@ class RowDifference(NamedTuple):
 
     Attributes:
         kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
-        source, target: its images; None if a side lacks the row.
-        copies: the number of such rows in the target; None for a table with a key.
+        source, target: the row's image on each side; None if that side lacks the row.
+        copies: the number of equal rows in the target; None for a table with a key.
     """
 
     kind: str
@@ -111,13 +112,13 @@ class VerifiedTable(NamedTuple):
     Attributes:
         table: the table, and the compared columns.
         scn: the SCN of the source's rows; 0 if unknown.
-        applied_scn, applied_xids: the ledger's position of the target.
-        source_rows, target_rows: total numbers.
-        chunks, differing: numbers of compared chunks, and of those that differ.
-        skipped: number of differing chunks whose rows were not fetched, because there were too
-            many.
-        losses: counts of values that the type mapping does not preserve, by column; they are equal
-            on both sides.
+        applied_scn, applied_xids: the table's position in the ledger.
+        source_rows, target_rows: total number of rows on each side.
+        chunks, differing: number of compared chunks, and of chunks that differ.
+        skipped: number of differing chunks whose rows were not fetched, because they have too many
+            rows.
+        losses: counts of values that the type mapping does not preserve, by column; the comparison
+            ignores what was lost.
     """
 
     table: VerifyTable
@@ -152,12 +153,12 @@ class Verification(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Tell whether every table was compared, and nothing differs."""
+        """Return whether every table was compared and no row differs."""
         return not self.failures and all(one.identical for one in self.tables)
 
 
 class KeyedPart(NamedTuple):
-    """A range of a table's key, as both sides read it."""
+    """A range of a table's key, in the form that each side reads."""
 
     part: KeyRange
     cuts: tuple[KeyCut, ...]
@@ -212,9 +213,9 @@ def verify(
     """Compare the tables; if one cannot be compared, the others still are.
 
     Args:
-        at_position: read a live source as of the SCN up to which the target has everything, or as
-            of a table's own position if that is higher, instead of the given SCN.
-        within: compare only this range of the key, of a live source with `at_position`.
+        at_position: read a live source not as of its given SCN, but as of the SCN up to which the
+            target contains all changes. If a table's own position is higher, that position is used.
+        within: compare only this range of the key; requires a live source and `at_position`.
         sample: share of the chunks to compare, above 0 up to 1.
         progress: called with (table, rows of a part that has been read).
 
@@ -244,7 +245,8 @@ def verify(
             works, rewritten = _compare(
                 connection, settings, todo, plan, failures, session, progress
             )
-            # `todo` contains again the tables whose two sides were read at different times.
+            # In the next round, `todo` contains only the tables that were rewritten during the
+            # comparison.
             for work in works:
                 if work.failure is None:
                     found[work.name] = _result(work)
@@ -278,11 +280,12 @@ def _compare(
     session: Callable[[], SparkSession],
     progress: Callable[[str, int], None],
 ) -> tuple[list[_Work], list[str]]:
-    """Compare tables in one snapshot; also return the names of tables that were rewritten
-    meanwhile.
+    """Compare tables in one snapshot. Return the compared tables and the names of tables that were
+    rewritten during the comparison.
 
     A truncated or rewritten table looks empty in old snapshots (PostgreSQL documentation, "Caveats"
-    of concurrency control), so its result is invalid. A change of the table's file shows this.
+    of concurrency control), so its result is invalid. Such a table is recognised because its file
+    has changed.
     """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -314,7 +317,8 @@ def _planned(
         try:
             yield plan(source)
         except psycopg.Error as error:
-            # The error ended the transaction that held the snapshot, so the other tables fail, too.
+            # The error aborted the transaction that holds the snapshot, so no other table can be
+            # compared.
             raise target_error(error, table=source.table.full_name) from error
         except OlrPgError as error:
             if error.where.get("table") != source.table.full_name:
@@ -348,7 +352,8 @@ def _plan(
     bind_columns(plan, source.table, source.data.schema, settings)
     position, complete_scn = _position(connection, settings, name) if has_ledger else ((0, []), 0)
     if at_position and source.data.as_of is not None:
-        # No change of this table commits between the two SCNs, so the source need not be later.
+        # No change of this table commits between its position and `complete_scn`, so the source
+        # need not be read later than its own SCN.
         scn = max(position[0], min(complete_scn, source.scn)) or source.scn
         arrival.wait_for(source, scn)
         source = source._replace(data=_data_as_of(source.data, scn, within), scn=scn)
@@ -379,10 +384,10 @@ def _position(
     """Return the position of a table, and the SCN up to which all of its changes are applied.
 
     The position is the commit SCN of its last change, and the transactions at that SCN. Changes
-    that the target holds for other tables do not matter for this one.
+    that are held for other tables do not matter for this table.
 
     Raises:
-        OlrPgError: 5111 it is stopped, or paused.
+        OlrPgError: 5111 the table is stopped or paused.
     """
     row = connection.execute(_APPLIED, (settings.subscription, table)).fetchone()
     if row is None:

@@ -44,9 +44,9 @@ class VerifyTable(NamedTuple):
     """A table of a verification.
 
     Attributes:
-        source, target: as in the dictionary and in the catalogue.
-        chunks: their number, a power of two.
-        sampled: the number of compared chunks, from chunk 0 on.
+        source, target: the table in the source's dictionary, and in the target's catalog.
+        chunks: number of chunks, a power of two.
+        sampled: number of chunks to compare, beginning with chunk 0.
     """
 
     source: Table
@@ -56,7 +56,9 @@ class VerifyTable(NamedTuple):
 
 
 class VerifyJob(NamedTuple):
-    """What every task needs; `snapshot` is PostgreSQL's name of the exported snapshot."""
+    """The data that all tasks share; `snapshot` is the identifier of the snapshot that PostgreSQL
+    exported.
+    """
 
     settings: ApplierSettings
     snapshot: str
@@ -77,12 +79,13 @@ class Blocks(NamedTuple):
 
 
 class VerifyTask(NamedTuple):
-    """A task of verification: to read a part of one table, in the source or in the target.
+    """A task of verification: reads a part of one table, in the source or in the target.
 
     Attributes:
         table: number in `VerifyJob.tables`.
-        part: a partition of the source, or blocks or a range of the key of the target.
-        wanted: chunks whose rows are requested; None to request digests.
+        part: the part to read: a partition of the source; or blocks, or a range of the key, of the
+            target.
+        wanted: the chunks whose rows to return; None to return digests.
     """
 
     table: int
@@ -94,7 +97,7 @@ class PartDigests(NamedTuple):
     """The digests of a part.
 
     Attributes:
-        rows: number of rows in the part, compared or not.
+        rows: number of rows in the part, including rows of chunks that are not compared.
         losses: counts of values that policies changed, by column.
     """
 
@@ -113,8 +116,8 @@ class CanonicalRow(NamedTuple):
 def verify_task(payload: bytes, job: bytes) -> bytes:
     """Digest one partition or list its rows, in a Spark task.
 
-    It returns an `OlrPgError` about a value, or 5116, instead of raising it, because it concerns
-    only its table.
+    An `OlrPgError` about a value, or 5116, concerns only the table that is read, so it is returned
+    and not raised.
 
     Raises:
         OlrPgError: errors of reading and connecting.
@@ -153,8 +156,8 @@ def _done(
     try:
         return _do(connection, job, task)
     except psycopg.Error as error:
-        # PostgreSQL reports some memory limits as internal errors. They concern the row that it
-        # reads, so a retry cannot help.
+        # PostgreSQL reports some memory limits as internal errors. The row that it reads is too
+        # large, so a retry cannot help.
         if is_transient(error) and error.sqlstate != INTERNAL_ERROR:
             raise
         name = job.tables[task.table].source.full_name
@@ -185,7 +188,8 @@ def _do(
 def compared_by(plan: TablePlan, source: Table) -> ComparedColumns:
     """Choose the compared columns from the dictionary alone.
 
-    The source's partitions lead to the same result, because they contain every delivered column.
+    The partitions of the source contain every delivered column, so the result is the same for both
+    sides.
     """
     fields = sorted(
         field
@@ -235,7 +239,9 @@ class _SourceReader:
 
 
 def _within(part: Blocks | KeyRange) -> tuple[sql.Composable, list[Any]]:
-    """Make the condition that a row of ``t`` is in a part, and its parameters."""
+    """Return the SQL condition that a row of ``t`` is in the part, and the parameters of the
+    condition.
+    """
     if isinstance(part, KeyRange):
         return part.condition()
     first = sql.SQL("t.ctid >= {}::tid").format(sql.Literal(f"({part.first},0)"))

@@ -1,7 +1,8 @@
-"""Stores how far continuous verification is in each table, and the rows that differ.
+"""Stores the progress of continuous verification in each table, and the rows that differ.
 
-Both are kept in files of `context.data`, so that the next start continues there. They contain
-values of rows, so other users cannot read them, and they are encrypted if a key is configured.
+Two files in `context.data` contain them, so that verification continues there after a restart. The
+files contain values of rows. So other users of the host cannot read the files, and the files are
+encrypted if a key is configured.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 FILE_NAME: Final = "walks.json"
 DIFFERENCES: Final = "differences.jsonl"
-"""The rows that differ, for `olr-pg repair`."""
+"""The file with the rows that differ, for `olr-pg repair`."""
 
 ROWS_KEPT_MAX: Final = 1_000
-"""Maximum differing rows of a table in the file."""
+"""Maximum number of differing rows of one table in the file."""
 
 _log = structlog.get_logger(__name__)
 
@@ -36,8 +37,9 @@ class Walk(NamedTuple):
     Attributes:
         shape: names and types of the key's columns; if they change, the walk starts again.
         after: the last compared key, as an image; None at the beginning.
-        scn, at: of the range that was compared first; 0 if none was.
-        rows, differences, lacking, mended: so far; see `Proof`.
+        scn, at: the lowest SCN as of which a range was compared, and the time of the first
+            comparison; 0 if no range was compared.
+        rows, differences, lacking, mended: the counts of this walk so far; see `Proof`.
     """
 
     shape: tuple[str, ...]
@@ -74,7 +76,9 @@ class WalkFile:
             return {}
 
     def of(self, table: str, shape: Sequence[str]) -> Walk:
-        """Return the walk of a table whose key is of this shape; a new one if there is none."""
+        """Return the walk of a table; return a new walk if there is none, or if `shape` has
+        changed.
+        """
         known = self._walks.get(table)
         return known if known is not None and known.shape == tuple(shape) else Walk(tuple(shape))
 
@@ -83,7 +87,8 @@ class WalkFile:
         return table in self._walks
 
     def put(self, table: str, walk: Walk | None) -> None:
-        """Store the progress of a walk durably; None if it has ended.
+        """Store the progress of a walk durably. If `walk` is None, the walk has ended, and its
+        record is deleted.
 
         Raises:
             OSError: it cannot be written.
@@ -119,14 +124,14 @@ class DifferenceFile:
         """Store the differing rows of a table.
 
         Args:
-            lines: the table's line, and one for each row; empty if no row differs.
-            is_new: True to replace those that an earlier walk found.
+            lines: the line of the table, then a line for each row; empty if no row differs.
+            is_new: True to replace the rows that an earlier walk found; False to add to them.
 
         Raises:
             OSError: it cannot be written.
         """
         if not lines and not is_new:
-            return  # most ranges of a walk differ in nothing: do not read the file for them
+            return  # Most ranges have no differences: do not read the file for them.
         known = self._read()
         if not lines and table not in known:
             return
