@@ -1,1 +1,1 @@
-"""Fallback after the cut-over: brings the transactions that PostgreSQL commits into Oracle."""
+"""Fallback after the cut-over: replicates the transactions that commit in PostgreSQL to Oracle."""

@@ -3,15 +3,16 @@
 Several PostgreSQL transactions are written in one Oracle transaction, as net changes per table. If
 that fails, the batch is applied again, transaction by transaction and change by change. This
 identifies the change that Oracle refuses. The table of that change is stopped; the other tables
-continue. While a table is stopped, the replication slot keeps the WAL from that point; changes are
-not stored anywhere else.
+continue. While a table is stopped, the replication slot keeps the WAL from the transaction that
+stopped it. The changes of the table are not stored anywhere else.
 
 The ledger in Oracle is updated in the same transaction as the rows. The slot is confirmed after
-that commit. If the process is killed in between, PostgreSQL sends again what Oracle already has,
-and the run skips it.
+that commit. If the process is killed between the two, PostgreSQL sends transactions again that
+Oracle already has, and the run skips them.
 
-While a table is stopped, the run checks periodically whether it was resumed. Then the run reads WAL
-again from where that table stopped; for the other tables it skips what they already have.
+While a table is stopped, the run checks periodically whether it was resumed. Then the run reads the
+WAL again from the point at which that table stopped. It skips changes of the other tables, because
+Oracle already has them.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 0.5
 BATCH_BYTES: Final = 8 << 20
 IDLE_SECONDS: Final = 30.0
-"""Interval at which the ledger advances past WAL without changes, so that PostgreSQL can remove
-that WAL.
+"""Interval at which the ledger's position is moved past WAL that contains no changes, so that
+PostgreSQL can remove that WAL.
 """
 
 LOOK_SECONDS: Final = 1.0
@@ -85,13 +86,13 @@ _OF_TABLE: Final = frozenset(
         *(Code.ORACLE_PRIVILEGE,),
     }
 )
-"""Errors that stop only the table whose change caused them."""
+"""Errors that stop only one table: the table whose change caused the error."""
 
 _PASSING_NUMBERS: Final = ("ORA-00054", "ORA-00060", "ORA-02049", "ORA-08177", "ORA-30006")
-"""Locks and deadlocks; the batch is retried."""
+"""Oracle's errors for locks and deadlocks, after which the batch is retried."""
 
 _PLACES: Final[tuple[str, ...]] = ("column", "policy")
-"""Parts of an error's place that the reason of a stopped table contains."""
+"""Parts of an error's location that are included in the reason of a stopped table."""
 
 _log = structlog.get_logger(__name__)
 
@@ -100,11 +101,12 @@ class Status(NamedTuple):
     """The progress of a fallback.
 
     Attributes:
-        begun: what the target records about the start of the fallback; None if it has not begun.
-        slot: None if it is missing.
-        ledger: None if it is missing.
+        begun: the record in the target of the fallback's start; None if the fallback has not begun.
+        slot: the replication slot; None if it is missing.
+        ledger: the ledger in Oracle; None if it is missing.
         lag_bytes: bytes of WAL that Oracle does not have yet.
-        set_aside: statements that enable what is disabled in Oracle.
+        set_aside: SQL statements that enable the triggers and foreign keys that are disabled in
+            Oracle.
         records: differences that policies caused, with their counts.
         container: the PDB, if the source has several; else empty.
         containers: the status of each PDB, if this is the joined status of several.
@@ -121,7 +123,8 @@ class Status(NamedTuple):
 
 
 def prepare(way: WayBack) -> Prepared:
-    """Create what the fallback needs on both sides; what already exists is not changed.
+    """Create the objects that the fallback needs in PostgreSQL and Oracle. Objects that already
+    exist are not changed.
 
     Raises:
         OlrPgError: see `preparation.begin`.
@@ -167,8 +170,9 @@ def status_of_all(ways: Sequence[WayBack]) -> Status:
 def joined(found: Sequence[Status]) -> Status:
     """Join the status of all PDBs.
 
-    Position and slot are those of the PDB that is furthest behind. If the slot or the ledger of one
-    PDB is missing, it is missing in the result. `containers` contains the status of each PDB.
+    The joined status has the position and the slot of the PDB that is furthest behind. If one PDB
+    lacks its slot or its ledger, the joined status lacks it too. `containers` contains the status
+    of each PDB.
     """
     if len(found) == 1:
         return found[0]
@@ -207,7 +211,7 @@ def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
     """Resume a stopped table; return whether it was stopped.
 
     Args:
-        skip: skip the table's changes in the transaction that stopped it.
+        skip: whether to skip the table's changes in the transaction that stopped it.
     """
     with _coded(way), ExitStack() as stack:
         connection = _open_oracle(way, stack)
@@ -220,10 +224,11 @@ def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
 def end(way: WayBack) -> None:
     """Remove the slot and the publication from PostgreSQL and the ledger from Oracle.
 
-    Before that, re-enable the triggers and foreign keys in Oracle.
+    Before that, enable the triggers and foreign keys in Oracle again.
 
     Raises:
-        OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable something.
+        OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable a trigger or
+            foreign key.
     """
     with _coded(way), ExitStack() as stack:
         connection = _open_oracle(way, stack)
@@ -246,11 +251,11 @@ def run_all(
 ) -> None:
     """Run the fallbacks to all PDBs at the same time, each in a thread.
 
-    With `once`, all of them finish before an error is raised. Otherwise the first error stops them
-    all, so that a service that cannot continue is noticed.
+    With `once`, the fallbacks to all PDBs finish before an error is raised. Without it, the first
+    error stops all of them, so that an operator notices that the service cannot continue.
 
     Raises:
-        OlrPgError: as `run`.
+        OlrPgError: see `run`.
     """
     if len(ways) == 1:
         run(ways[0], once=once, progress=partial(progress, ways[0]))
@@ -276,17 +281,19 @@ def run(
     progress: Callable[[LedgerState], None] = lambda _: None,
     stopping: Event | None = None,
 ) -> None:
-    """Apply what commits in PostgreSQL until the process ends.
+    """Apply the transactions that commit in PostgreSQL to Oracle, until the process ends.
 
-    If a side cannot be reached, retry without limit.
+    If PostgreSQL or Oracle cannot be reached, retry without limit.
 
     Args:
-        once: end when Oracle has everything that had committed at the start.
+        once: end when Oracle has all transactions that had committed in PostgreSQL at the start of
+            the run.
         progress: called after each commit in Oracle.
-        stopping: the run ends when it is set.
+        stopping: the run ends when this event is set.
 
     Raises:
-        OlrPgError: 7301 to 7305 it cannot continue, 7307 tables are stopped (with `once`).
+        OlrPgError: 7301 to 7305 the fallback cannot continue, 7307 tables are stopped (only with
+            `once`).
     """
     with _of_container(way):
         _run(way, progress, stopping or Event(), once=once)
@@ -314,7 +321,8 @@ def _run(
         except OlrPgError as error:
             if error.code != Code.FALLBACK_SLOT_IN_USE or not was_connected:
                 raise
-            # PostgreSQL has not noticed yet that this process lost its connection.
+            # The slot is in use because PostgreSQL has not yet noticed that this process lost its
+            # connection.
             _log.warning("the way back is retrying", reason=str(error), seconds=pause)
         except _PassingError as error:
             _log.warning("the way back is retrying", reason=str(error), seconds=pause)
@@ -323,7 +331,9 @@ def _run(
 
 
 class _PassingError(Exception):
-    """Raised for a temporary failure: a side cannot be reached, or a lock is in the way."""
+    """Raised for a temporary failure: PostgreSQL or Oracle cannot be reached, or another session
+    holds a lock.
+    """
 
 
 def _raise_stopped(state: LedgerState) -> None:
@@ -337,8 +347,8 @@ class _Session:
     """One connection to each side, and the replication stream.
 
     Attributes:
-        state: of the ledger.
-        has_progress: whether something was committed.
+        state: the state of the ledger.
+        has_progress: whether a transaction was committed in Oracle.
     """
 
     def __init__(
@@ -372,8 +382,8 @@ class _Session:
         self.has_progress = False
 
     def mark(self) -> int:
-        """Write a mark into PostgreSQL's WAL; transactions that committed earlier are sent before
-        the mark.
+        """Write a message into PostgreSQL's WAL; return its LSN. PostgreSQL sends transactions that
+        committed earlier before this message.
         """
         with _passing():
             found = self._target.execute(
@@ -383,12 +393,12 @@ class _Session:
         return lsn_number(str(found[0]))
 
     def follow(self, mark: int | None) -> bool:
-        """Apply what arrives; return when all transactions that committed before `mark` are in
-        Oracle.
+        """Apply the transactions that arrive; return when Oracle has all transactions that
+        committed before `mark`.
 
         Returns:
-            True if so; False if a table was resumed, so that the caller must start a new session,
-            or if the run is to stop.
+            True if Oracle has them. False if the run must stop, or if a table was resumed, so that
+            the caller must start a new session.
         """
         batch: list[Transaction] = []
         while mark is None or self.state.lsn < mark:
@@ -399,7 +409,7 @@ class _Session:
             ended = None if data is None else self._reader.feed(data)
             if ended is not None:
                 if batch and self._is_known(batch[0]) != self._is_known(ended):
-                    self._apply(batch)  # a transaction that catches up is applied alone
+                    self._apply(batch)  # do not mix new and repeated transactions
                     batch = []
                 batch.append(ended)
             if batch and (data is None or self._is_full(batch)):
@@ -413,7 +423,9 @@ class _Session:
         return True
 
     def _is_resumed(self) -> bool:
-        """Check, at most once per `LOOK_SECONDS`, whether a stopped table was resumed."""
+        """Return whether a stopped table was resumed; check this at most once per
+        `LOOK_SECONDS`.
+        """
         now, stopped = time.monotonic(), self._stopped()
         if not stopped or now - self._looked_at < LOOK_SECONDS:
             return False
@@ -436,7 +448,7 @@ class _Session:
         """Check that ledger, slot and cluster belong together; return the ledger's state.
 
         Raises:
-            OlrPgError: 7301, 7303, 7304 and 7309 they do not.
+            OlrPgError: 7301, 7303, 7304 and 7309, they do not belong together.
         """
         way, system = self._way, stream.identify()
         known, slot = self._ledger.read(), read_slot(self._target, way.slot)
@@ -474,8 +486,8 @@ class _Session:
         self._stream.start(self._way.slot, self._way.publication, self.state.needed_lsn)
 
     def _rest(self) -> None:
-        """Advance the ledger, once per `IDLE_SECONDS`, past WAL without changes, so that PostgreSQL
-        can remove it.
+        """Once per `IDLE_SECONDS`, move the ledger's position past WAL that contains no changes, so
+        that PostgreSQL can remove this WAL.
         """
         is_new = self._stream.sent_lsn > self.state.lsn and not self._reader.is_within
         if not is_new or time.monotonic() - self._idle_since < IDLE_SECONDS:
@@ -625,13 +637,15 @@ class _Session:
 
 
 def _check_history(known: LedgerState, system: System, stream: SlotStream) -> None:
-    """Check that what Oracle has is part of PostgreSQL's history.
+    """Check that the ledger's position, up to which Oracle has all transactions, is part of
+    PostgreSQL's history.
 
-    After a promotion, the old history is valid up to the switch of timelines. A server that was
-    restored from a backup may have less on the same timeline: it would reuse the same LSNs.
+    After a promotion, the old history is valid only up to the switch of timelines. A server that
+    was restored from a backup can be on the same timeline, but behind the ledger's position: it
+    would use the same LSNs for other transactions.
 
     Raises:
-        OlrPgError: 7309 it is not part of it.
+        OlrPgError: 7309 the position is not part of the history.
     """
     if known.timeline == system.timeline:
         if known.lsn > system.lsn:
@@ -662,7 +676,7 @@ class _Pending:
     """Net changes that are not written yet.
 
     Attributes:
-        changes, size: their number, and their bytes.
+        changes, size: number of changes, and bytes of their values.
     """
 
     def __init__(self, writer: OracleWriter) -> None:
@@ -682,7 +696,7 @@ class _Pending:
         self.size += rows.size - before
 
     def flush(self) -> None:
-        """Write them."""
+        """Write the pending changes to Oracle."""
         for plan, rows in self._rows.values():
             self._writer.write(plan, rows)
         self._rows.clear()
@@ -716,7 +730,7 @@ def _coded(way: WayBack) -> Iterator[None]:
 
 @contextmanager
 def _of_container(way: WayBack) -> Iterator[None]:
-    """Add the PDB to errors, if the source has several."""
+    """Add the name of the PDB to errors, if the source has several PDBs."""
     try:
         yield
     except OlrPgError as error:

@@ -1,8 +1,9 @@
 """Computes the net change of each row of a table within a batch, from pgoutput's messages.
 
 Rows are identified by the bytes of their key. Oracle's array binds do not guarantee an order
-between rows. So a batch is written as deletes, then updates, then inserts. An update that changes a
-key ends the current segment; it becomes its own segment, whose rows are written in their order.
+between rows. So the changes of a segment are written in this order: deletes, updates, inserts. An
+update that changes a key ends the segment. Such updates form a segment of their own, and are
+written in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class RowWrite(NamedTuple):
         columns: numbers of the columns that are set; empty for a DELETE.
         keys: the key of each row; empty for an INSERT.
         rows: the values of all columns of each row.
-        is_ordered: the rows must be written in this order.
+        is_ordered: whether the rows must be written in the order of `rows`.
     """
 
     operation: str
@@ -39,8 +40,8 @@ class _Net:
     """The net change of one row.
 
     Attributes:
-        is_deleted: delete the row that existed before the batch.
-        is_new: insert `row`; if false, update it.
+        is_deleted: whether the row existed before the batch and must be deleted first.
+        is_new: whether to insert `row`; otherwise the existing row is updated.
     """
 
     __slots__ = ("is_deleted", "is_new", "row")
@@ -52,11 +53,11 @@ class _Net:
 
 
 class NetRows:
-    """Changes of one table, folded by key.
+    """Changes of one table; changes with the same key are combined to one net change.
 
     Args:
         key: numbers of the key's columns, in the relation's row.
-        count: columns of the relation.
+        count: number of columns of the relation.
         name: ``OWNER.NAME``, for errors.
 
     Attributes:
@@ -182,7 +183,7 @@ class NetRows:
 
 
 def _sent(row: Row) -> tuple[int, ...]:
-    """Return the numbers of the columns whose values are in the row."""
+    """Return the numbers of the columns whose values PostgreSQL has sent in the row."""
     if UNCHANGED not in row.kinds:
         return tuple(range(len(row.values)))
     return tuple(number for number, kind in enumerate(row.kinds) if kind != UNCHANGED)

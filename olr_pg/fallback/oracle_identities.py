@@ -1,9 +1,9 @@
 """Switches Oracle's identity columns for the fallback, during which their values come from
 PostgreSQL.
 
-Oracle rejects a given value for a column GENERATED ALWAYS (ORA-32795, ORA-32796), so the column is
-BY DEFAULT until applications return to Oracle. The column's sequence belongs to Oracle and cannot
-be altered (ORA-32793); ALTER TABLE sets its next value.
+Oracle rejects an explicit value for a column GENERATED ALWAYS (ORA-32795, ORA-32796). So the column
+is changed to BY DEFAULT until applications return to Oracle. The column's sequence is managed by
+Oracle and cannot be altered (ORA-32793); ALTER TABLE sets its next value.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Identity(NamedTuple):
     """An identity column.
 
     Attributes:
-        generation: as it is declared: ALWAYS, BY DEFAULT, BY DEFAULT ON NULL.
+        generation: ALWAYS, BY DEFAULT or BY DEFAULT ON NULL, as declared.
         sequence: the name of the sequence, which is in the same schema.
-        following: the next value that is not in the sequence's cache.
+        following: the next value that the sequence will take into its cache (LAST_NUMBER).
     """
 
     owner: str
@@ -64,8 +64,8 @@ class Identity(NamedTuple):
         return f"{quoted(self.owner)}.{quoted(self.table)}"
 
     def declaring(self, generation: str, *, start: int | None = None) -> str:
-        """Return the ALTER TABLE statement that changes the generation; with `start` it restarts
-        the sequence there.
+        """Return the ALTER TABLE statement that changes the generation; with `start`, the statement
+        also restarts the sequence at this value.
         """
         options = "" if start is None else f" (START WITH {start})"
         column = f"{quoted(self.column)} GENERATED {generation} AS IDENTITY{options}"
@@ -104,11 +104,11 @@ def _identity(
 def advance_identity(
     cursor: oracledb.Cursor, identity: Identity, wanted: int | None
 ) -> tuple[int, int]:
-    """Set the next value of an identity column after the largest value of its rows; return it
-    before and after.
+    """Set the next value of an identity column, so that it is above the largest value of its rows.
+    Return the next value before and after the change.
 
     Args:
-        wanted: the next value in PostgreSQL; None if no sequence is known there.
+        wanted: the next value of the sequence in PostgreSQL; None if no sequence is known there.
 
     Raises:
         oracledb.Error: any error of Oracle.

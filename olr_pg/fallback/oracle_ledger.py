@@ -1,15 +1,16 @@
-"""The ledger of the fallback: a table in Oracle, in the schema of the account that writes.
+"""The ledger of the fallback: a table in Oracle, in the schema of the fallback's account.
 
-The ledger's row is updated in the transaction that changes the rows, and only from the position
-that this process expects. So each PostgreSQL transaction is applied exactly once, whichever side is
-killed. A second process on the same slot fails instead of applying anything. The replication from
-Oracle uses this table to recognise fallback transactions in the redo.
+The ledger's row is updated in the same transaction as the replicated rows, and only if it still
+contains the position that this process expects. So each PostgreSQL transaction is applied exactly
+once, even if the process or one of the databases is killed. A second process with the same slot
+fails before it commits anything. The replication from Oracle uses this table to recognise fallback
+transactions in the redo.
 
-The row `ALL_TABLES` contains the position of all tables. A table that is stopped or catches up has
-its own row: transactions after its LSN are not applied to it.
+The row `ALL_TABLES` contains the common position of all tables. A table that is stopped or catches
+up has its own row; transactions after the LSN in this row have not been applied to the table.
 
-A second table counts differences from PostgreSQL that policies caused: changed values and
-conflicts. It is updated in the same transaction, so its counts are exact too.
+A second table counts the differences from PostgreSQL that policies caused: changed values and
+conflicts. It is updated in the same transaction, so its counts are also exact.
 """
 
 from __future__ import annotations
@@ -124,9 +125,9 @@ class TableStop(NamedTuple):
     """The state of a table that is behind the others.
 
     Attributes:
-        lsn: transactions that end after it are not applied to the table.
-        is_stopped: nothing is applied to it; otherwise it catches up.
-        failed_lsn: end of the transaction that stopped it.
+        lsn: transactions that end after this LSN have not been applied to the table.
+        is_stopped: whether the table is stopped; otherwise it catches up.
+        failed_lsn: the LSN at which the transaction that stopped the table ends.
     """
 
     lsn: int
@@ -152,7 +153,7 @@ class Record(NamedTuple):
 
     @property
     def is_conflict(self) -> bool:
-        """Tell whether this is a conflict, not a changed value."""
+        """Return whether this is a conflict, in contrast to a changed value."""
         return self.cause in (ROW_MISSING, ROW_EXISTS)
 
 
@@ -168,7 +169,9 @@ class LedgerState(NamedTuple):
 
     @property
     def needed_lsn(self) -> int:
-        """Return the LSN from which the slot must send again: the lowest of all tables."""
+        """Return the LSN from which the slot must send transactions: the lowest LSN of all
+        tables.
+        """
         return min([self.lsn, *(stop.lsn for stop in self.stops.values())])
 
 
@@ -188,7 +191,7 @@ class OracleLedger:
     """The ledger over one connection, which is not in autocommit mode.
 
     Args:
-        connection: as `oracle.oracle_connection.open_connection` opens it.
+        connection: a connection from `oracle.oracle_connection.open_connection`.
     """
 
     def __init__(self, connection: oracledb.Connection, subscription: str) -> None:
@@ -198,8 +201,9 @@ class OracleLedger:
     def create(self) -> None:
         """Create the table if it is missing.
 
-        A table without rows is dropped and created again. Then the redo contains its DDL, so that
-        the replication from Oracle knows it even with an older dictionary.
+        If the table exists but has no rows, it is dropped and created again. Then the redo contains
+        its DDL, so that the replication from Oracle knows the table even if its dictionary is
+        older.
 
         Raises:
             OlrPgError: 7004 the account lacks the privilege, or another error of Oracle.
@@ -247,15 +251,15 @@ class OracleLedger:
         return owner, int(user)
 
     def changed_scn(self) -> int | None:
-        """Return an SCN that is not lower than that of the last committed change; None without
-        rows.
+        """Return an SCN that is not lower than the SCN of the last committed change of the ledger;
+        None if the ledger has no rows.
         """
         ((scn,),) = self._rows(_CHANGED, LEDGER) or [(None,)]
         return None if scn is None else int(scn)
 
     def begin(self, slot: str, system: System, lsn: int) -> None:
-        """Insert the first row and commit; it says that Oracle has everything that ended by
-        `lsn`.
+        """Insert the first row and commit. The row records that Oracle has all transactions that
+        ended at or before `lsn`.
         """
         values = (
             self._subscription, ALL_TABLES, slot, system.identifier, system.timeline, lsn, 0, None,
@@ -265,7 +269,7 @@ class OracleLedger:
         self._connection.commit()
 
     def advance(self, before: int, lsn: int, transactions: int) -> None:
-        """Update the ledger in the open transaction.
+        """Move the ledger's position from `before` to `lsn`, in the open transaction.
 
         Raises:
             OlrPgError: 7305, another process has changed it.
@@ -274,7 +278,9 @@ class OracleLedger:
         self._move(_ADVANCE, (lsn, transactions, self._subscription, before))
 
     def catch_up(self, table: str, before: int, lsn: int) -> None:
-        """Update the row of a table that catches up, as `advance` does."""
+        """Move the position of a table that catches up from `before` to `lsn`, in the open
+        transaction.
+        """
         self._move(_CATCH_UP, (lsn, self._subscription, table, before))
 
     def _move(self, statement: str, values: tuple[Any, ...]) -> None:
@@ -306,7 +312,7 @@ class OracleLedger:
         commits.
 
         Args:
-            skip: skip the table's changes in the transaction that stopped it.
+            skip: whether to skip the table's changes in the transaction that stopped it.
         """
         with self._connection.cursor() as cursor:
             cursor.execute(_SKIP if skip else _RESUME, (self._subscription, table))
@@ -335,7 +341,9 @@ class OracleLedger:
         self._execute(_REMOVE_TABLE, (self._subscription, table))
 
     def remove(self) -> None:
-        """Delete the rows of this subscription and commit; drop tables that are empty then."""
+        """Delete the rows of this subscription and commit. Then drop the ledger's tables that are
+        empty.
+        """
         for remove, count, drop in (
             (_REMOVE_RECORDS, _COUNT_RECORDS, _DROP_RECORDS),
             (_REMOVE, _COUNT, _DROP),

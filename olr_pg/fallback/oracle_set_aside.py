@@ -1,16 +1,18 @@
 """Disables Oracle's triggers and foreign keys during the fallback, and enables them again.
 
 The rows from PostgreSQL already contain the effects of its triggers. If Oracle's triggers fired as
-well, the databases would silently differ. Foreign keys would reject rows, because a batch has its
-own order. So `run` first disables the triggers of the tables and their foreign keys. It also
-changes identity columns that reject given values (`oracle_identities`).
+well, the databases would silently differ. Foreign keys would reject rows, because a batch is not
+written in the order of the original changes. So `run` first disables the triggers of the tables and
+their foreign keys. It also changes identity columns that reject explicit values
+(`oracle_identities`).
 
-Oracle commits around each DDL statement. So each statement is recorded before it runs, in a table
-beside the ledger. If the process is killed, everything recorded can be enabled again; enabling
-twice does no harm. What was already disabled stays disabled. If all triggers of a table are
-enabled, one ALTER TABLE switches them all, which needs only the ALTER privilege on the table.
-Otherwise each trigger is enabled by name, which needs ALTER ANY TRIGGER unless the account owns it.
-An operator can also enable them manually; they are then not enabled again.
+Oracle commits before and after each DDL statement. So each statement is recorded before it runs, in
+another table beside the ledger. If the process is killed, all recorded triggers and foreign keys
+can be enabled again; to enable one twice does no harm. Triggers and foreign keys that were already
+disabled before the fallback stay disabled. If all triggers of a table are enabled, one ALTER TABLE
+switches them all, which needs only the ALTER privilege on the table. Otherwise each trigger is
+enabled by name, which needs ALTER ANY TRIGGER unless the account owns it. An operator can also
+enable a trigger or foreign key manually; then it is not enabled a second time.
 """
 
 from __future__ import annotations
@@ -65,11 +67,12 @@ _ALL: Final = "ALL TRIGGERS"
 
 
 class Switch(NamedTuple):
-    """The statements that enable something again and disable it.
+    """A pair of statements: one enables a trigger, foreign key or identity column again, the other
+    disables it.
 
     Attributes:
         table: ``OWNER.NAME``; empty for a recorded switch.
-        trigger_owner: for a trigger that is enabled by its name; else None.
+        trigger_owner: the owner of a trigger that is enabled by its name; otherwise None.
     """
 
     enabling: str
@@ -92,8 +95,8 @@ class OracleSetAside:
         self._tables = {(one.source_owner, one.name) for one in tables}
 
     def firing(self) -> list[Switch]:
-        """Return the triggers, foreign keys and identity columns that would act on changes of the
-        tables.
+        """Return the enabled triggers, foreign keys and identity columns that would act on changes
+        of the tables.
 
         Raises:
             OlrPgError: 7004, the account lacks the privilege; or another error of Oracle.
@@ -115,7 +118,7 @@ class OracleSetAside:
         return found
 
     def noted(self) -> list[Switch]:
-        """Return what is recorded as disabled."""
+        """Return the triggers, foreign keys and identity columns that are recorded as disabled."""
         try:
             return [Switch(*row) for row in self._execute(_NOTED, (self._subscription,))]
         except oracledb.Error as error:
@@ -124,10 +127,12 @@ class OracleSetAside:
             raise oracle_error(error, "reading what is set aside") from error
 
     def set_aside(self) -> list[Switch]:
-        """Disable what is enabled; return it.
+        """Disable the enabled triggers, foreign keys and identity columns (see `firing`); return
+        them.
 
         Raises:
-            OlrPgError: 7315, Oracle refuses it; the caller must not apply anything.
+            OlrPgError: 7315, Oracle refuses a statement. The caller must then not apply any
+                changes.
         """
         found = self.firing()
         if not found:
@@ -153,10 +158,10 @@ class OracleSetAside:
         return found
 
     def put_back(self) -> list[Switch]:
-        """Enable what was disabled; return it.
+        """Enable the recorded triggers, foreign keys and identity columns again; return them.
 
         Raises:
-            OlrPgError: 7316, Oracle refuses some statements; the others have succeeded.
+            OlrPgError: 7316, Oracle refuses some of the statements; the others have succeeded.
         """
         done, refused = [], []
         noted = self.noted()
@@ -176,7 +181,7 @@ class OracleSetAside:
         return done
 
     def remove(self) -> None:
-        """Drop the table of the records, if it is empty."""
+        """Drop the table that contains the records, if it is empty."""
         try:
             if self._execute(_COUNT, ()) == [(0,)]:
                 self._execute(_DROP, ())
@@ -189,10 +194,10 @@ class OracleSetAside:
         table.
 
         Args:
-            user: the account, as in Oracle's dictionary.
+            user: name of the account in Oracle's dictionary.
 
         Raises:
-            OlrPgError: as `firing`.
+            OlrPgError: see `firing`.
         """
         found: dict[str, list[str]] = {}
         for one in self.firing():
@@ -237,7 +242,7 @@ class OracleSetAside:
         return found
 
     def _identities(self) -> list[Switch]:
-        """Return the identity columns that reject given values, as switches."""
+        """Return a switch for each identity column that rejects explicit values."""
         return [
             Switch(
                 one.declaring(one.generation),

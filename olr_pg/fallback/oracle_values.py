@@ -1,16 +1,17 @@
-"""Converts values for the fallback: from PostgreSQL's binary form to what python-oracledb binds for
-a column.
+"""Converts values for the fallback: from PostgreSQL's binary form to Python values that
+python-oracledb can bind for a column.
 
 This is the inverse of `datatypes.convert`, with every choice of the configuration
-(`datatypes.choices`): a flag becomes its text or number again, a uuid its bytes. PostgreSQL can
-hold values that Oracle cannot (type-mapping §4). Each of these has a cause, and each cause has a
-policy in the configuration (`config.fallback_section.FallbackPolicies`). The policy either refuses
-the value, which stops its table, or changes it and records the change. Nothing is changed silently:
-values that Oracle would round, truncate or store as NULL are found here first.
+(`datatypes.choices`): for example, a boolean is converted back to the text or number for it, and a
+uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping §4). Each such
+value has a cause, and each cause has a policy in the configuration
+(`config.fallback_section.FallbackPolicies`). The policy either refuses the value, which stops its
+table, or changes the value and records the change. No value is changed without a record: this
+module finds values that Oracle would round, truncate or store as NULL before Oracle gets them.
 
-The length of a text is checked in characters and in bytes of Oracle's character set. Dates are
-calendar dates, as in the replication from Oracle: dates before October 1582 are Julian in Oracle,
-and ten days of that month do not exist there.
+The length of a text is checked in characters and in bytes of Oracle's character set. Dates keep
+their year, month and day, as in the replication from Oracle. Oracle uses the Julian calendar for
+dates before October 1582, and ten days of that month do not exist in Oracle.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _GAP: Final = (datetime(1582, 10, 5).toordinal(), datetime(1582, 10, 14).toordin
 """The first and the last day of the gap in Oracle's calendar."""
 
 _SQL_TEXT_MAX: Final = 4000
-"""Bytes of a VARCHAR2 in SQL, in the database's character set."""
+"""Maximum bytes of a VARCHAR2 in SQL, in the database's character set."""
 
 _CHARACTER_BYTES_MAX: Final = 4
 _ROW_ADDRESS: Final = re.compile(r"[A-Za-z0-9+/*=.]{1,4000}")
@@ -78,7 +79,9 @@ _AS_TIMESTAMP: Final = f"TO_TIMESTAMP({{}}, {_BEFORE_CHRIST}.FF6')"
 
 
 class Cause(StrEnum):
-    """Why Oracle cannot store a value unchanged; also the name of its policy."""
+    """The reason why Oracle cannot store a value unchanged; also the name of the policy for this
+    reason.
+    """
 
     EMPTY_TEXT = "empty_text"
     LENGTH = "length"
@@ -100,9 +103,9 @@ class Altered(NamedTuple):
     """A value that a policy has changed.
 
     Attributes:
-        row: index into the given values.
-        cause: what did not fit.
-        policy: the policy, as in the configuration.
+        row: index of the value in the values to convert.
+        cause: the reason why the value did not fit.
+        policy: the name of the policy in the configuration.
     """
 
     row: int
@@ -114,9 +117,9 @@ class RefusedValueError(OlrPgError):
     """Raised for a value that its policy refuses.
 
     Attributes:
-        row: index into the given values.
+        row: index of the value in the values to convert.
         column: the name of Oracle's column.
-        cause: what does not fit.
+        cause: the reason why the value does not fit.
     """
 
     def __init__(self, table: str, column: str, row: int, cause: Cause, detail: str) -> None:
@@ -138,9 +141,9 @@ class Bound(NamedTuple):
     """The values of one column for some rows, ready to bind.
 
     Attributes:
-        values: for `executemany`, one for each row.
-        db_type: for `setinputsizes`.
-        expression: SQL in which ``{}`` stands for the bind.
+        values: a value for each row, for `executemany`.
+        db_type: the type for `setinputsizes`.
+        expression: an SQL expression; ``{}`` stands for the bind.
         altered: the values that policies have changed.
     """
 
@@ -155,9 +158,9 @@ class ValueSettings:
     """Settings of the conversion that apply to all columns.
 
     Attributes:
-        policies: by cause.
-        choices, values: as for the replication from Oracle: the values for true, and the zone of
-            dates.
+        policies: the policy for each cause.
+        choices, values: the same settings as for the replication from Oracle: the values for true
+            and false, and the time zone of dates.
         charset, ncharset: Oracle's names of the database's character sets.
     """
 
@@ -169,7 +172,7 @@ class ValueSettings:
 
     @classmethod
     def of(cls, policies: FallbackPolicies, apply: Apply, database: Database) -> ValueSettings:
-        """Make the settings from the configuration and the dictionary."""
+        """Return the settings from the configuration and the dictionary."""
         return cls(
             policies, apply.choices, apply.value_policies, database.charset, database.ncharset
         )
@@ -184,7 +187,8 @@ class _Judge:
     """Applies the policies to the values of one column, and records the changes.
 
     Args:
-        counting: refuse nothing; record what would be refused, under its policy.
+        counting: True to refuse no value; values that would be refused are recorded with their
+            policy instead.
     """
 
     table: str
@@ -195,10 +199,10 @@ class _Judge:
     altered: list[Altered] = field(default_factory=list)
 
     def unfit(self, cause: Cause, detail: str, cut: object = None) -> Any:
-        """Return the value to bind in place of one that does not fit.
+        """Return the value to bind in place of a value that does not fit.
 
         Args:
-            cut: the truncated or padded value; None if there is none.
+            cut: the truncated or padded value; None if the value cannot be truncated or padded.
 
         Raises:
             RefusedValueError: the policy refuses it, or cannot be applied to this column.
@@ -222,13 +226,14 @@ _Bind = Callable[[list[object | None]], tuple[oracledb.DbType, str]]
 
 
 class _Plan(NamedTuple):
-    """How a column is converted.
+    """The conversion of a column.
 
     Attributes:
         convert: converts one value that is not NULL.
-        bind: the type of the bind and the SQL around it, for the converted values.
-        causes: possible causes that a value cannot be stored unchanged.
-        note: which values return to Oracle in another form.
+        bind: returns, for the converted values, the type of the bind and the SQL expression around
+            it.
+        causes: the possible reasons why a value cannot be stored unchanged.
+        note: a text that says which values return to Oracle in another form; empty if none do.
     """
 
     convert: _Convert
@@ -243,9 +248,9 @@ class OracleColumn:
 
     Attributes:
         table: ``OWNER.NAME``.
-        column: as in the dictionary.
-        causes: possible causes that a value cannot be stored unchanged.
-        note: which values return to Oracle in another form; empty if none.
+        column: the column in Oracle's dictionary.
+        causes: the possible reasons why a value cannot be stored unchanged.
+        note: a text that says which values return to Oracle in another form; empty if none do.
     """
 
     table: str
@@ -260,19 +265,19 @@ class OracleColumn:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Possible causes that a value of the column cannot be stored unchanged."""
+        """The possible reasons why a value of the column cannot be stored unchanged."""
         return self._plan.causes
 
     @property
     def note(self) -> str:
-        """Which values return to Oracle in another form; empty if none."""
+        """A text that says which values return to Oracle in another form; empty if none do."""
         return self._plan.note
 
     def bind(self, raw: Sequence[bytes | None]) -> Bound:
         """Convert values from PostgreSQL's binary form.
 
         Args:
-            raw: one for each row; None for NULL. Text is UTF-8.
+            raw: a value for each row; None for NULL. Text is UTF-8.
 
         Raises:
             RefusedValueError: 7350, a policy refuses a value.
@@ -282,8 +287,8 @@ class OracleColumn:
         return Bound(values, *self._plan.bind(values), judge.altered)
 
     def unfit(self, raw: Sequence[bytes | None]) -> list[Altered]:
-        """Return the values that do not fit, and what their policies would do, also for refused
-        values.
+        """Return the values that do not fit, with the policy that applies to each; values that
+        would be refused are included.
         """
         judge = self._judge(counting=True)
         self._converted(raw, judge)
@@ -332,7 +337,7 @@ def oracle_column(
 
 
 class _Request(NamedTuple):
-    """A column, and the type that its values have in PostgreSQL."""
+    """A request for a conversion: a column, and the type that its values have in PostgreSQL."""
 
     table: str
     column: Column
@@ -341,7 +346,7 @@ class _Request(NamedTuple):
 
     @property
     def pairs(self) -> BooleanPairs:
-        """The pair of values for true and false."""
+        """The values that the column uses for true and false."""
         of_column = self.settings.choices.policies(
             self.table, self.column.name, self.settings.values
         )
@@ -361,7 +366,7 @@ def _text_of(raw: bytes, kind: PgKind) -> str:
 
 
 def _loader(kind: PgKind) -> Callable[[bytes], Any]:
-    """Return psycopg's loader of the binary form of a type."""
+    """Return psycopg's function that converts the binary form of a type."""
     return Transformer().get_loader(int(kind), Format.BINARY).load
 
 
@@ -371,7 +376,9 @@ def _float32(raw: bytes) -> Decimal:
 
 
 def _decimals(kind: PgKind) -> Callable[[bytes], Decimal] | None:
-    """Return a function that reads a number as a decimal, which can be NaN or infinite."""
+    """Return a function that converts a number to a decimal, which can be NaN or infinite; None if
+    the type is not a number.
+    """
     if kind is PgKind.FLOAT4:
         return _float32
     if kind in (PgKind.INT2, PgKind.INT4, PgKind.INT8):
@@ -410,8 +417,8 @@ def _number(request: _Request) -> _Plan | None:
 
 
 def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
-    """Return a function that fits a finite number to the column, so that Oracle stores it
-    unchanged.
+    """Return a function that checks a finite number and, if the policy allows, changes it so that
+    Oracle stores it without a further change.
     """
     precision, scale = column.precision, column.scale
     digits, is_float = _NUMBER_DIGITS, precision is not None and scale is None
@@ -440,7 +447,9 @@ def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
 
 
 def _rounded(number: Decimal, exponent: int) -> Decimal:
-    """Round half up at a power of ten; a number without digits below it stays as it is."""
+    """Round half up at the power of ten `exponent`. A number without digits below this power is
+    returned unchanged.
+    """
     own = number.as_tuple().exponent
     assert isinstance(own, int)
     return number if own >= exponent else number.quantize(Decimal((0, (1,), exponent)),
@@ -525,8 +534,8 @@ def _flag_text(request: _Request) -> _Plan | None:
 
 
 def _pairs_note(count: int, true: object, false: object) -> str:
-    """Return a note about which true/false pair is written, if another may have been read from
-    Oracle.
+    """Return a note that names the values written for true and false, if Oracle may have used
+    another pair of values.
     """
     if count < 2:
         return ""
@@ -548,15 +557,16 @@ def _characters(column: Column) -> _Bind:
 
 @dataclass(frozen=True, slots=True)
 class _TextFit:
-    """Fits a text to a column, so that Oracle stores it unchanged.
+    """Checks a text and, if the policies allow, changes it so that Oracle stores it without a
+    further change.
 
     Attributes:
-        charset: the column's.
+        charset: the column's character set.
         bytes_max, units_max: maximum length in bytes and in characters (UTF-16 code units in
             AL16UTF16); 0 for no limit.
-        padded: the column is a CHAR: trailing blanks have no meaning, and an empty text is one
-            blank.
-        keeps_empty: the column is a LOB, which can be empty without being NULL.
+        padded: whether the column is a CHAR, in which trailing blanks have no meaning. An empty
+            text is stored as one blank.
+        keeps_empty: whether the column is a LOB, which can be empty without being NULL.
     """
 
     charset: Charset
@@ -587,7 +597,7 @@ class _TextFit:
         return text
 
     def _lacking(self, text: str) -> set[str]:
-        """Return the characters that the character set lacks."""
+        """Return the characters of a text that the character set lacks."""
         try:
             encode_text(text, self.charset)
         except OlrPgError:
@@ -602,7 +612,9 @@ class _TextFit:
         return True
 
     def _size(self, text: str) -> tuple[int, int]:
-        """Return the length in bytes and in characters as the column counts them."""
+        """Return the length of a text in bytes and in characters, as Oracle counts them for the
+        column.
+        """
         size = len(text) if text.isascii() and self.charset.ascii_superset else len(
             encode_text(text, self.charset)
         )  # fmt: skip
@@ -661,7 +673,9 @@ _Read = Callable[[bytes, _Judge], str]
 
 
 def _text_reader(kind: PgKind) -> _Read | None:
-    """Return a function that restores the text as Oracle had it; a bytea is the text in UTF-8."""
+    """Return a function that converts a value back to the text that Oracle had; a bytea contains
+    the text in UTF-8.
+    """
     if kind in _TEXTS or kind in _DOCUMENTS:
         return lambda raw, _: _text_of(raw, kind)
     if kind is PgKind.UUID:
@@ -678,7 +692,7 @@ def _text_of_bytea(raw: bytes, judge: _Judge) -> str:
 
 
 def _form_note(kind: PgKind) -> str:
-    """Return a note about how a document differs in form from what was written."""
+    """Return a note that says how the form of a document differs from the document in Oracle."""
     if kind is PgKind.JSONB:
         return "blanks and the order of keys are those of jsonb, not those of the source"
     if kind is PgKind.UUID:
@@ -713,8 +727,8 @@ def _clob(request: _Request) -> _Plan | None:
 
 
 def _lob_bind(lob: oracledb.DbType, direct: oracledb.DbType) -> _Bind:
-    """Bind contents directly; if one is empty, as LOBs, because Oracle would store NULL
-    otherwise.
+    """Bind the values directly. If one of them is empty, bind all as LOBs, because Oracle would
+    store NULL for the empty value.
     """
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
@@ -724,9 +738,10 @@ def _lob_bind(lob: oracledb.DbType, direct: oracledb.DbType) -> _Bind:
 
 
 def _text_bind(expression: str) -> _Bind:
-    """Bind arguments of a function as VARCHAR2 if all of them fit, else as CLOB.
+    """Bind the arguments of an SQL function as VARCHAR2 if all values are short enough, otherwise
+    as CLOB.
 
-    The driver needs two round trips to the database for each CLOB, and none for a VARCHAR2.
+    For each CLOB the driver needs two more round trips to the database.
     """
 
     def fits(value: object | None) -> bool:
@@ -754,7 +769,8 @@ def _xml(request: _Request) -> _Plan | None:
             return judge.unfit(Cause.DOCUMENT, "the value is no whole XML document")
         return text
 
-    # XMLPARSE of NULL is NULL; the constructor XMLTYPE is not documented to accept it.
+    # Use XMLPARSE, because it returns NULL for NULL. The documentation does not say whether the
+    # constructor XMLTYPE accepts NULL.
     bind = _text_bind("XMLPARSE(DOCUMENT {})")
     return _Plan(convert, bind, (Cause.DOCUMENT,), "the declaration names no encoding")
 
@@ -774,7 +790,7 @@ def _json(request: _Request) -> _Plan | None:
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
         documents = [(at, one) for at, one in enumerate(values) if isinstance(one, _Document)]
-        # The driver does not distinguish NULL from the JSON document null.
+        # The driver binds the JSON document ``null`` as an SQL NULL, so bind text if there is one.
         as_text = any(one.content is None for _, one in documents)
         for at, one in documents:
             values[at] = one.text if as_text else one.content
@@ -790,7 +806,9 @@ def _no_constant(name: str) -> object:
 
 
 class _Document(NamedTuple):
-    """A JSON document; JSON's null is not an SQL NULL."""
+    """A JSON document. It distinguishes the document ``null`` (`content` is None) from an SQL
+    NULL.
+    """
 
     content: object
     text: str
@@ -800,7 +818,9 @@ class _Document(NamedTuple):
 
 
 def _bytes_reader(kind: PgKind) -> Callable[[bytes, _Judge], bytes] | None:
-    """Return a function that restores bytes as Oracle had them; a text is hexadecimal."""
+    """Return a function that converts a value back to the bytes that Oracle had; a text contains
+    them in hexadecimal.
+    """
     if kind in (PgKind.BYTEA, PgKind.UUID):
         return lambda raw, _: raw
     return _from_hexadecimal if kind in _TEXTS else None
@@ -860,21 +880,23 @@ class _Label(NamedTuple):
 
     @property
     def day(self) -> int:
-        """The day's number as in `datetime.toordinal`; 0 or negative before year 1."""
+        """The number of the day, as from `datetime.toordinal`; 0 or negative before year 1."""
         return self.micros // _DAY + _EPOCH_DAYS
 
     @property
     def year(self) -> int:
-        """Oracle's year number, without a year 0: year -1 is followed by year 1."""
+        """The year as Oracle numbers it: there is no year 0, so year 1 follows year -1."""
         year = _year_of(self.day)
         return year if year > 0 else year - 1
 
     def moment(self) -> datetime:
-        """Return it as a datetime, for years from 1 to 9999."""
+        """Return the date and time as a datetime; the year must be from 1 to 9999."""
         return _EPOCH + timedelta(microseconds=self.micros)
 
     def text(self, *, fraction: bool) -> str:
-        """Return it in the format SYYYY-MM-DD HH24:MI:SS."""
+        """Return the date and time in the format SYYYY-MM-DD HH24:MI:SS, with a fraction if
+        `fraction` is set.
+        """
         cycles, _ = divmod(self.day - 1, 146_097)
         moved = _EPOCH + timedelta(microseconds=self.micros - cycles * 146_097 * _DAY)
         rest = f".{moved.microsecond:06d}" if fraction else ""
@@ -894,7 +916,7 @@ _INFINITE_DAYS: Final = (2**31 - 1, -(2**31))
 
 
 def _zone_of(name: str) -> timezone | ZoneInfo:
-    """Return the time zone for a zone of the configuration: an offset or a region."""
+    """Return the time zone for a zone in the configuration, which is an offset or a region."""
     minutes = offset_minutes(name)
     return ZoneInfo(name) if minutes is None else timezone(timedelta(minutes=minutes))
 
@@ -902,8 +924,8 @@ def _zone_of(name: str) -> timezone | ZoneInfo:
 def _moments(
     request: _Request, *, zoned: bool
 ) -> tuple[Callable[[bytes, _Judge], _Label], tuple[Cause, ...]] | None:
-    """Return a function that reads dates and times as labels (in UTC if the column has a zone), and
-    the possible causes.
+    """Return a function that converts dates and times to labels (in UTC if the column has a zone),
+    and the possible reasons why a value cannot be stored unchanged.
     """
     kind = request.kind
     zone = request.settings.values.local_timezone
@@ -957,7 +979,9 @@ def _read_text(raw: bytes, judge: _Judge) -> _Label:
 
 
 def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
-    """Plan DATE and TIMESTAMP; or, if `zoned`, types with a time zone, which are bound in UTC."""
+    """Return the function that plans the conversion for DATE and TIMESTAMP or, if `zoned` is set,
+    for types with a time zone, whose values are bound in UTC.
+    """
 
     def plan(request: _Request) -> _Plan | None:
         found = _moments(request, zoned=zoned)
@@ -987,7 +1011,9 @@ def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
 
 
 def _lost_note(request: _Request) -> str:
-    """Return a note about what a row loses by any update in PostgreSQL."""
+    """Return a note that says which details a row loses in Oracle if it is updated in
+    PostgreSQL.
+    """
     column, lost = request.column, list[str]()
     if column.type_code == OracleType.TIMESTAMP_TZ:
         lost.append("its zone: it comes back in UTC, as the same instant")
@@ -997,8 +1023,8 @@ def _lost_note(request: _Request) -> str:
 
 
 def _temporal_bind(is_date: bool, *, zoned: bool) -> _Bind:
-    """Bind dates and times as such; all as text if one is before year 1, which Python does not
-    support.
+    """Bind dates and times as datetimes. If one of them is not within the years 1 to 9999, which
+    Python supports, bind all as text.
     """
     db_type = oracledb.DB_TYPE_DATE if is_date else oracledb.DB_TYPE_TIMESTAMP
     wrap = "FROM_TZ({}, '+00:00')" if zoned else PLAIN
@@ -1123,7 +1149,7 @@ def _vector(request: _Request) -> _Plan | None:
 
 
 def _from_array(raw: bytes, kind: PgKind, judge: _Judge) -> object:
-    """Read a one-dimensional array without NULLs."""
+    """Convert a one-dimensional array without NULLs."""
     stored, code = _ELEMENTS[kind]
     dimensions, has_null, _ = _ARRAY_HEAD.unpack_from(raw)
     if dimensions != 1 or has_null:

@@ -1,9 +1,10 @@
-"""Writes net changes to Oracle: one array of binds per table, operation and set of columns.
+"""Writes net changes to Oracle, with one array of binds for each table, operation and set of
+columns.
 
 A change is a conflict if its row is missing, or if an inserted row already exists.
 `fallback.on-conflict` decides what to do, as `apply.on-conflict` does for the replication from
-Oracle. Only a change that is written alone can be resolved. So if a batch has a conflict, the
-caller applies the batch change by change.
+Oracle. A conflict can be resolved only for a change that is written alone. So if a batch has a
+conflict, the caller applies its changes one by one.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 
 Empties = tuple[int, ...]
-"""Numbers of the columns that are empty LOBs."""
+"""Numbers of the columns whose value is an empty LOB."""
 
 _NOT_UNIQUE: Final = "ORA-00001"
 _CONSTRAINT: Final = re.compile(r"\(([^()]+)\) violated")
 
 
 class OracleWriter:
-    """Writes over one connection, which is not in autocommit mode; does not commit.
+    """Writes over one connection, which is not in autocommit mode. The caller commits.
 
     Args:
         policy: how to resolve a conflict.
@@ -51,7 +52,7 @@ class OracleWriter:
         self._records: Counter[Record] = Counter()
 
     def take_records(self) -> Counter[Record]:
-        """Return the recorded differences from PostgreSQL since the last call."""
+        """Return the differences from PostgreSQL that were recorded since the last call."""
         taken, self._records = self._records, Counter()
         return taken
 
@@ -69,7 +70,8 @@ class OracleWriter:
         """Write one change; resolve its conflict by the policy.
 
         Raises:
-            OlrPgError, oracledb.Error: as `write`; 7306 also where the policy cannot resolve it.
+            OlrPgError, oracledb.Error: see `write`; 7306 also if the policy cannot resolve the
+                conflict.
         """
         for one in rows.writes():
             try:
@@ -83,7 +85,7 @@ class OracleWriter:
         """Skip the change, or make Oracle's row equal to PostgreSQL's.
 
         Raises:
-            OlrPgError: 7306, `overwrite` cannot resolve it.
+            OlrPgError: 7306, the policy `overwrite` cannot resolve the conflict.
         """
         cause = str(error.where["cause"])
         is_overwritten = self._policy == ConflictPolicy.OVERWRITE and write.operation != "DELETE"
@@ -96,8 +98,8 @@ class OracleWriter:
         """Make Oracle's row equal to PostgreSQL's; return whether that was possible.
 
         It is impossible if another row in Oracle has the same value of a unique key. It is also
-        impossible if the row is missing in Oracle and PostgreSQL did not send its large values: an
-        update does not send unchanged TOAST values.
+        impossible if Oracle lacks the row and PostgreSQL did not send the row's large values,
+        because for an update PostgreSQL does not send unchanged TOAST values.
         """
         new = tuple(write.rows[0][number] for number in plan.key)
         others = tuple(one for one in range(len(plan.columns)) if one not in plan.key)
@@ -116,7 +118,7 @@ class OracleWriter:
         return self._written(plan, insert) > 0
 
     def empty(self, plan: RelationPlan) -> None:
-        """Delete all rows of a table; TRUNCATE would commit in Oracle."""
+        """Delete all rows of a table. TRUNCATE is not used, because Oracle would commit."""
         with self._connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM {plan.place}")  # noqa: S608 - quoted
 
@@ -124,7 +126,7 @@ class OracleWriter:
         """Write rows.
 
         Raises:
-            OlrPgError: 7306 some rows are missing or already exist.
+            OlrPgError: 7306, some rows are missing or already exist.
         """
         found, wanted = self._written(plan, write), len(write.keys)
         if found != wanted:
@@ -164,7 +166,9 @@ def _conflict(plan: RelationPlan, cause: str, what: str) -> OlrPgError:
 
 
 def _by_empties(plan: RelationPlan, write: RowWrite) -> Iterator[tuple[Empties, RowWrite]]:
-    """Group rows by which of their LOBs are empty, because empty LOBs are not binds."""
+    """Group rows that have empty LOBs in the same columns, because an empty LOB is an SQL
+    expression and not a bind.
+    """
     lobs = [number for number in write.columns if plan.columns[number].empty]
     if not lobs or not any(row[number] == b"" for row in write.rows for number in lobs):
         yield (), write

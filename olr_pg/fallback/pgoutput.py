@@ -1,8 +1,8 @@
 """Parses the messages of PostgreSQL's output plug-in pgoutput, protocol version 2.
 
 The formats are in PostgreSQL's documentation, “Logical Replication Message Formats”. The module
-parses one message at a time and keeps no state between messages. Inside a stream (between Stream
-Start and Stream Stop), most messages begin with the XID of their subtransaction.
+parses one message at a time and keeps no state between messages. Between Stream Start and Stream
+Stop, most messages begin with the XID of their subtransaction.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BINARY: Final = ord("b")
 
 _CHANGES: Final = b"IUD"
 _IN_STREAM: Final = b"RYIUDTM"
-"""Kinds of messages that begin with an XID inside a stream."""
+"""Kinds of messages that begin with an XID between Stream Start and Stream Stop."""
 
 _EPOCH_MICROSECONDS: Final = 946_684_800_000_000
-"""Microseconds from 1970 to 2000, the epoch of PostgreSQL's times."""
+"""Microseconds from 1970 to 2000, which is the epoch of PostgreSQL's times."""
 
 _U32: Final = struct.Struct("!I")
 _U64: Final = struct.Struct("!Q")
@@ -44,7 +44,7 @@ class Row(NamedTuple):
     """The values of one row image.
 
     Attributes:
-        values: the bytes of each column; None for NULL and for values that are not sent.
+        values: the bytes of each column; None for NULL and for values that PostgreSQL did not send.
         kinds: one byte for each column: `NULL`, `UNCHANGED` (a TOAST value that was not sent),
             `TEXT` or `BINARY`.
     """
@@ -63,7 +63,7 @@ class RelationColumn(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """The start of a transaction that committed at `lsn`; the time is in microseconds since
+    """The start of a transaction that committed at `lsn`; its time is in microseconds since
     1970.
     """
 
@@ -73,8 +73,8 @@ class Begin(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """The end of a transaction; for a streamed one (`xid` is not None) the message is Stream
-    Commit.
+    """The end of a transaction. If `xid` is not None, the transaction was streamed and the message
+    is Stream Commit.
     """
 
     lsn: int
@@ -91,10 +91,12 @@ class Origin(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """The description of a table; sent before its first change and after each DDL.
+    """The description of a table. PostgreSQL sends it before the table's first change, and again
+    after each DDL.
 
     Attributes:
-        identity: of the replica identity: ``d`` default, ``n`` nothing, ``f`` full, ``i`` index.
+        identity: kind of the replica identity: ``d`` default, ``n`` nothing, ``f`` full, ``i``
+            index.
     """
 
     oid: int
@@ -120,7 +122,9 @@ class Insert(NamedTuple):
 
 
 class Update(NamedTuple):
-    """An updated row; `old` is None unless its key changed, or the replica identity is full."""
+    """An updated row; `old` is None unless the row's key changed, or the replica identity is
+    full.
+    """
 
     relation: int
     old: Row | None
@@ -128,7 +132,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A deleted row: its replica identity columns."""
+    """A deleted row; it contains only the columns of the replica identity."""
 
     relation: int
     old: Row
@@ -154,12 +158,12 @@ class StreamStart(NamedTuple):
 
 
 class StreamStop(NamedTuple):
-    """The end of that segment."""
+    """The end of the segment that `StreamStart` began."""
 
 
 class StreamAbort(NamedTuple):
-    """The rollback of the subtransaction `subxid` of a streamed transaction, or of all of it if
-    both are equal.
+    """The rollback of the subtransaction `subxid` of the streamed transaction `xid`. If both are
+    equal, the whole transaction was rolled back.
     """
 
     xid: int
@@ -176,9 +180,9 @@ class Header(NamedTuple):
     """The start of a message, read before the whole message is parsed.
 
     Attributes:
-        kind: its first byte.
-        subxid: inside a stream, the subtransaction; else 0.
-        relation: of an Insert, Update or Delete; else 0.
+        kind: first byte of the message.
+        subxid: XID of the subtransaction, between Stream Start and Stream Stop; otherwise 0.
+        relation: OID of the relation, for an Insert, Update or Delete; otherwise 0.
     """
 
     kind: int
@@ -195,7 +199,7 @@ def read_header(data: bytes, *, in_stream: bool) -> Header:
     """Parse the start of a message.
 
     Raises:
-        OlrPgError: 7300, it is too short.
+        OlrPgError: 7300, the message is too short.
     """
     try:
         kind, place, subxid = data[0], 1, 0
@@ -212,10 +216,10 @@ def read_message(data: bytes, *, in_stream: bool) -> Message:
     """Parse one message.
 
     Args:
-        in_stream: whether it arrived between Stream Start and Stream Stop.
+        in_stream: whether the message arrived between Stream Start and Stream Stop.
 
     Raises:
-        OlrPgError: 7300, it is no message of this protocol version.
+        OlrPgError: 7300, the data is not a message of this protocol version.
     """
     reader = _Reader(data)
     try:
@@ -251,7 +255,7 @@ class _Reader:
     def message(self, *, in_stream: bool) -> Message:
         kind = self._byte()
         if in_stream and kind in _IN_STREAM:
-            self._u32()  # the subtransaction's XID, which `read_header` returns
+            self._u32()  # skip the subtransaction's XID, which `read_header` returns
         read = _READERS.get(kind)
         if read is None:
             raise _malformed("its kind is unknown", self._data)
@@ -353,18 +357,18 @@ class _Reader:
 
     def _truncate(self) -> Truncate:
         count = self._u32()
-        self._byte()  # options CASCADE and RESTART IDENTITY
+        self._byte()  # skip the options CASCADE and RESTART IDENTITY
         return Truncate(tuple(self._u32() for _ in range(count)))
 
     def _mark(self) -> Mark:
-        self._byte()  # transactional
+        self._byte()  # skip the flag for a transactional message
         lsn, prefix = self._unpack(_U64)[0], self._text()
         self._bytes(self._u32())
         return Mark(lsn, prefix)
 
     def _stream_start(self) -> StreamStart:
         xid = self._u32()
-        self._byte()  # flag: is it the first piece
+        self._byte()  # skip the flag for the first segment
         return StreamStart(xid)
 
     def _stream_stop(self) -> StreamStop:

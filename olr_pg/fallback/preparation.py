@@ -1,8 +1,9 @@
 """Creates what the fallback needs on both sides: publication, slot, replica identities, and the
 ledger.
 
-The publication's comment contains the LSN at which the fallback begins. It is written last. So an
-interrupted preparation can be distinguished from a fallback whose ledger in Oracle was lost.
+The publication's comment contains the LSN at which the fallback begins. The comment is written
+last. If it exists but the ledger does not, the ledger in Oracle was lost; if it is missing, the
+preparation was interrupted.
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
 
 
 class Slot(NamedTuple):
-    """A replication slot as PostgreSQL shows it.
+    """The state of a replication slot in PostgreSQL.
 
     Attributes:
-        lsn: its confirmed position; transactions that ended earlier are not sent again.
-        wal_bytes: bytes of WAL that PostgreSQL keeps for it; None if it has removed some of that
-            WAL.
+        lsn: the slot's confirmed position; transactions that ended before it are not sent again.
+        wal_bytes: bytes of WAL that PostgreSQL keeps for the slot; None if PostgreSQL has removed
+            some of that WAL.
     """
 
     lsn: int
@@ -85,7 +86,9 @@ class Slot(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The position at which a fallback begins; `container` is the PDB, if there are several."""
+    """The position at which a fallback begins; `container` is the name of the PDB, if there are
+    several.
+    """
 
     slot: str
     publication: str
@@ -94,7 +97,7 @@ class Prepared(NamedTuple):
 
 
 def begun_record(begun: Sequence[Prepared]) -> dict[str, Any]:
-    """Return for JSON the positions at which fallbacks begin, by PDB if there are several."""
+    """Return the positions at which fallbacks begin as JSON, by PDB if there are several."""
     records = {
         one.container: {"slot": one.slot, "publication": one.publication, "lsn": lsn_text(one.lsn)}
         for one in begun
@@ -114,10 +117,11 @@ def read_slot(connection: Connection[Any], name: str) -> Slot | None:
 
 
 def wait_until_free(connection: Connection[Any], name: str) -> None:
-    """Wait until the slot is free; PostgreSQL notices the end of its reader with a delay.
+    """Wait until no process reads the slot. The wait is needed because PostgreSQL notices with a
+    delay that the last reader has ended.
 
     Raises:
-        OlrPgError: 7302, another process reads it.
+        OlrPgError: 7302, another process reads the slot.
     """
     until = time.monotonic() + FREE_SECONDS
     while (slot := read_slot(connection, name)) is not None and slot.is_active:
@@ -143,7 +147,8 @@ def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
         _ensure_identity(way, connection, schema, name, table)
     _ensure_publication(way, connection, [*tables, *OWN_TABLES])
     if read_slot(connection, way.slot) is None:
-        # With failover, standbys that synchronise slots have it too, so it survives a promotion.
+        # With FAILOVER, PostgreSQL copies the slot to standbys that synchronise slots, so the slot
+        # survives a promotion.
         has_failover = connection.info.server_version >= _FAILOVER_VERSION
         create = _CREATE_SLOT.format(", failover => true" if has_failover else "")
         with _refusals(create.replace("%s", f"'{way.slot}'")):
@@ -156,10 +161,11 @@ def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
 def begin(
     way: WayBack, connection: Connection[Any], ledger: OracleLedger, system: System
 ) -> Prepared:
-    """Create everything that is missing on both sides; what already exists is not changed.
+    """Create the missing objects in PostgreSQL and Oracle. Objects that already exist are not
+    changed.
 
     Raises:
-        OlrPgError: those of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost, 7319
+        OlrPgError: errors of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost, 7319
             the replication from Oracle does not know the account.
     """
     has_begun, known = read_beginning(connection, way) is not None, ledger.read()
@@ -171,7 +177,7 @@ def begin(
     if known is not None:
         if read_slot(connection, way.slot) is None:
             raise OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=way.slot)
-        # Tables may have been added to the configuration since.
+        # The fallback has begun, but tables may have been added to the configuration since then.
         prepare_target(way, connection)
         _note_life(way, connection, ledger, account)
         if not has_begun:
@@ -195,13 +201,13 @@ def end_life(
     ledger: OracleLedger,
     identify: Callable[[], System],
 ) -> None:
-    """Store the SCN up to which the replication from Oracle has to recognise the ledger.
+    """Store the SCN up to which the replication from Oracle must recognise changes of the ledger.
 
-    Nothing writes to the ledger any more, because the slot is dropped. If somebody has removed the
-    ledger, a new one provides the SCN.
+    No process writes to the ledger any more, because the slot is dropped. If someone has removed
+    the ledger, a new ledger is created to get the SCN.
 
     Args:
-        identify: returns the target's cluster.
+        identify: returns the identity of the target's cluster.
     """
     if not is_open(connection, way.subscription, way.container):
         return
@@ -258,7 +264,7 @@ def _note_beginning(connection: Connection[Any], way: WayBack, lsn: int) -> None
 def _ensure_publication(
     way: WayBack, connection: Connection[Any], tables: Sequence[tuple[str, str]]
 ) -> None:
-    """Set the tables of the publication."""
+    """Create the publication if it is missing, and set its tables."""
     listed = sql.SQL(", ").join(sql.Identifier(*one) for one in tables)
     name = sql.Identifier(way.publication)
     exists = connection.execute(
@@ -301,8 +307,8 @@ def _ensure_identity(
 
 @contextmanager
 def _refusals(statement: str) -> Iterator[None]:
-    """Convert a missing privilege to an error with the statement that an administrator can run
-    instead.
+    """While the context is active, convert the error of a missing privilege to an error that
+    contains `statement`, so that an administrator can run it.
     """
     try:
         yield

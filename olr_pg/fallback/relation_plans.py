@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from olr_pg.fallback.way_back import ValueColumn, WayBack
 
 OWN_TABLES: Final = (("olr_pg", "ledger"), ("olr_pg", "load_part"))
-"""Tables that only the replication from Oracle changes; a transaction that changes one of them came
-from Oracle.
+"""Tables that only the replication from Oracle changes. If a transaction changes one of them, its
+changes came from Oracle and must not be sent back.
 """
 
 
@@ -26,9 +26,10 @@ class PlannedColumn(NamedTuple):
     """A column of Oracle's table.
 
     Attributes:
-        name: in Oracle.
-        values: its conversion; None if the column is one of `fallback.omit-columns`.
-        empty: SQL of an empty LOB; None for other types. A bind without bytes would be NULL.
+        name: the column's name in Oracle.
+        values: the conversion of its values; None if `fallback.omit-columns` lists the column.
+        empty: the SQL expression of an empty LOB, because Oracle takes an empty bind for NULL; None
+            for other types.
     """
 
     name: str
@@ -37,11 +38,11 @@ class PlannedColumn(NamedTuple):
 
 
 class RelationPlan(NamedTuple):
-    """How rows of one relation are written to Oracle's table.
+    """Describes how rows of one relation are written to Oracle's table.
 
     Attributes:
-        columns: of the relation's row, in its order.
-        key: numbers of the key's columns, in that row.
+        columns: the columns of the relation's row, in order.
+        key: numbers of the key's columns in `columns`.
     """
 
     table: Table
@@ -89,7 +90,7 @@ class RelationPlans:
     """The plans of a run.
 
     Args:
-        connection: to PostgreSQL, in autocommit mode.
+        connection: a connection to PostgreSQL in autocommit mode.
     """
 
     def __init__(self, way: WayBack, connection: Connection[Any]) -> None:
@@ -102,11 +103,14 @@ class RelationPlans:
         own = connection.execute(
             "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (names,)
         )
-        # PostgreSQL sends a description only with a relation's first change.
+        # Read the OIDs from the catalog, because PostgreSQL sends the description of a relation
+        # only before its first change.
         self._own = {oid for (oid,) in own}
 
     def describe(self, relation: Relation) -> bool:
-        """Take over a relation's description; return whether it differs from the previous one."""
+        """Store the description of a relation; return whether it differs from the previous
+        description.
+        """
         if self._relations.get(relation.oid) == relation:
             return False
         self._relations[relation.oid] = relation
@@ -119,11 +123,11 @@ class RelationPlans:
         return True
 
     def known(self) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return the known descriptions, for `restore`."""
+        """Return the current descriptions, for `restore`."""
         return dict(self._relations), dict(self._plans)
 
     def restore(self, known: tuple[dict[int, Any], dict[int, Any]]) -> None:
-        """Discard the descriptions since `known`, because they will be sent again."""
+        """Set the descriptions back to `known`; PostgreSQL will send the later ones again."""
         self._relations, self._plans = dict(known[0]), dict(known[1])
 
     def is_own(self, oid: int) -> bool:
@@ -140,8 +144,8 @@ class RelationPlans:
         """Return the plan of a relation; None if it is not replicated to Oracle.
 
         Raises:
-            OlrPgError: 7300 its description is missing, 7310 and 7313 its changes cannot be written
-                to Oracle.
+            OlrPgError: 7300 the relation's description is missing, 7310 and 7313 its changes cannot
+                be written to Oracle.
         """
         if oid not in self._relations:
             raise OlrPgError(Code.PGOUTPUT_MALFORMED, f"relation {oid} was not described")

@@ -1,8 +1,8 @@
 """Reads a logical replication slot of the target as a stream of pgoutput messages.
 
 libpq implements the replication protocol (psycopg's `pgconn`). This module starts the stream,
-parses its frames `w` (a message) and `k` (keepalive), and sends `r` (the confirmed position).
-Facts: PostgreSQL's documentation, “Streaming Replication Protocol”.
+parses its frames `w` (a message) and `k` (keepalive), and sends frames `r` (the confirmed
+position). Facts: PostgreSQL's documentation, “Streaming Replication Protocol”.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ STATUS_SECONDS: Final = 10.0
 """Interval at which the confirmed position is sent, even if the server does not ask for it."""
 
 _SERVER_TIMEOUT: Final = "10min"
-"""Timeout of the server for our replies; long, because one array of changes can wait for a lock in
-Oracle.
+"""The server ends the stream if it gets no reply for this time. It is long, because one array of
+changes can wait for a lock in Oracle.
 """
 
 _WAL_DATA: Final = ord("w")
@@ -44,8 +44,8 @@ class System(NamedTuple):
     """Identifies the cluster and its history.
 
     Attributes:
-        identifier: created with the cluster; a copy has the same one.
-        timeline: each promotion begins a new one.
+        identifier: identifier of the cluster; a copy of the cluster has the same identifier.
+        timeline: the current timeline; each promotion begins a new one.
         lsn: the position up to which WAL is flushed to disk.
     """
 
@@ -55,10 +55,10 @@ class System(NamedTuple):
 
 
 class SlotStream:
-    """A connection that reads a slot; belongs to one thread.
+    """A connection that reads a replication slot; used by one thread.
 
     Args:
-        connect_string: of the target.
+        connect_string: the connection string of the target.
 
     Attributes:
         sent_lsn: every transaction that committed before it has been received.
@@ -90,11 +90,12 @@ class SlotStream:
         return System(_cell(result, 0), int(_cell(result, 1)), lsn_number(_cell(result, 2)))
 
     def parted_at(self, before: int, timeline: int) -> int | None:
-        """Return where a timeline's history branched off from an earlier timeline; None if that is
-        not in its history.
+        """Return the LSN at which the history of `timeline` branched off from the earlier timeline
+        `before`; None if `before` is not part of this history.
 
         Raises:
-            psycopg.Error: any error of the server, also if it lacks the timeline's history file.
+            psycopg.Error: any error of the server, also if the server lacks the timeline's history
+                file.
         """
         if before > timeline:
             return None
@@ -156,7 +157,9 @@ class SlotStream:
                 return None
 
     def confirm(self, lsn: int) -> None:
-        """Confirm everything that committed before `lsn`, so that the server can remove its WAL."""
+        """Confirm all transactions that committed before `lsn`, so that the server can remove their
+        WAL.
+        """
         if lsn > self._confirmed:
             self._confirmed = lsn
             self.tell()

@@ -1,8 +1,8 @@
 """Collects pgoutput messages into whole transactions of the target, in commit order.
 
-The messages of a transaction are kept until its commit arrives: in memory while it is small, else
-on disk (`files.waiting_rows`). The segments of a streamed transaction arrive between those of
-others. Subtransactions that rolled back are skipped when the transaction is read.
+The messages of a transaction are kept until its commit arrives: in memory while the transaction is
+small, otherwise on disk (`files.waiting_rows`). The segments of several streamed transactions can
+alternate. Subtransactions that rolled back are skipped when the transaction is read.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class Transaction:
     Attributes:
         commit: its Commit message; None while it is open.
         changes: number of row changes received, including rolled back ones.
-        size: in bytes.
-        is_streamed: its messages contain XIDs of subtransactions.
+        size: bytes of the messages.
+        is_streamed: whether the transaction is streamed, so that its messages contain XIDs of
+            subtransactions.
     """
 
     def __init__(self, xid: int, directory: Path | None, *, is_streamed: bool) -> None:
@@ -71,15 +72,17 @@ class Transaction:
 
     @property
     def end_lsn(self) -> int:
-        """The end of its commit record; a slot confirmed up to there does not send it again."""
+        """The LSN at which the commit record ends. If a slot is confirmed up to this LSN,
+        PostgreSQL does not send the transaction again.
+        """
         assert self.commit is not None
         return self.commit.end_lsn
 
     def add(self, data: bytes, header: Header) -> None:
-        """Keep one message.
+        """Add one message.
 
         Raises:
-            OlrPgError: 5021, it cannot be written to disk.
+            OlrPgError: 5021, the message cannot be written to disk.
         """
         if header.is_change:
             self.changes += 1
@@ -105,18 +108,18 @@ class Transaction:
         return set[int]().union(*kept)
 
     def read(self) -> Iterator[Relation | Change]:
-        """Yield its changes in order, and the relation descriptions between them."""
+        """Yield the changes in order, and the descriptions of relations between them."""
         for data in self._messages():
             header = read_header(data, in_stream=self.is_streamed)
             is_relation = header.kind == ord("R")
             if header.subxid in self._rolled_back and not is_relation:
-                continue  # a description is sent once, and is valid for all subtransactions
+                continue  # valid even if the subtransaction was rolled back
             message = read_message(data, in_stream=self.is_streamed)
             assert isinstance(message, Relation | Insert | Update | Delete | Truncate)
             yield message
 
     def close(self) -> None:
-        """Close and remove its file."""
+        """Close and remove the transaction's file."""
         self._memory.clear()
         if self._file is not None:
             self._file.close()
@@ -158,7 +161,7 @@ class TransactionReader:
         """Process one message; return the transaction that it completes, if any.
 
         Raises:
-            OlrPgError: 7300, the message is invalid, or out of sequence.
+            OlrPgError: 7300, the message is invalid, or is not allowed at this point of the stream.
         """
         in_stream = self._piece is not None
         header = read_header(data, in_stream=in_stream)

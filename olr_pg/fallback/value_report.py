@@ -1,9 +1,9 @@
-"""Reports, before the cut-over, which data of the target Oracle cannot store unchanged.
+"""Reports before the cut-over which values in the target cannot be stored unchanged in Oracle.
 
-For each column the report lists possible causes, the policy for each, and the number of rows
-affected today. The rows are checked by the same code that converts them during the fallback
-(`fallback.oracle_values`), so the report and the fallback agree. Only columns with a possible cause
-are read.
+For each column the report lists the possible causes, the policy for each cause, and the number of
+rows with that cause today. The rows are checked by the same code that converts them during the
+fallback (`fallback.oracle_values`), so the report and the fallback agree. Only columns that have a
+possible cause are read.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _ONLY_THERE: Final = (
     " name it in `fallback.omit-columns`"
 )
 MISSING_VALUE: Final = "not-null"
-"""The cause for a NULL in a column that is NOT NULL in Oracle."""
+"""The cause if a value is NULL and Oracle's column is NOT NULL."""
 
 
 class Unfit(NamedTuple):
-    """A cause that values of a column cannot be stored unchanged.
+    """A cause for which values of a column cannot be stored unchanged.
 
     Attributes:
         cause: the policy's key in the configuration, or `MISSING_VALUE`.
-        policy: what the fallback would do with such a value.
-        rows: number of such rows; None if they were not counted.
+        policy: the policy that the fallback would apply to such a value.
+        rows: number of rows with such a value; None if they were not counted.
     """
 
     cause: str
@@ -58,15 +58,16 @@ class Unfit(NamedTuple):
 
 
 class ColumnReport(NamedTuple):
-    """A column of Oracle with something to report.
+    """The report of one column of Oracle.
 
     Attributes:
-        name: in Oracle.
-        target: the name in PostgreSQL; empty if the column is missing there.
+        name: the column's name in Oracle.
+        target: the column's name in PostgreSQL; empty if PostgreSQL lacks the column.
         types: the types in both databases, for display.
-        unfit: possible causes, those with the most rows first.
-        note: which values return to Oracle in another form; empty if none.
-        error: why no value of the column can be written to Oracle; empty if they can.
+        unfit: the possible causes; the cause with the most rows comes first.
+        note: a text that says which values return to Oracle in another form; empty if none do.
+        error: the reason why no value of the column can be written to Oracle; empty if values can
+            be written.
     """
 
     name: str
@@ -78,7 +79,7 @@ class ColumnReport(NamedTuple):
 
     @property
     def refused(self) -> int:
-        """Number of values that would be refused; several can be in one row."""
+        """Number of values that would be refused; a row can contain several of them."""
         return sum(one.rows or 0 for one in self.unfit if one.policy == REFUSE)
 
 
@@ -87,11 +88,11 @@ class TableReport(NamedTuple):
 
     Attributes:
         name: ``OWNER.NAME``.
-        target: its name in PostgreSQL.
-        rows: number of rows read; None if none were read.
-        columns: those with something to report.
-        own: columns that exist only in PostgreSQL, and that `fallback.omit-columns` names.
-        error: why the table was not checked; empty if it was.
+        target: the table's name in PostgreSQL.
+        rows: number of rows that were read; None if the rows were not read.
+        columns: the columns for which there is something to report.
+        own: columns that exist only in PostgreSQL, and that `fallback.omit-columns` lists.
+        error: the reason why the table was not checked; empty if it was checked.
     """
 
     name: str
@@ -103,7 +104,7 @@ class TableReport(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether no value of today would be refused."""
+        """Return whether the fallback would refuse none of the current values."""
         return not self.error and not any(one.refused or one.error for one in self.columns)
 
 
@@ -116,12 +117,12 @@ def report_values(
     count: bool = True,
     omits: Callable[[str, str], bool] = lambda _table, _column: False,
 ) -> Iterator[TableReport]:
-    """Yield for each table which values Oracle cannot store unchanged.
+    """Yield a report for each table of the values that Oracle cannot store unchanged.
 
     Args:
-        connection: to the target.
-        tables: as in Oracle's dictionary.
-        settings: the applier's settings, with the names in the target.
+        connection: a connection to the target.
+        tables: the tables in Oracle's dictionary.
+        settings: the applier's settings, which map names to those of the target.
         count: whether to read the rows and count them.
         omits: `Fallback.omits`.
     """
@@ -183,7 +184,7 @@ def _type_name(column: TargetColumn) -> str:
 
 
 class _Judged:
-    """A column whose values are checked, with counts of those that do not fit."""
+    """A column whose values are checked, with the number of values that do not fit."""
 
     def __init__(self, column: Column, target: str, types: str, back: OracleColumn) -> None:
         self.column = column
@@ -199,14 +200,14 @@ class _Judged:
         return bool(self._back.causes) or not self.column.nullable
 
     def judge(self, raw: Sequence[bytes | None]) -> None:
-        """Count the values of some rows that do not fit."""
+        """Check the values of some rows, and count the values that do not fit."""
         self._is_counted = True
         self._counts.update((one.cause.key, one.policy) for one in self._back.unfit(raw))
         if not self.column.nullable:
             self._counts[MISSING_VALUE, REFUSE] += raw.count(None)
 
     def report(self, values: ValueSettings) -> ColumnReport:
-        """Return the column's report, including causes that no row has today."""
+        """Return the column's report, including possible causes that no row has today."""
         counts = +self._counts
         found = {cause for cause, _ in counts}
         for cause in self._back.causes:
@@ -281,7 +282,9 @@ def report_json(tables: Sequence[TableReport]) -> dict[str, Any]:
 
 
 def report_lines(tables: Sequence[TableReport]) -> Iterator[str]:
-    """Yield the report as text; in each table, values that would be refused come first."""
+    """Yield the report as lines of text; for each table, values that would be refused come
+    first.
+    """
     for table in tables:
         rows = "" if table.rows is None else f", {table.rows:,} rows"
         yield f"{table.name} from {table.target}{rows}: {_verdict(table)}"

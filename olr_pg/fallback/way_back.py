@@ -1,5 +1,5 @@
-"""Defines what the modules of the fallback share: both sides, the tables, and how values are
-converted.
+"""Defines the objects that the modules of the fallback share: the two databases, the tables, and
+the conversion of values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BoundValues(Protocol):
 
     @property
     def expression(self) -> str:
-        """SQL in which ``{}`` stands for the bind."""
+        """An SQL expression; ``{}`` stands for the bind."""
 
     @property
     def altered(self) -> Sequence[AlteredValue]:
@@ -44,7 +44,7 @@ class AlteredValue(Protocol):
 
     @property
     def cause(self) -> str:
-        """What did not fit."""
+        """The reason why the value did not fit."""
 
     @property
     def policy(self) -> str:
@@ -55,7 +55,7 @@ class ValueColumn(Protocol):
     """Converts a column's values from PostgreSQL's binary form to Oracle's."""
 
     def bind(self, raw: Sequence[bytes | None]) -> BoundValues:
-        """Return the values for python-oracledb.
+        """Convert values to values that python-oracledb can bind.
 
         Raises:
             OlrPgError: Oracle cannot store a value.
@@ -63,22 +63,25 @@ class ValueColumn(Protocol):
 
 
 class WayBack(NamedTuple):
-    """The objects that one fallback to one PDB consists of.
+    """The settings of the fallback to one PDB.
 
     Attributes:
-        source: Oracle, with the account that writes.
-        connect_string: of PostgreSQL.
-        subscription: of the replication from Oracle; it names this fallback in Oracle's ledger.
-        tables: the tables to replicate, as in Oracle's dictionary.
-        settings: the applier's settings, with the names in PostgreSQL.
-        value_column: makes the conversion of a column from (``OWNER.NAME``, Oracle's column,
-            PostgreSQL's type).
-        directory: for files of large transactions; None for the system's temporary directory.
+        source: the Oracle database, with the fallback's account.
+        connect_string: the connection string of PostgreSQL.
+        subscription: the subscription of the replication from Oracle; its name identifies this
+            fallback in Oracle's ledger.
+        tables: the tables to replicate, from Oracle's dictionary.
+        settings: the applier's settings, which map names to those of PostgreSQL.
+        value_column: called with (``OWNER.NAME``, Oracle's column, PostgreSQL's type); returns the
+            conversion of the column.
+        directory: directory for the files of large transactions; None for the system's temporary
+            directory.
         batch_changes: number of row changes after which a batch is committed in Oracle.
-        conflict: how to resolve a change whose row is missing, or an insert whose row already
-            exists.
-        container: the name of the PDB, if the source has several; else empty.
-        omits: returns whether a column that Oracle lacks is omitted: (``OWNER.NAME``, column).
+        conflict: the policy for a change whose row is missing in Oracle, and for an insert whose
+            row already exists.
+        container: the name of the PDB, if the source has several; otherwise empty.
+        omits: called with (``OWNER.NAME``, column); returns whether a column that Oracle lacks is
+            left out.
     """
 
     source: OracleSource

@@ -1,9 +1,11 @@
-"""Checks for ``olr-pg doctor`` what PostgreSQL and Oracle's account lack for the fallback.
+"""Checks for ``olr-pg doctor`` whether PostgreSQL and the account in Oracle are ready for the
+fallback.
 
 In PostgreSQL: logical decoding is enabled; a slot and a WAL sender are free; the role can
-replicate, owns the tables and can publish them; each table has a replica identity; the slot does
-not lose WAL. In Oracle: the account can read and change each table, which is tried by statements
-that affect no row; it can disable the tables' triggers and enable them again.
+replicate, owns the tables and can publish them; each table has a replica identity; PostgreSQL has
+not removed WAL that the slot needs. In Oracle: the account can read and change each table, which is
+tested with statements that affect no row; the account can disable the tables' triggers and enable
+them again.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ LEDGERS: Final = "fallback.ledger"
 
 _MIB: Final = 1 << 20
 _FORBIDDEN: Final = (942, 1031, 41900)
-"""The table does not exist or is not visible; insufficient or missing privileges."""
+"""Oracle's errors: the table does not exist or is not visible; the account lacks a privilege."""
 
 _FACTS: Final = """
 SELECT current_setting('wal_level') AS wal_level,
@@ -102,8 +104,9 @@ class SlotState(NamedTuple):
     """The replication slot of the fallback.
 
     Attributes:
-        wal_status: PostgreSQL's column: reserved, extended, unreserved or lost.
-        retained_bytes: bytes of WAL that PostgreSQL keeps for it; None if unknown.
+        wal_status: the column `wal_status` of pg_replication_slots: reserved, extended, unreserved
+            or lost.
+        retained_bytes: bytes of WAL that PostgreSQL keeps for the slot; None if unknown.
         is_active: whether a process reads it.
     """
 
@@ -126,8 +129,8 @@ def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
 def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
     """Check whether the replication from Oracle can recognise transactions of the fallback.
 
-    It recognises them by the ledger table. Each way back creates another one, so the dictionary
-    must follow DDL.
+    The replication from Oracle recognises them by the ledger table. Each fallback creates a new
+    ledger table, so the dictionary must be one to which DDL can be applied.
     """
     return [
         error(
@@ -148,10 +151,10 @@ def _of_container(one: Snapshot, snapshot: Snapshot) -> str:
 def check_way_back(
     connection: Connection[Any], ways: Sequence[WayBack], section: Fallback
 ) -> list[Finding]:
-    """Return findings about what the fallback lacks.
+    """Return findings about problems that prevent the fallback.
 
     Args:
-        connection: to PostgreSQL.
+        connection: a connection to PostgreSQL.
         ways: the fallback to each PDB.
     """
     found = list(_check_server(connection, section, [way.slot for way in ways]))
@@ -284,7 +287,7 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
 
 
 def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Finding]:
-    """Check the account's privileges by trying statements that change nothing."""
+    """Check the account's privileges with statements that change no rows."""
     try:
         connection = open_account(source)
     except OlrPgError as problem:

@@ -1,7 +1,8 @@
 """Prometheus metrics of the fallback; ``olr-pg fallback run`` serves them.
 
-The most important metric is the WAL that the slot retains: if the fallback stops, that WAL fills
-the disk of the database that applications use. Another metric says whether both sides answer.
+The most important metric is the WAL that the slot retains: if the fallback stops, this WAL fills
+the disk of the database that applications use. Another metric shows whether PostgreSQL and Oracle
+answer.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _PREFIX: Final = "olr_pg_fallback_"
 
 
 class WayBackCollector(Collector):
-    """Makes metrics from the last answers of both sides.
+    """Makes metrics from the last answers of PostgreSQL and Oracle.
 
     Args:
-        found: returns the last answers; None if a side did not answer.
+        found: returns the last answers; None if PostgreSQL or Oracle did not answer.
         max_wal_mb: `fallback.max-wal-mb`, the limit for retained WAL.
     """
 
@@ -36,7 +37,7 @@ class WayBackCollector(Collector):
         self._limit = max_wal_mb * MIB
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the current metrics; an unknown value has no sample."""
+        """Yield the current metrics. A metric whose value is unknown has no sample."""
         found = self._found()
         yield _gauge("up", "1 if PostgreSQL and Oracle answer", float(found is not None))
         if found is None:

@@ -1,7 +1,7 @@
 """The status page and `/metrics` of ``olr-pg fallback run``.
 
 The page, its files and its server are shared with the appliance (`monitor`). One thread queries
-both sides every few seconds, so requests for the page cause no load on Oracle.
+PostgreSQL and Oracle every few seconds, so requests for the page cause no load on Oracle.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from olr_pg.monitor.service import StatusService
 
 LOOK_SECONDS: Final = 10.0
-"""Interval between two queries of both sides."""
+"""Interval at which PostgreSQL and Oracle are queried."""
 
 _log = structlog.get_logger(__name__)
 
 
 class WayBackWatch:
-    """Keeps the last answers of both sides; can be read from any thread.
+    """Keeps the last answers of PostgreSQL and Oracle; can be read from any thread.
 
     Args:
-        ask: queries both sides.
+        ask: queries PostgreSQL and Oracle.
     """
 
     def __init__(self, watched: Watched, ask: Callable[[], Status]) -> None:
@@ -56,7 +56,7 @@ class WayBackWatch:
         self._shown: tuple[Looked, float] | None = None
 
     def look(self) -> None:
-        """Query both sides; an error is stored as the answer."""
+        """Query PostgreSQL and Oracle. If this fails, store the error instead of the answers."""
         now = steady_time()
         try:
             looked = Looked(now, self._ask())
@@ -73,7 +73,7 @@ class WayBackWatch:
         self._shown = looked, before[1] if before is not None and is_same else now
 
     def found(self) -> Status | None:
-        """Return the last answers; None if a side did not answer."""
+        """Return the last answers; None if PostgreSQL or Oracle did not answer."""
         return self._looked()[0].found
 
     def status(self) -> WayBackStatus:
@@ -102,7 +102,7 @@ def way_back_page(config: Config, ways: Sequence[WayBack]) -> Iterator[StatusSer
     Raises:
         OlrPgError: 4009, 4010 or 4030 the page cannot be served.
     """
-    # Imports a web server, which --once does not need.
+    # Import it here, because it imports a web server, which --once does not need.
     from olr_pg.monitor.service import StatusService
 
     section, settings = config.way_back, config.status

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 MIB: Final = 1 << 20
 FULL_RATIO: Final = 0.8
-"""Share of `fallback.max-wal-mb` at which the slot is reported as a problem; the same as in the
-alert.
+"""If the retained WAL reaches this share of `fallback.max-wal-mb`, the slot is reported as a
+problem. The alert rule uses the same share.
 """
 
 STATE_WORDS: Final = {
@@ -36,16 +36,16 @@ STATE_WORDS: Final = {
     "WAITING_FOR_DATABASE": "Waiting for PostgreSQL or Oracle",
     "STOPPED": "Stopped: the way back cannot continue",
 }
-"""Each state in words for people; scripts read the names."""
+"""A text for each state, for people; scripts read the state's name."""
 
 
 class Looked(NamedTuple):
-    """The last answers of both sides.
+    """The last answers of PostgreSQL and Oracle.
 
     Attributes:
         at: time of the query, Unix time in seconds.
-        found: None if a side did not answer.
-        error: why it did not answer.
+        found: the answers; None if PostgreSQL or Oracle did not answer.
+        error: the reason why there is no answer.
     """
 
     at: float
@@ -59,10 +59,10 @@ class WayBackTable:
 
     Attributes:
         state: `replicating`, `stopped` or `catching up`.
-        lsn: Oracle has the table's changes from all transactions that end at or before it.
+        lsn: Oracle has the table's changes of all transactions that end at or before this LSN.
         reason: the error, for a stopped table.
-        conflicts: changes that were skipped, or overwrote Oracle's row.
-        changed_values: values that a policy changed.
+        conflicts: number of changes that were skipped, or that overwrote Oracle's row.
+        changed_values: number of values that a policy changed.
     """
 
     name: str
@@ -78,8 +78,8 @@ class WayBackStatus:
     """The status of a fallback, in the form that the status page shows.
 
     Attributes:
-        way_back: `status_record`, with `answered_at` and `max_wal_bytes`; None if a side does not
-            answer.
+        way_back: `status_record`, with `answered_at` and `max_wal_bytes`; None if PostgreSQL or
+            Oracle does not answer.
         commands: for each problem the complete commands that solve it, ready to copy.
     """
 
@@ -95,7 +95,9 @@ class WayBackStatus:
 
     @property
     def health(self) -> str:
-        """Return ``failed`` if the fallback cannot continue, ``degraded`` if it has problems."""
+        """Return ``failed`` if the fallback cannot continue, ``degraded`` if it has problems,
+        otherwise ``ok``.
+        """
         if self.state.name == "STOPPED":
             return "failed"
         return "degraded" if self.problems else "ok"
@@ -111,9 +113,9 @@ class Watched(NamedTuple):
     """The fallback that a status describes.
 
     Attributes:
-        tables: ``OWNER.NAME`` of each.
+        tables: ``OWNER.NAME`` of each table.
         max_wal_mb: `fallback.max-wal-mb`.
-        target: the name of the target, if there are several; else empty.
+        target: the name of the target, if there are several; otherwise empty.
         started_at: when the process started.
     """
 
@@ -202,7 +204,9 @@ class Watched(NamedTuple):
         yield from self._stopped(found.ledger.stops)
 
     def _stopped(self, stops: dict[str, TableStop]) -> Iterator[Problem]:
-        """Yield a problem for each cause: tables with the same error code are one problem."""
+        """Yield a problem for each cause: stopped tables with the same error code are reported as
+        one problem.
+        """
         by_code: dict[str, dict[str, str]] = {}
         for name, stop in sorted(stops.items()):
             if stop.is_stopped:

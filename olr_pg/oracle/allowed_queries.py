@@ -23,7 +23,7 @@ def rows_if_allowed(connection: Connection, query: Any) -> Sequence[Any] | None:
     """Return the rows of the query; None if the account lacks the privilege.
 
     Raises:
-        sqlalchemy.exc.DBAPIError: it fails for another reason.
+        sqlalchemy.exc.DBAPIError: the query fails for another reason.
     """
     try:
         return connection.execute(query).all()
@@ -34,7 +34,7 @@ def rows_if_allowed(connection: Connection, query: Any) -> Sequence[Any] | None:
 
 
 def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> frozenset[str]:
-    """Return which of the named tables and views the account cannot read.
+    """Return the names of the tables and views that the account cannot read.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a query fails for another reason.
@@ -45,7 +45,7 @@ def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> froz
 
 
 def unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
-    """Return the views that the account cannot read, in the order given.
+    """Return the views that the account cannot read, in the order of `views`.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a query fails for another reason.
@@ -58,8 +58,8 @@ def unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
 def _among(
     connection: Connection, sources: Mapping[str, FromClause], names: Sequence[str]
 ) -> Iterator[str]:
-    """Check all names in one statement, which succeeds if all are readable; otherwise check each
-    half.
+    """Yield the names that the account cannot read. Check all names in one statement; if it fails,
+    check each half.
     """
     one = literal_column("1", Integer)
     queries = (select(one).select_from(sources[name]).where(false()) for name in names)

@@ -27,8 +27,8 @@ class ListedLog(NamedTuple):
     """A row of V$ARCHIVED_LOG.
 
     Attributes:
-        path: of the file on this host, mapped from Oracle's name.
-        name: of the file in Oracle.
+        path: path of the file on this host, mapped from Oracle's name.
+        name: name of the file in Oracle.
     """
 
     resetlogs_id: int
@@ -52,7 +52,8 @@ def list_logs(
     """List the logs that contain redo from `scn` on, with all copies of each log, by position.
 
     Args:
-        incarnations: resetlogs ids; logs of others are orphans.
+        incarnations: resetlogs ids of the incarnations to list; logs of other incarnations are
+            orphans.
     """
     columns = ARCHIVED_LOG.c
     query = select(
@@ -86,7 +87,7 @@ def list_logs(
             sequence,
             first_scn,
             next_scn,
-            # A log that RMAN restored or catalogued may have no destination.
+            # A log that RMAN has restored or catalogued can have no destination.
             destination or 0,
             name,
             map_path(name, source.path_mapping),
@@ -103,7 +104,8 @@ def list_positions(
     Logs whose copies are on other hosts or deleted are included.
 
     Args:
-        incarnations: resetlogs ids; logs of others are orphans.
+        incarnations: resetlogs ids of the incarnations to list; logs of other incarnations are
+            orphans.
     """
     columns = ARCHIVED_LOG.c
     query = (
@@ -144,10 +146,11 @@ def open_threads(connection: Connection) -> frozenset[int]:
 
 
 def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
-    """Map a file name of Oracle's to a path on this host: the first matching prefix is replaced.
+    """Map a file name in Oracle to a path on this host, by replacing the first prefix in `mapping`
+    that matches.
 
-    A prefix matches whole directories only, unless it ends with a separator or is a whole path.
-    Both kinds of separator are supported, because the database can run on Windows.
+    A prefix matches only at the end of a directory's name, unless the prefix itself ends with a
+    separator. Both kinds of separator are supported, because the database can run on Windows.
     """
     for there, here in mapping:
         rest = name[len(there) :]
@@ -161,8 +164,8 @@ def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
     """Open the log from the first copy that exists on this host and is complete.
 
     Raises:
-        OlrPgError: 2004 or 2008 it is still being copied, 7010 the file contains another log, 7011
-            no copy can be read.
+        OlrPgError: 2004 or 2008 the file is still being copied, 7010 the file contains another log,
+            7011 no copy can be read.
     """
     problems: list[OlrPgError] = []
     for listed in copies:
@@ -202,7 +205,7 @@ def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
     """Check that an open log is the one that Oracle lists.
 
     Raises:
-        OlrPgError: 7010, it is another log.
+        OlrPgError: 7010, the file contains another log.
     """
     header = log.header
     pairs = (

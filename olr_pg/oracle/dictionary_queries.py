@@ -1,7 +1,7 @@
 """Reads the dictionary of selected tables from the SYS tables as of one SCN (dictionary §3).
 
 Each query covers a batch of tables, passes its values as binds, and reads its SYS table as of the
-same SCN. So the rows are consistent even if the database changes meanwhile.
+same SCN. So the rows are consistent even if the database changes while they are read.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def read_dictionary(
 
 
 def read_users(connection: Connection, names: Collection[str]) -> list[sys_rows.UserRow]:
-    """Read the rows of USER$ with these names, as of now.
+    """Read the current rows of USER$ for these user names.
 
     Raises:
         sqlalchemy.exc.DBAPIError: any error of Oracle.
@@ -162,7 +162,7 @@ class _Reader:
 
     Args:
         encrypted: TS# of encrypted tablespaces, even if TS$ does not mark them.
-        beside: the names of those of `tables.BESIDE_TABLES` that the account may read.
+        beside: names of the tables in `tables.BESIDE_TABLES` that the account can read.
     """
 
     def __init__(
@@ -176,12 +176,12 @@ class _Reader:
         self._connection = connection
         self._scn = scn
         self._encrypted = encrypted
-        # Guard columns came with 12.1 (dictionary §2.9).
+        # Oracle has guard columns since 12.1 (hidden columns that mark NULL, dictionary §2.9).
         has_guards = (connection.dialect.server_version_info or ()) >= FIRST_WITH_GUARDS
         self._missing = frozenset[str]() if has_guards else frozenset({"GUARD_ID"})
 
     def rows(self, names: Sequence[tuple[str, str]]) -> sys_rows.SysRows:
-        """Read the SYS rows of the named tables, and the rows that those refer to."""
+        """Read the SYS rows of the named tables, and the rows that these rows refer to."""
         owners = list(dict.fromkeys(owner for owner, _ in names))
         users = self._where("sys_user", sys_rows.UserRow, "NAME", owners, single=1)
         objects = [
@@ -244,7 +244,9 @@ class _Reader:
         )
 
     def objects(self, numbers: Iterable[int]) -> list[sys_rows.ObjectRow]:
-        """Read the rows of OBJ$ of segments; they contain the names of partitions."""
+        """Read the rows of OBJ$ with these object numbers; for partitions, they contain the
+        names.
+        """
         return self._where("sys_obj", sys_rows.ObjectRow, "OBJ#", sorted(numbers))
 
     def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
@@ -263,7 +265,9 @@ class _Reader:
     def _where(
         self, section: str, row: type[_Row], column: str, values: Sequence[Any], **others: Any
     ) -> list[_Row]:
-        """Read the rows whose `column` is one of `values`; `others` are added as further fields."""
+        """Read the rows whose `column` is one of `values`; add `others` to each row as further
+        fields.
+        """
         found: list[_Row] = []
         for batch in _batches(values):
             found += self._select(section, row, {column: batch}, **others)

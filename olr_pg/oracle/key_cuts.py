@@ -1,7 +1,8 @@
 """Divides ranges of a key so that Oracle reads them efficiently: each cut is one statement over one
-range of an index. Oracle has no comparison of row values. ``(a, b) > (1, 5)`` , written with OR,
-would read the index from ``a = 1`` on for each range. So a range of a key of several columns
-becomes several cuts. Each of them fixes the first columns and bounds the next one.
+range of an index. Oracle cannot compare row values. If ``(a, b) > (1, 5)`` were written with OR,
+Oracle would read the index from ``a = 1`` on for each range. So a range of a key with several
+columns is divided into several cuts. Each cut compares the first columns with ``=`` and the next
+column with a bound.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ Bind = int | Decimal | str | bytes
 
 
 class KeyValue(NamedTuple):
-    """The value of one key column at a bound between ranges.
+    """The value of one key column at the bound between two ranges.
 
     Attributes:
         value: the value that the driver binds.
-        expression: the SQL in which ``{}`` is the bind.
+        expression: the SQL expression of the value; ``{}`` stands for the bind.
     """
 
     column: str
@@ -36,10 +37,10 @@ class KeyBound(NamedTuple):
 
 
 class KeyCut(NamedTuple):
-    """The rows that fulfil all of the bounds.
+    """A cut: the rows that fulfil all of its bounds.
 
     Attributes:
-        key: names of all columns of the key, in its order.
+        key: names of all columns of the key, in the key's order.
     """
 
     key: tuple[str, ...]
@@ -55,7 +56,7 @@ class KeyCut(NamedTuple):
         return " AND ".join(parts), binds
 
     def hint(self, table: str) -> str:
-        """Return a hint to read the rows by the index on the key; empty without bounds."""
+        """Return the hint for Oracle to use the index on the key; empty without bounds."""
         if not self.bounds:
             return ""
         columns = " ".join(f'"{table}"."{column}"' for column in self.key)
@@ -65,11 +66,12 @@ class KeyCut(NamedTuple):
 def key_cuts(
     key: Sequence[str], after: Sequence[KeyValue] | None, upto: Sequence[KeyValue] | None
 ) -> tuple[KeyCut, ...]:
-    """Cut the rows whose key is above `after` and not above `upto`.
+    """Return the cuts that together contain the rows whose key is above `after` and not above
+    `upto`.
 
     Args:
-        key: names of its columns, in its order.
-        after, upto: a value for each column; None if that side has no bound.
+        key: names of the key's columns, in the key's order.
+        after, upto: a value for each column; None if the range has no lower or upper bound.
     """
     names, last = tuple(key), len(key) - 1
     shared = 0

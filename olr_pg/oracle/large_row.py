@@ -1,4 +1,4 @@
-"""A row with a LOB that is too large to be held in memory."""
+"""A row with a LOB that is too large for memory."""
 
 from __future__ import annotations
 

@@ -42,26 +42,26 @@ if TYPE_CHECKING:
     from olr_pg.oracle.vault import LogVault
 
 IDLE_FACTOR_MAX: Final = 10.0
-"""Factor by which the pause between polls can grow above `poll-ms`."""
+"""Maximum pause between polls, as a multiple of `poll-ms`."""
 
 IDLE_GROWTH: Final = 1.5
 IDLE_STEPS_MAX: Final = 10
 """Number of polls without new logs after which the pause no longer grows."""
 
 CATALOGUE: Final = "FROM DBA_TABLES"
-"""Marks a query that was made from patterns (`config.table_patterns`); the tables that it lists
-exist.
+"""A query that contains this text was made from patterns (`config.table_patterns`), so the tables
+that it lists exist.
 """
 
 _log = structlog.get_logger(__name__)
 
 
 class _Listing(NamedTuple):
-    """What Oracle reports about its logs, by (incarnation, thread, sequence).
+    """Oracle's list of its logs, by (incarnation, thread, sequence).
 
     Attributes:
         opened: redo threads that will produce more logs.
-        archived: first and next SCN of every log, even if its copies are deleted.
+        archived: first and next SCN of every archived log, including logs whose copies are deleted.
         copies: the copies that can be read.
     """
 
@@ -74,17 +74,19 @@ class LiveDatabase:
     """The source database of a run; implements `capture.source_database.SourceDatabase`.
 
     Args:
-        lineage: the persistent record of what was delivered from which incarnation.
+        lineage: the persistent record of the incarnations, and of the SCN up to which each was
+            delivered.
         start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
-            as of this SCN if Oracle still can.
-        loaded_scn: the SCN of the tables' initial load (``OWNER.NAME``), used if `start_scn` is 0.
-        dictionary: the file with the dictionary that the first run began with. Later DDL is
-            followed in the redo, so a restart needs the same dictionary.
+            as of this SCN if Oracle still has the undo.
+        loaded_scn: returns the lowest SCN from which the initial load of the tables
+            (``OWNER.NAME``) needs redo; called if `start_scn` is 0.
+        dictionary: the file with the dictionary that the first run began with. Later DDL is applied
+            to it while redo is read, so a restart needs the same dictionary.
         vault: copies of the logs.
-        online: reads the logs that are not archived yet; None to read only archived logs.
+        online: reads the online logs; None to read only archived logs.
         join: joins the dictionaries of several containers.
-        ledger: owner and name of the fallback's ledger, which may not exist yet; None without a
-            fallback.
+        ledger: owner and name of the table with the fallback's ledger, which may not exist yet;
+            None without a fallback.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be queried.
@@ -165,7 +167,7 @@ class LiveDatabase:
 
     def _database_of(self, table: Table) -> OracleDatabase:
         """Return the database of a table's container."""
-        assert self._snapshot is not None  # tables come from it
+        assert self._snapshot is not None  # the snapshot exists, because `table` comes from it
         return self._containers.databases[self._containers.container_of(table, self._snapshot)]
 
     def resolve(
@@ -179,7 +181,7 @@ class LiveDatabase:
         names = self._containers.run_table_list(sql, is_abandoned)
         if self._snapshot is not None and sql in self._answered:
             names = _known(self._snapshot, names, sql)
-        # All targets share one dictionary, which contains everyone's tables.
+        # All targets share one dictionary, which contains the tables of all targets.
         before, self._names = self._names, tuple(dict.fromkeys((*self._names, *names)))
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
@@ -211,12 +213,14 @@ class LiveDatabase:
                 return None
             snapshot = self._join(self._load_dictionaries(files))
             if not self._start_scn() and snapshot.scn < self._behind_loads():
-                return None  # written by an unsuccessful run before a load
+                return None  # it may come from a run that failed before the initial load
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
     def _load_dictionaries(self, files: Sequence[Path]) -> list[Snapshot]:
-        """Load the stored dictionary of each container, and store what was added."""
+        """Load the stored dictionary of each container, add the fallback's account, and store a
+        dictionary that has changed.
+        """
         kept = [load_snapshot(str(file)) for file in files]
         found = self._with_ledger_owners(kept)
         for file, before, after in zip(files, kept, found, strict=True):
@@ -227,15 +231,17 @@ class LiveDatabase:
     def _with_ledger_owners(
         self, snapshots: Sequence[Snapshot], earlier: Mapping[str, Snapshot] | None = None
     ) -> list[Snapshot]:
-        """Add the fallback's account to dictionaries that are older than it, or than its section.
+        """Add the fallback's account to dictionaries that were read before the account existed, or
+        before it was configured.
 
-        Only of known owners are tables followed that are created later, as the ledger is. An
-        account that was dropped and created again has another number, so both are added. They stay
-        in the stored dictionary, also after the fallback ended and the account was dropped.
+        A table that is created later, like the fallback's ledger, is followed only if the
+        dictionary contains its owner. An account that was dropped and created again has a new
+        number, so both numbers are added. They stay in the stored dictionary, even after the
+        fallback has ended and the account was dropped.
 
         Args:
-            earlier: by container, the stored dictionaries that these replace: only they may still
-                have an account that was dropped.
+            earlier: the stored dictionaries that `snapshots` replace, by container. Only they can
+                still contain an account that was dropped.
         """
         found: list[Snapshot] = []
         databases = self._containers.databases.items()
@@ -252,7 +258,7 @@ class LiveDatabase:
             for one in rows.sys_user:
                 users.pop(one.user, None)
             if users:
-                # Oracle may have given the place of a dropped account to another one.
+                # Oracle may have reused the ROWID of a dropped account for another account.
                 more = (one.model_copy(update={"row_id": ""}) for one in users.values())
                 rows = rows.model_copy(update={"sys_user": [*rows.sys_user, *more]})
                 snapshot = replace(snapshot, sys_rows=rows)
@@ -270,15 +276,16 @@ class LiveDatabase:
         }
         found = self._with_ledger_owners(read, same)
         for file, snapshot in zip(self._files(), found, strict=False):
-            # The mode of all files in the data directory.
+            # 0600 is the mode of all files in the data directory.
             write_snapshot(snapshot, str(file), 0o600)
         return found
 
     def _dictionaries_at_start(self) -> list[Snapshot]:
-        """Read the dictionaries as of the SCN from which redo is needed, or else all as of now.
+        """Read the dictionaries of all containers as of the SCN from which redo is needed. If one
+        cannot be read as of that SCN, read all of them as of now.
 
-        Undo belongs to a container: it may reach back to that SCN in one container and not in
-        another.
+        Each container has its own undo, so one container may be readable as of that SCN and another
+        one not.
         """
         names = (*self._names, *self._ledgers)
         wanted = self._start_scn() or self._behind_loads() or self._oldest_scn()
@@ -309,10 +316,11 @@ class LiveDatabase:
         return min((copies[0].first_scn for copies in listed.values()), default=0)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """See `SourceDatabase.scan`. Logs that are not readable yet are in `LogScan.unusable`.
+        """See `SourceDatabase.scan`. `LogScan.unusable` lists the logs that cannot be read yet.
 
         Raises:
-            OlrPgError: 7004 and the like, 7020 a RESETLOGS to an SCN before what was delivered.
+            OlrPgError: 7001 to 7009 errors of the database, 7020 a RESETLOGS to an SCN before the
+                last delivered one.
         """
         self._lineage.delivered(delivered_scn)
         if self._online is None:
@@ -323,7 +331,7 @@ class LiveDatabase:
         return self._without_orphans(self._online.add_to(self._scanned, scn))
 
     def _without_orphans(self, scan: LogScan) -> LogScan:
-        """Return the scan without online logs that a RESETLOGS has orphaned."""
+        """Return the scan without the online logs whose redo a RESETLOGS has orphaned."""
         known = self._facts.database.resetlogs
         if any(log.position.resetlogs_id not in known for log in scan.logs):
             self._list_again = 0.0
@@ -365,7 +373,9 @@ class LiveDatabase:
         )
 
     def _chosen(self) -> list[tuple[Table, ...]]:
-        """Return the selected tables of all requests, for each container under its own names."""
+        """Return the tables that all targets have selected, for each container, with the names that
+        they have in that container.
+        """
         if self._snapshot is None:
             return [()] * len(self._containers.databases)
         tables = find_tables(self._snapshot, self._names)
@@ -377,13 +387,13 @@ class LiveDatabase:
         ]
 
     def current_scn(self) -> int | None:
-        """See `SourceDatabase.current_scn`; also None while the database does not answer.
+        """See `SourceDatabase.current_scn`. Also return None if the database does not answer.
 
-        On a standby it is unknown (`read_written_scn`).
+        On a standby the current SCN is unknown (`read_written_scn`).
 
         Raises:
-            OlrPgError: 7020 a RESETLOGS has set the database back to before what was delivered;
-                7003 and the like, errors that waiting does not resolve.
+            OlrPgError: 7020 a RESETLOGS has set the database back to an SCN before the last
+                delivered one; 7001 to 7009, errors that waiting does not resolve.
         """
         try:
             incarnations, scn = self._oracle.read(
@@ -401,12 +411,14 @@ class LiveDatabase:
         """See `SourceDatabase.delivering`.
 
         Raises:
-            OlrPgError: 1092, it cannot be stored.
+            OlrPgError: 1092, the SCN cannot be stored.
         """
         self._lineage.delivered(scn)
 
     def pause(self, idle: int) -> float:
-        """See `SourceDatabase.pause`: the pause grows while idle, up to ten times `poll-ms`."""
+        """See `SourceDatabase.pause`. While no new logs appear, the pause grows up to ten times
+        `poll-ms`.
+        """
         if self._online is not None:
             return self._source.poll_ms / 1000
         factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
@@ -426,7 +438,8 @@ class LiveDatabase:
         return self._online is not None and self._online.poll()
 
     def _list(self, connection: Connection, scn: int) -> _Listing:
-        """List the threads, the incarnations and the logs; repeat if a RESETLOGS intervened.
+        """List the threads, the incarnations and the logs; repeat if a RESETLOGS happened while
+        they were listed.
 
         Otherwise orphaned redo would be read as valid, or a log that RESETLOGS archived would be
         missing from the list.
@@ -437,9 +450,10 @@ class LiveDatabase:
         return listing
 
     def _list_once(self, connection: Connection, scn: int) -> _Listing:
-        # Read the threads first: then the list contains all logs of threads that are closed. Read
-        # the list of copies after the logs: then a log archived in between is not missing. Read the
-        # threads again at the end: one that opened in between may have committed before the end of
+        # The order of the queries matters. The threads are read first, so that the list contains
+        # all logs of a thread that is closed by then. The copies are read after the logs, so that a
+        # log that was archived between the two queries has its copies. The threads are read again
+        # at the end, because a thread that was opened meanwhile may have commits below the end of
         # the list.
         opened = open_threads(connection)
         incarnations = read_incarnations(connection)
@@ -455,7 +469,7 @@ class LiveDatabase:
         return _Listing(opened | open_threads(connection), archived, copies)
 
     def _take_from_vault(self, scn: int) -> None:
-        """Add the logs in the vault, which Oracle may have deleted.
+        """Add the logs in the vault, because Oracle may have deleted its own copies.
 
         This runs once, and again if an older log is needed.
         """
@@ -480,7 +494,9 @@ class LiveDatabase:
             self._logs[position] = replace(log, end_scn=end)
 
     def _cut_known(self) -> None:
-        """Remove known logs whose redo a RESETLOGS has orphaned."""
+        """Cut the known logs at the SCN of a RESETLOGS, and remove logs whose whole redo it has
+        orphaned.
+        """
         for position, log in list(self._logs.items()):
             end = self._lineage.end_of(position[0])
             if end is not None and log.end_scn != end < log.next_scn:
@@ -490,8 +506,8 @@ class LiveDatabase:
     def _open(
         self, listed: dict[tuple[int, int, int], list[ListedLog]]
     ) -> dict[tuple[int, int, int], OlrPgError]:
-        """Open listed logs that are not known or whose file has disappeared; return the errors of
-        those that cannot be opened.
+        """Open the listed logs that are not known, or whose file has disappeared. Return the errors
+        of the logs that cannot be opened.
 
         If a log cannot be opened, later logs of the same thread are not opened either.
         """
@@ -510,7 +526,8 @@ class LiveDatabase:
                 log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
             except OlrPgError as error:
                 if known is not None:
-                    # The file was deleted meanwhile. A run that still needs it reports that.
+                    # The file of a known log was deleted. If its redo is still needed, the error is
+                    # reported when the file is read.
                     continue
                 problems[position] = error
                 self._blocked.setdefault(position[1], position)
@@ -523,7 +540,7 @@ class LiveDatabase:
     def _absent(
         self, listing: _Listing, problems: Mapping[tuple[int, int, int], OlrPgError]
     ) -> tuple[AbsentLog, ...]:
-        """Return the logs without a usable copy: not known and not in the vault.
+        """Return the archived logs for which neither Oracle nor the vault has a usable copy.
 
         Args:
             problems: the errors of listed copies that cannot be used.
@@ -559,11 +576,11 @@ class LiveDatabase:
 
 
 def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
-    """Remove tables that are in Oracle's catalogue but not in the dictionary, which is older.
+    """Remove tables that exist in Oracle but not in the dictionary, which is older.
 
-    The decoder learns about such a table from the redo of its CREATE TABLE (`decoding.new_tables`).
-    A name that a query returns without the catalogue may not be a table; it is kept and checked
-    later.
+    The decoder adds such a table when it reads the redo of its CREATE TABLE
+    (`decoding.new_tables`). A name from a query of the user's own is kept, because it may be wrong:
+    it is checked later.
     """
     found = [pair for pair in names if has_tables(snapshot, [pair])]
     if len(found) == len(names) or not found or CATALOGUE not in sql:
@@ -578,7 +595,7 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
 
 
 def _read_users(oracle: OracleDatabase, names: Collection[str]) -> list[UserRow]:
-    """Return the rows of USER$ of accounts that exist now."""
+    """Return the rows of USER$ for the accounts in `names` that exist now."""
     if not names:
         return []
     return oracle.read(

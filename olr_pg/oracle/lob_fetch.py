@@ -1,8 +1,10 @@
-"""Reads LOB values that the redo contains only partly, from their rows by ROWID.
+"""Reads LOB values that the redo contains only partly; they are read from their rows in the source,
+by ROWID.
 
-A value is read as of the commit that set it, if undo reaches back that far. Otherwise the current
-value is read; later changes lead to it anyway. If that fails as well, the value stays unavailable.
-Each of these two cases is logged once per column.
+A value is read as of the commit that set it, if the source still has the undo. Otherwise the
+current value is read: it is newer, but the changes that lead to it are replicated later. If that
+also fails, the value stays unavailable. A current value, and a value that stays unavailable, are
+each logged once per column.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Allocate
 
 MOST_BYTES: Final = 1 << 30
-"""Maximum bytes of a value; PostgreSQL's limit is lower."""
+"""Maximum bytes of a value that is read. PostgreSQL's own limit is lower."""
 
 PIECE_BYTES: Final = 1 << 20
 _AS_LONG: Final = {
@@ -81,7 +83,7 @@ class LobFetcher:
     def _read(
         self, table: Table, column: Column, rowid: str, scn: int | None, allocate: Allocate
     ) -> FetchedLob | None:
-        """Read the value as of an SCN, or as it is now.
+        """Read the value as of `scn`; if it is None, read the current value.
 
         Raises:
             OlrPgError: 7001 to 7009.
@@ -115,7 +117,7 @@ class LobFetcher:
 def is_readable(column: Column) -> bool:
     """Tell whether the driver returns a column's values in the form in which they are delivered.
 
-    Not so for JSON and VECTOR; for binary XML a query returns only the text.
+    The driver converts JSON and VECTOR, and for binary XML a query returns only the text.
     """
     return column.type_code in (CLOB, BLOB, *_STRINGS) and not column.raw_xml
 
@@ -124,7 +126,7 @@ def query_of(table: Table, column: Column, scn: int | None) -> str:
     """Return the query for a value; its binds are the SCN, if given, and the ROWID.
 
     Args:
-        table: under its container's names.
+        table: the table, with the names that it has in its container.
     """
     # Names in Oracle contain no quotation marks.
     value = f't."{column.name}"'
@@ -146,11 +148,12 @@ def _read_value(
     query = query_of(table, column, scn)
     binds = [rowid] if scn is None else [scn, rowid]
     try:
-        # Pass a handler, because without one SQLAlchemy would fetch whole LOBs.
+        # Pass a handler that does nothing, because without a handler SQLAlchemy would fetch whole
+        # LOBs.
         return _read_by(driver, query, binds, lambda _cursor, _metadata: None, column, allocate)
     except UnicodeDecodeError:
-        # The value contains half a surrogate pair, or invalid bytes. The query text must differ,
-        # because the driver caches by text how it fetches the columns.
+        # The value contains half a surrogate pair, or invalid bytes. The query gets a different
+        # text, because the driver caches by text how it fetches the columns.
         return _read_by(driver, f"{query} /* replacing */", binds, _replacing, column, allocate)
 
 
@@ -172,15 +175,17 @@ def _read_by(
 
 
 def _replacing(cursor: Any, metadata: Any) -> Any:
-    """Output type handler: return text whole, with U+FFFD for invalid characters."""
+    """Output type handler: fetch text in one piece, with U+FFFD in place of invalid characters."""
     kind = metadata.type_code
-    # The driver allocates four bytes per character.
+    # Divide by four, because the driver allocates four bytes per character.
     size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
     return cursor.var(_AS_LONG.get(kind, kind), size, cursor.arraysize, encoding_errors="replace")
 
 
 def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | None:
-    """Return the bytes of a LOB, a string or bytes for delivery; None if there are too many."""
+    """Return the value of a LOB, a string or bytes in the form in which it is delivered; None if it
+    is too large.
+    """
     if value is None:
         return FetchedLob(None)
     if hasattr(value, "read"):
@@ -189,7 +194,8 @@ def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | Non
             return None
         if column.type_code == BLOB and not column.xml:
             return _in_pieces(value, size, allocate)
-        # A piece of a CLOB might end within a surrogate pair, which the driver rejects.
+        # Read text in one piece: a piece could end within a surrogate pair, which the driver
+        # rejects.
         value = value.read()
     if isinstance(value, str):
         value = _encoded(value, column)
@@ -207,7 +213,7 @@ def _in_pieces(lob: Any, size: int, allocate: Allocate) -> FetchedLob:
 
 
 def _encoded(text: str, column: Column) -> bytes:
-    """Encode text as the column's values are delivered."""
+    """Encode text in the character set in which the column's values are delivered."""
     delivery = lob_delivery(column)
     if delivery is LobDelivery.UTF16:
         return text.encode("utf-16-be", "surrogatepass")

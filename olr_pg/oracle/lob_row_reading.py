@@ -1,10 +1,11 @@
 """Reads rows of tables with LOBs: short values together with the row, long values in pieces.
 
-A short value is fetched with its row, as a LONG. For a long value the row contains a locator, and
-its content is read on demand, `PIECE` at a time, so that it is never whole in memory. So memory
-holds at most `ROWS` times `SHORT_MAX` per LOB column.
+A short value is fetched with its row, as a LONG. For a long value the row contains a locator; the
+content is read in pieces of `PIECE` when it is used, so memory never contains the whole value.
+Fetched rows need at most `ROWS` · `SHORT_MAX` of memory per LOB column.
 
-An empty LOB is not NULL, but fetched as a LONG it looks like NULL; its length distinguishes them.
+An empty LOB is not NULL, but the driver returns NULL if it is fetched as a LONG. The query
+therefore also returns the length, which distinguishes the two.
 
 Text can be invalid in its character set. Bytes of VARCHAR2 that are not valid UTF-8 are returned
 unchanged; half a surrogate pair in NVARCHAR2 is returned as U+FFFD. The driver's Arrow columns
@@ -53,8 +54,8 @@ class QueryField(NamedTuple):
     """A column of the query.
 
     Attributes:
-        name: of the table's column.
-        expression: SQL that returns its values.
+        name: name of the table's column.
+        expression: the SQL expression that returns the column's values.
         kind: the type that the driver returns.
         is_lob: whether this module reads its values as LOBs.
     """
@@ -66,8 +67,8 @@ class QueryField(NamedTuple):
 
 
 def selected(field: QueryField, number: int) -> tuple[str, ...]:
-    """Return what the query selects for a LOB column: the short value, the length, and the locator
-    of a long value.
+    """Return the expressions that the query selects for a LOB column: the value if it is short, the
+    length, and the locator if it is long.
     """
     length = f"DBMS_LOB.GETLENGTH({field.expression})"
     return (
@@ -85,10 +86,10 @@ def read_lob_rows(
     fields: Sequence[QueryField],
     rows_at_a_time: int,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
-    """Yield the rows of a query that was made with `selected`.
+    """Yield the rows of a query whose LOB columns were selected with `selected`.
 
     Args:
-        schema: of the rows: ROWID if selected, then the fields.
+        schema: the schema of the rows: ROWID if it is selected, then the fields.
         rows_at_a_time: rows per fetch; `ROWS` for tables with LOBs.
 
     Raises:
@@ -105,15 +106,15 @@ def read_lob_rows(
 
 
 def _output(cursor: Any, metadata: Any) -> Any:
-    """Output type handler: fetch short LOBs as LONG and long ones as locators, independent of the
-    driver's defaults.
+    """Output type handler: fetch short LOBs as LONG and long ones as locators, whatever the
+    driver's defaults are.
     """
     kind = wanted = metadata.type_code
     if kind in _AS_LONG and not metadata.name.startswith(_LONG_VALUE):
         wanted = _AS_LONG[kind]
     if wanted in _TEXT or wanted in _NATIONAL:
-        # The driver allocates four bytes per character: divide, so that it allocates the column's
-        # bytes.
+        # Divide by four, because the driver allocates four bytes per character: so it allocates the
+        # size of the column.
         size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
         errors = "replace" if wanted in _NATIONAL else _BYTES_AS_THEY_ARE
         return cursor.var(wanted, size, cursor.arraysize, encoding_errors=errors)
@@ -182,7 +183,7 @@ def read_pieces(lob: oracledb.LOB, field: Any) -> Iterator[Any]:
 
     Raises:
         oracledb.Error: any error of Oracle.
-        OlrPgError: 5146, it is text and not valid UTF-16.
+        OlrPgError: 5146, the LOB is text that is not valid UTF-16.
     """
     size, at = lob.size(), 0
     read = _read_bytes if pa.types.is_large_binary(field.type) else _read_text
@@ -198,7 +199,7 @@ def _read_bytes(lob: oracledb.LOB, at: int, amount: int, _: str) -> tuple[str | 
 
 
 def _read_text(lob: oracledb.LOB, at: int, amount: int, column: str) -> tuple[str | bytes, int]:
-    """Read a piece of text; return it with its number of UTF-16 units.
+    """Read a piece of text; return the text and its number of UTF-16 units.
 
     The piece is one unit shorter if it would end within a character, because the driver cannot
     decode half a character.

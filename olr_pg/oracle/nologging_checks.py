@@ -1,5 +1,5 @@
-"""Checks for NOLOGGING work: whether the source allows it, and whether the control file shows that
-it has happened.
+"""Checks for NOLOGGING operations: whether the source allows them, and whether the control file
+shows that one has happened.
 
 A NOLOGGING operation writes no redo for its rows. FORCE LOGGING prevents it. Without FORCE LOGGING,
 every table, partition or LOB with the NOLOGGING attribute is a risk. For each data file Oracle
@@ -38,7 +38,7 @@ class UnloggedFile(NamedTuple):
     """A data file with blocks that were written without redo.
 
     Attributes:
-        scn, time: of the last such write.
+        scn, time: SCN and time of the last such write.
     """
 
     number: int
@@ -57,8 +57,8 @@ class NologgingPart(NamedTuple):
     """A part of a table with the NOLOGGING attribute.
 
     Attributes:
-        name: the table, with its partition or column.
-        mend: SQL that sets it to LOGGING.
+        name: the name of the table, with the partition or the LOB column.
+        mend: SQL that sets the part to LOGGING.
     """
 
     name: str
@@ -102,7 +102,7 @@ def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
     for _ in _nologging(connection, tables.ALL_TABLES, table, ()):
         yield NologgingPart(table.full_name, f"{alter} LOGGING;")
     parts = _nologging(connection, tables.TAB_PARTITIONS, table, ("PARTITION_NAME",))
-    # Subpartitions have no clause of their own; they inherit the partition's.
+    # ALTER TABLE has no LOGGING clause for a subpartition; it gets the attribute of its partition.
     parts += _nologging(connection, tables.TAB_SUBPARTITIONS, table, ("PARTITION_NAME",))
     for (name,) in dict.fromkeys(parts):
         yield NologgingPart(
@@ -133,7 +133,9 @@ def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
 def _nologging(
     connection: Connection, view: View, table: Table, names: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Read the `names` of a table's rows with the NOLOGGING attribute, in order."""
+    """Read the columns `names` of the rows of a view that belong to a table and have the NOLOGGING
+    attribute, in order.
+    """
     columns = view.c
     owner = columns.OWNER if "OWNER" in columns else columns.TABLE_OWNER
     wanted = [columns[name] for name in names]
@@ -150,7 +152,8 @@ def _nologging(
 
 
 class UnloggedWatch:
-    """Logs warnings about NOLOGGING work, and about settings that allow it, while a source is read.
+    """While a source is read, logs warnings about NOLOGGING operations, and about settings that
+    allow them.
 
     Args:
         since: the SCN from which redo is read; 0 if unknown.
@@ -166,7 +169,7 @@ class UnloggedWatch:
         self._is_allowed = True
 
     def look(self, chosen: Sequence[Table]) -> None:
-        """Query the source, and log what is new."""
+        """Query the source, and log the problems that were not logged before."""
         if not self._is_allowed:
             return
         try:
@@ -189,7 +192,7 @@ class UnloggedWatch:
             one for one in files
             if (one.scn >= since > 0 if known is None else one.scn > known.get(one.number, 0))
         ]  # fmt: skip
-        # Whoever worked without redo may have made a table NOLOGGING for it.
+        # For a NOLOGGING operation, someone may have set a table to NOLOGGING.
         if not forced:
             everything = self._is_forced or new
             asked = [one for one in chosen if everything or one.full_name not in self._seen]

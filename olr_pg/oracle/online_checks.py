@@ -1,4 +1,4 @@
-"""Checks for `olr-pg doctor` what reading the online logs of a live source needs."""
+"""Checks for `olr-pg doctor` whether the online logs of a live source can be read."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check_far_groups(
 ) -> Iterator[Finding]:
     """Yield a finding for each member that the transport cannot read.
 
-    It is an error if no other member of the group can be read.
+    The finding is an error if no other member of the group can be read.
     """
     ranges = open_ranges(section, source)
     try:
@@ -97,17 +97,18 @@ def _far_problem(ranges: OnlineRanges, path: str) -> OlrPgError | None:
     try:
         ranges.open(path).read_header()
     except OlrPgError as problem:
-        # A header that is being written now proves that the file exists.
+        # A corrupt header proves that the file exists: Oracle was writing the header when it was
+        # read.
         return None if problem.code == Code.BLOCK_CORRUPT else problem
     return None
 
 
 def closed_to_us(path: str, may: Callable[[Path, int], bool] = os.access) -> str | None:
-    """Return who can read a file that this user cannot; None if this user can, or if the file does
-    not exist.
+    """Return who can read a file that this user cannot read; None if this user can read it, or if
+    it does not exist.
 
     Args:
-        may: tells whether this user has an access mode (`os.R_OK`, `os.X_OK`) to a path.
+        may: returns whether this user has an access mode (`os.R_OK`, `os.X_OK`) for a path.
     """
     file = Path(path)
     for place in (*reversed(file.parents), file):
@@ -132,7 +133,9 @@ def _group_name(number: int) -> str:
 
 
 def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
-    """Yield a finding for each group without a readable member, and one if reading is slow."""
+    """Yield a finding for each group without a readable member, and a finding if reading is
+    slow.
+    """
     cached = []
     for paths in groups:
         problem: OlrPgError | None = None
@@ -141,7 +144,8 @@ def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
                 with OnlineFile(path) as file:
                     file.read_header()
             except OlrPgError as failure:
-                # A header that is being written now proves that the file exists.
+                # A corrupt header proves that the file exists: Oracle was writing the header when
+                # it was read.
                 problem = failure if failure.code != Code.BLOCK_CORRUPT else None
             else:
                 problem = None

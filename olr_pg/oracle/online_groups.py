@@ -1,6 +1,7 @@
 """Finds the files of a live database's online logs on this host, from V$LOG and V$LOGFILE.
 
-On a physical standby these are the standby redo logs, which receive the primary's redo.
+On a physical standby, the files of the standby redo logs are used, which receive the primary's
+redo.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _GONE: Final = frozenset({"INVALID", "DELETED"})
 def online_groups(connection: Connection, source: OracleSource) -> list[tuple[str, ...]]:
     """List the groups that contain redo: for each, the paths of its members on this host.
 
-    With a transport, the paths are Oracle's. Members that Oracle cannot use are left out; an
-    incomplete one comes last.
+    With a transport, the paths are the names in Oracle. Members that Oracle cannot use are left
+    out; an incomplete member comes last.
     """
     standby = is_physical_standby(connection)
     logs = read_standby_logs(connection) if standby else read_online_logs(connection)
@@ -52,5 +53,5 @@ def _paths(members: list[LogMember], mapping: Iterable[tuple[str, str]]) -> tupl
 
 
 def unreadable_group(paths: tuple[str, ...], problem: OlrPgError) -> OlrPgError:
-    """Return the error that no member of a group can be read on this host."""
+    """Return the error for a group of which no member can be read on this host."""
     return OlrPgError(Code.ONLINE_LOG_UNREADABLE, f"looked at {', '.join(paths)}: {problem.detail}")

@@ -1,7 +1,8 @@
 """Queries that find the online redo logs of a live database.
 
-V$LOG has a row for each group of online logs, V$STANDBY_LOG one for each group of standby redo
-logs, and V$LOGFILE one for each member (file) of both (Oracle Database Reference).
+V$LOG has a row for each group of online logs, V$STANDBY_LOG a row for each group of standby redo
+logs, and V$LOGFILE a row for each member (file) of either kind of group (Oracle Database
+Reference).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ STANDBY_LOGS: Final = (
 )
 
 NO_NEXT_SCN: Final = 0xFFFFFFFFFFFF
-"""The lowest value of NEXT_CHANGE# that marks a current log: the highest 48-bit SCN. Since 12.2 it
-is a 64-bit value. A standby log in use has NULL.
+"""NEXT_CHANGE# of a log that is still being written is at least this value, which is the highest
+48-bit SCN. Since 12.2 it is the highest 64-bit SCN. For a standby log in use it is NULL.
 """
 
 
@@ -32,15 +33,15 @@ class OnlineLog(NamedTuple):
     """A group of online or standby redo logs, from V$LOG or V$STANDBY_LOG.
 
     Attributes:
-        thread: redo thread; 0 for a standby log that is assigned to none.
-        sequence: of the log in the group's files; 0 if the group was never used.
-        size: of each member in bytes.
-        members: number of files; 0 if unknown (V$STANDBY_LOG does not contain it).
-        archived: the group does not need to be archived.
+        thread: redo thread; 0 for a standby log that is not assigned to a thread.
+        sequence: sequence number of the log in the group's files; 0 if the group was never used.
+        size: bytes of each member.
+        members: number of members; 0 if unknown (V$STANDBY_LOG does not contain the number).
+        archived: whether the log is archived, or does not need to be archived.
         status: CURRENT, ACTIVE, INACTIVE, UNUSED, CLEARING, CLEARING_CURRENT; for a standby log
             ACTIVE or UNASSIGNED.
-        first_time: in the time zone of the database's host.
-        next_scn: exclusive; None while the log is written to.
+        first_time: time of the first SCN, in the time zone of the database's host.
+        next_scn: the SCN at which the log ends, exclusive; None while the log is being written.
     """
 
     group: int
@@ -60,10 +61,10 @@ class LogMember(NamedTuple):
     """A file of a group, from V$LOGFILE.
 
     Attributes:
-        status: INVALID (inaccessible), STALE (incomplete), DELETED (not in use); None for a file in
-            use.
+        status: INVALID (inaccessible), STALE (incomplete) or DELETED (not in use); None for a file
+            in use.
         kind: ONLINE or STANDBY.
-        name: of the file in Oracle.
+        name: name of the file in Oracle.
     """
 
     group: int
@@ -85,7 +86,7 @@ def read_standby_logs(connection: Connection) -> list[OnlineLog]:
 
 
 def read_log_members(connection: Connection) -> list[LogMember]:
-    """Read the files of all groups, in the order of group and name."""
+    """Read the files of all groups, ordered by group and name."""
     rows = [LogMember(*row) for row in connection.exec_driver_sql(LOG_MEMBERS)]
     return sorted(rows, key=lambda member: (member.group, member.name))
 

@@ -31,8 +31,8 @@ FIRST_WAIT_SECONDS: Final = 0.1
 LAST_WAIT_SECONDS: Final = 3.0
 
 _SESSION: Final = "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
-"""Makes TO_CHAR of dates use the Gregorian calendar and comparisons of names be binary; a database
-can set both otherwise (Globalization Support Guide).
+"""TO_CHAR of dates then uses the Gregorian calendar, and names are compared byte by byte. The
+defaults of a database can differ (Globalization Support Guide).
 """
 
 _Result = TypeVar("_Result")
@@ -41,10 +41,10 @@ _log = structlog.get_logger(__name__)
 
 
 def open_connection(source: OracleSource, seconds: float | None = None) -> oracledb.Connection:
-    """Open one connection of the driver, for work that SQLAlchemy does not support.
+    """Open a connection of the driver itself, for work that SQLAlchemy does not support.
 
     Args:
-        seconds: time limit for the login and for each call, if lower than usual.
+        seconds: time limit for the login and for each call, if it must be lower than usual.
 
     Raises:
         oracledb.Error: any error of the driver, or there is no answer.
@@ -54,7 +54,7 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
     calls = BoundedCalls(_connect_arguments(source))
     connection = calls.connect(seconds)
-    calls.closed(connection)  # only the driver's timeout applies to its calls
+    calls.closed(connection)  # do not watch this connection
     _prepare(connection, source, next(iter(source.containers), None), seconds)
     return connection
 
@@ -62,8 +62,8 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
 def _prepare(
     connection: Any, source: OracleSource, container: str | None, seconds: float | None = None
 ) -> None:
-    """Set the time limit of calls, and the NLS settings, so that results do not depend on the
-    database's.
+    """Set the time limit of calls and the NLS settings, so that results do not depend on the NLS
+    settings of the database.
     """
     bound = source.query_timeout if seconds is None else min(source.query_timeout, seconds)
     connection.call_timeout = int(bound * 1000)
@@ -95,8 +95,9 @@ class OracleDatabase:
 
     Args:
         source: the address and the account.
-        container: that connections switch to; by default the first of `source.containers`, else the
-            service's.
+        container: the container that connections switch to. By default it is the first of
+            `source.containers`; if there are none, connections stay in the container of the
+            service.
 
     Raises:
         OlrPgError: 7008, thick mode is configured and the client libraries cannot be loaded.
@@ -124,9 +125,9 @@ class OracleDatabase:
 
         Args:
             doing: the purpose, for messages.
-            work: called again with another connection if the connection is lost.
-            action: what the reader can do about an error, if the caller knows better than the
-                catalogue.
+            work: the function to run; it is called again with another connection if the connection
+                is lost.
+            action: the action to recommend in an error; None for the action of the error catalogue.
 
         Raises:
             OlrPgError: 7001 to 7009, errors of the driver; any error of `work`.
@@ -160,7 +161,7 @@ class OracleDatabase:
             raise oracle_error(error, doing, action=action) from error
 
     def _report(self, state: RetryCallState) -> None:
-        """Log an outage once until it is over, regardless of how often and where it is noticed."""
+        """Log an outage once, although several calls notice it; log again only after it is over."""
         assert state.outcome is not None
         if not self._is_told:
             self._is_told = True
@@ -191,7 +192,7 @@ def _make_engine(source: OracleSource, container: str | None, calls: BoundedCall
             with calls.giving_up_silence(connection):
                 _prepare(connection, source, container)
         except BaseException:
-            # It is not in a pool yet, so no event reports that it was closed.
+            # The connection is not in a pool yet, so no event will report that it was closed.
             calls.closed(connection)
             raise
 
@@ -205,7 +206,8 @@ def _make_engine(source: OracleSource, container: str | None, calls: BoundedCall
 
 
 class ReadingDialect(OracleDialect_oracledb):
-    """SQLAlchemy's dialect without a query that would start a transaction in the source.
+    """SQLAlchemy's dialect for Oracle, without the query that would start a transaction in the
+    source.
 
     To find the isolation level, SQLAlchemy would ask DBMS_TRANSACTION for a transaction id, which
     allocates a slot in an undo segment. Then it would query V$TRANSACTION, which the account may

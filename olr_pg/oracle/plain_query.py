@@ -1,8 +1,8 @@
 """Checks that a query from a client is safe: a single SELECT that calls only known functions.
 
-The text is read as tokens, so literals, quoted names and comments can contain anything. Two cases
-cannot be seen in the text: a user's function that is called without brackets, and a view that calls
-one. The read-only transaction and the privileges of the account protect against these.
+The text is read as tokens, so literals, quoted names and comments can contain anything. The text
+does not show two cases: a user's function that is called without brackets, and a view that calls a
+user's function. The read-only transaction and the privileges of the account protect against both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FUNCTIONS: Final = frozenset(
     }
 )
 """Oracle's functions that a query can call; their result depends only on their arguments, and they
-change nothing.
+have no side effects.
 """
 
 _BEFORE_BRACKETS: Final = FUNCTIONS | {
@@ -54,7 +54,7 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The word in upper case; empty if the token is no word."""
+        """The token in upper case if it is a word; otherwise empty."""
         return self.text.upper() if self.kind == "word" else ""
 
 
@@ -62,14 +62,14 @@ _END: Final = _Token("end", "")
 
 
 def check_plain(query: str) -> None:
-    """Refuse a query that is not a single SELECT, or that uses locks, links, sequences or unknown
-    functions.
+    """Refuse a query that is not a single SELECT, or that uses locks, database links, sequences or
+    unknown functions.
 
     Args:
-        query: without a semicolon at its end.
+        query: the query, without a semicolon at its end.
 
     Raises:
-        OlrPgError: 3010 a literal or comment is not terminated, 3016 the query is refused.
+        OlrPgError: 3010 a literal or a comment is not closed, 3016 the query is refused.
     """
     tokens = _tokens(query)
     first = next((token for token in tokens if token.text != "("), _END)
@@ -121,23 +121,23 @@ def _reason(tokens: list[_Token], at: int) -> str | None:
 
 
 def _may_open(tokens: list[_Token], at: int) -> bool:
-    """Tell whether the opening bracket belongs to no call, or to the call of an allowed
-    function.
+    """Return whether the opening bracket is allowed: it belongs to no function call, or to the call
+    of an allowed function.
     """
     name = tokens[at - 1] if at else _END
     before = tokens[at - 2] if at > 1 else _END
     if name.kind not in ("word", "quoted"):
         return True
     if [token.text for token in tokens[at + 1 : at + 3]] == ["+", ")"]:
-        return True  # Oracle's outer join
+        return True  # outer join in Oracle's syntax
     if before.text != "." and name.word in _BEFORE_BRACKETS:
         return True
     return (before.word == "WITH" or before.text == ",") and _names_columns(tokens, at)
 
 
 def _names_columns(tokens: list[_Token], at: int) -> bool:
-    """Tell whether the bracket contains the column names of a WITH clause: only names, followed by
-    AS.
+    """Return whether the bracket contains the column names of a WITH clause: it contains only
+    names, and AS follows it.
     """
     end = next((n for n, token in enumerate(tokens) if n > at and token.text == ")"), len(tokens))
     names = all(

@@ -1,5 +1,5 @@
-"""Checks whether a live database is quiet, and how far its logs are archived (dictionary §4,
-§5).
+"""Reads the open transactions of a live database, and the SCN up to which its logs are archived
+(dictionary §4, §5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Activity(NamedTuple):
     Attributes:
         scn: the current SCN.
         transactions: number of open transactions with changes, on all instances.
-        oldest: SCN at which the oldest of them began; 0 if there is none.
+        oldest: SCN at which the oldest of these transactions began; 0 if there is none.
     """
 
     scn: int
@@ -31,8 +31,8 @@ class Activity(NamedTuple):
 
 
 def read_activity(connection: Connection) -> Activity:
-    """Read the open transactions, and an SCN that is not lower than the commit of any ended
-    transaction.
+    """Read the open transactions and then an SCN. Transactions that had ended before the query were
+    committed at or below that SCN.
     """
     # START_SCN is 0 if the transaction has not changed anything yet.
     begun = func.nullif(TRANSACTION.c.START_SCN, bound(0))

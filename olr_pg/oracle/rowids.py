@@ -1,8 +1,8 @@
 """Divides a table into ROWID ranges, one per task, that together contain every row.
 
-The ranges of a segment have no gaps: they cover the lowest to the highest possible ROWID. Extents,
-or a sample of the rows, only determine where to cut. So no row is missed if the extents have
-changed since the SCN that the rows are read as of.
+The ranges of a segment have no gaps: they reach from the lowest to the highest possible ROWID. The
+extents, or a sample of the rows, only determine the limits of the ranges. So no row is missed if
+the extents have changed since the SCN as of which the rows are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 BLOCKS_PER_RANGE: Final = 8_192
-"""64 MiB of blocks of 8 KiB."""
+"""64 MiB if a block has 8 KiB."""
 
 ROWS_PER_RANGE: Final = 100_000
 SAMPLE_PERCENT: Final = 1
@@ -53,7 +53,7 @@ class Extent(NamedTuple):
 
     Attributes:
         data_obj: DATAOBJ# of the segment.
-        dba: of the first block.
+        dba: address of the first block.
     """
 
     data_obj: int
@@ -91,7 +91,7 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
     return [
         Extent(int(data_obj), _dba(int(file), int(block)), int(blocks))
         for data_obj, file, block, blocks in connection.execute(query)
-        if data_obj in wanted  # it is NULL if there is no segment
+        if data_obj in wanted  # DATAOBJ# is NULL if there is no segment
     ]
 
 

@@ -1,11 +1,12 @@
-"""Finds tables with compressed segments as of an SCN, and the tablespaces that are encrypted now.
+"""Finds the tables that have compressed segments as of an SCN, and the tablespaces that are
+encrypted now.
 
 Facts: the text of Oracle's views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
 segment by its header block and read its kind from SEG$.SPARE1.
 
-TS$.FLAGS contains the same as DBA_TABLESPACES.ENCRYPTED, and can be read as of an SCN.
-V$ENCRYPTED_TABLESPACES shows the headers of the data files, so it also contains a tablespace that
-is being encrypted (ALTER TABLESPACE … ENCRYPTION ONLINE).
+TS$.FLAGS contains the same information as DBA_TABLESPACES.ENCRYPTED, and can be read as of an SCN.
+V$ENCRYPTED_TABLESPACES shows the headers of the data files, so it also lists a tablespace that is
+being encrypted (ALTER TABLESPACE … ENCRYPTION ONLINE).
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
     columns = tables.ENCRYPTED_TABLESPACES.c
     query = select(columns["TS#"]).where(bound("YES") == columns.ENCRYPTEDTS)
     if (connection.dialect.server_version_info or ()) >= FIRST_CDB:
-        # The root shows the tablespaces of all containers; each container numbers its own.
+        # In the root, the view lists the tablespaces of all containers. TS# is unique only within a
+        # container.
         query = query.where(columns.CON_ID.in_(among([0, database.con_id])))
     return frozenset(int(ts) for (ts,) in rows_if_allowed(connection, query) or ())

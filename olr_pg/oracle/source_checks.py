@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
 _NEEDED_MAX: Final = 200
-"""Maximum number of logs per thread that are checked, starting with the oldest that a restart
+"""Maximum number of logs per thread that are checked, beginning with the oldest log that a restart
 reads.
 """
 
@@ -65,7 +65,7 @@ class Diagnosis(NamedTuple):
 
     Attributes:
         tables: the selected tables; empty if they could not be read.
-        snapshot: their dictionary; None if it could not be read.
+        snapshot: the dictionary of these tables; None if it could not be read.
     """
 
     findings: list[Finding]
@@ -90,10 +90,10 @@ def check_oracle(
     Args:
         query: the TableList query; None if no tables are configured.
         saved_scn: the SCN from which redo is still needed; None before the first run.
-        for_load: also check what a load and a verification need to read the rows.
+        for_load: also check that a load and a verification can read the rows.
         condition: returns the row condition of a table; its errors become findings.
-        of_database: also check what all containers of the database share.
-        names: of the tables, if already known from the query.
+        of_database: also run the checks that concern the whole database, not one container.
+        names: names of the tables, if the query has already been run.
     """
     try:
         oracle.read("connecting", lambda connection: connection.execute(select(literal(1))).all())
@@ -121,7 +121,8 @@ def check_oracle(
             lambda connection: read_snapshot(connection, facts.database, names, facts.scn),
         )
     except OlrPgError as problem:
-        # If no missing privilege was found before, this one is on the tables of XML DB.
+        # If the check of privileges found none missing, the missing privilege is for the tables of
+        # XML DB.
         if problem.code != PRIVILEGE or all(one.check != "oracle.privileges" for one in found):
             found.append(coded("oracle.tables", problem))
         return Diagnosis(found, facts, ())
@@ -196,8 +197,8 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
 def _load_privileges(
     connection: Connection, source: OracleSource, chosen: Iterable[SourceTable], scn: int
 ) -> list[Finding]:
-    """Check that a load can read the rows of the tables, also as of an SCN, and the views that it
-    uses.
+    """Check that a load can read the rows of the tables as of now and as of an SCN, and the views
+    that it uses.
     """
     user = source.user.upper()
     sources = {f'"{one.owner}"."{one.name}"': tables.of_user(one) for one in chosen}
@@ -269,8 +270,8 @@ def _database(connection: Connection) -> list[Finding]:
 
 
 def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | None) -> list[Finding]:
-    """Check access to the views about NOLOGGING work, and report such work in the redo of the next
-    run.
+    """Check access to the views about NOLOGGING operations, and report such operations in the redo
+    that the next run reads.
     """
     user = source.user.upper()
     denied = [
@@ -352,7 +353,7 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
 def _logs(
     source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
-    """Check that the archived logs exist from the oldest one that is needed on."""
+    """Check that all archived logs exist, beginning with the oldest log that is needed."""
     try:
         listed = oracle.read(
             "listing the archived logs",
@@ -405,7 +406,9 @@ def _looked_at(
     listed: Mapping[tuple[int, int, int], Sequence[ListedLog]],
     saved_scn: int | None,
 ) -> list[tuple[int, int, int]]:
-    """Choose the logs of a thread to check: both ends, and those that a restart reads."""
+    """Choose the logs of a thread to check: the first, the last, and the logs that a restart
+    reads.
+    """
     if source.transport is not None:
         return [positions[-1]]
     needed: list[tuple[int, int, int]] = []
@@ -440,8 +443,8 @@ def _conditions(
     facts: CurrentDatabase,
     condition: Callable[[SourceTable, CurrentDatabase], RowCondition | None],
 ) -> Iterator[Finding]:
-    """Check that redo shows which rows meet their condition, and contains whole rows that newly
-    meet it.
+    """Check that the redo contains the columns that each row condition needs, and the whole row
+    when an update makes a row meet its condition.
     """
     wanted: dict[int, RowCondition] = {}
     for table in chosen:

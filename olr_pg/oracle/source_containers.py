@@ -1,9 +1,9 @@
 """The containers (PDBs) of a live source: one connection for each, and queries over all of them.
 
 Each container has its own session: a common user connects to the service of `source.server` and
-switches to the container (ALTER SESSION SET CONTAINER). So code that reads one container gets a
-source that names only that container (`sources_of`) and does not need to know the others. This
-module combines the results of all containers.
+switches to the container (ALTER SESSION SET CONTAINER). Code that reads one container gets a source
+that names only this container (`sources_of`), and needs no knowledge of the others. This module
+combines the results of all containers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 _ALL_TABLES: Final = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {WITH_REDO}"  # noqa: S608 - constant
-"""Not ALL_TABLES, which contains only tables whose rows the account can read."""
+"""ALL_TABLES is not used, because it contains only tables whose rows the account can read."""
 
 
 def sources_of(source: OracleSource) -> dict[str, OracleSource]:
-    """Return the source of each container by its name; of one alone itself, by no name."""
+    """Return a source for each container, by the container's name. If there is only one container,
+    return `source` itself, with an empty name.
+    """
     if len(source.containers) < 2:
         return {"": source}
     names = [one.upper() for one in source.containers]
@@ -40,14 +42,15 @@ class ContainerDatabases:
     """The databases of a live source, one for each of its containers.
 
     Args:
-        source: where they are and who we are.
+        source: the address of the database, and the account.
 
     Attributes:
-        sources: of each container, by its name; the one without a name is the only one.
-        databases: in the same order.
+        sources: the source of each container, by the container's name. If there is only one, its
+            name is empty.
+        databases: the database of each container, by the same names and in the same order.
 
     Raises:
-        OlrPgError: 7008, as `OracleDatabase`.
+        OlrPgError: 7008, see `OracleDatabase`.
     """
 
     def __init__(self, source: OracleSource) -> None:
@@ -75,7 +78,7 @@ class ContainerDatabases:
         """Run a TableList query; with several containers, owners are ``PDB.OWNER``.
 
         Args:
-            is_abandoned: tells whether the client has gone; called from another thread.
+            is_abandoned: returns whether the client has disconnected; called from another thread.
 
         Raises:
             OlrPgError: 3010 to 3017 errors of the query, 70xx errors of the database.
@@ -89,7 +92,9 @@ class ContainerDatabases:
         return names_in_containers(known, query, is_abandoned)
 
     def own(self, names: Sequence[tuple[str, str]], container: str) -> list[tuple[str, str]]:
-        """Return the names in `names` that belong to a container, without the container's name."""
+        """Return the entries of `names` that belong to a container, with the container's name
+        removed from the owner.
+        """
         if not self.names:
             return list(names)
         prefix = f"{container}."
@@ -103,7 +108,7 @@ class ContainerDatabases:
         """Return the name of a table's container, as in `sources` and `databases`.
 
         Args:
-            table: of `snapshot`.
+            table: a table of `snapshot`.
             snapshot: the joined dictionaries of all containers, or the only dictionary.
         """
         known = {one.database.con_id: one.database.con_name for one in snapshot.members}
@@ -115,7 +120,7 @@ class ContainerDatabases:
         """Read the dictionary of each container, all as of one SCN.
 
         Args:
-            names: of the tables, from `run_table_list`.
+            names: names of the tables, from `run_table_list`.
             scn: the SCN to read as of; None for the current SCN.
             structure: whether to include keys, indexes and sequences.
 

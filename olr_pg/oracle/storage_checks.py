@@ -1,4 +1,6 @@
-"""Checks for `olr-pg doctor` how the segments of the tables are stored."""
+"""Checks for `olr-pg doctor` whether the segments of the tables are stored in a form that can be
+decoded.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Storage:
         self._tablespaces = rows.sys_ts
 
     def mend_table(self, table: Table) -> tuple[str, ...]:
-        """Return SQL for a table that is refused because of its storage, and further steps."""
+        """Return the SQL and further steps that make a table replicable if it is refused because of
+        its storage.
+        """
         name = table.source_owner, table.name
         encrypted = self._segments.encrypted(table.obj)
         columnar = self._segments.columnar(table.obj)
@@ -48,7 +52,9 @@ class Storage:
         return (*moves, _REBUILD, *([_DECRYPT] if encrypted else [])) if moves else ()
 
     def mend_column(self, table: Table, column: Column) -> tuple[str, ...]:
-        """Return SQL for a column whose values are encrypted in any way; else empty."""
+        """Return the SQL that decrypts a column if its values are encrypted in any way; otherwise
+        empty.
+        """
         name = table.source_owner, table.name
         again = "then load the table again; or leave the column out, as it is now"
         if column.encrypted:
@@ -63,7 +69,8 @@ class Storage:
         return (*moves, _REBUILD, _DECRYPT, again) if moves else ()
 
     def findings(self, chosen: Iterable[Table]) -> Iterator[Finding]:
-        """Yield warnings about storage that hides some changes of tables that can be replicated.
+        """Yield a warning for each table that can be replicated, but whose storage hides some of
+        its changes.
 
         Rows that a direct-path load inserts into a compressed segment are compressed in the redo,
         so they cannot be decoded.

@@ -1,13 +1,13 @@
 """Reads keys, indexes and sequences of a live database as of an SCN (dictionary §2.5, §2.6).
 
-Facts from Oracle's definitions of the dictionary. CDEF$.REFACT 1 is ON DELETE CASCADE and 2 is ON
-DELETE SET NULL. CDEF$.ENABLED of a key is its index. SEQ$.HIGHWATER is LAST_NUMBER of
-DBA_SEQUENCES. CDEF$.CONDITION is the text of a check. COL$.DEFAULT$ is the text of a default, of a
-virtual column, and of the hidden column of an index on an expression. The default of an identity
+Facts from Oracle's definitions of the dictionary. CDEF$.REFACT is 1 for ON DELETE CASCADE and 2 for
+ON DELETE SET NULL. CDEF$.ENABLED of a key is the OBJ# of its index. SEQ$.HIGHWATER is LAST_NUMBER
+of DBA_SEQUENCES. CDEF$.CONDITION is the text of a check. COL$.DEFAULT$ is the text of a default, of
+a virtual column, and of the hidden column of an index on an expression. The default of an identity
 column names its sequence, ISEQ$$_ and a number.
 
-These texts are in Oracle's SQL. Objects that they define are not created in the target but listed
-with their text.
+These texts are in Oracle's SQL. The objects that they define are not created in the target; they
+are listed with their text.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CHECK, _PRIMARY, _UNIQUE, _FOREIGN = 1, 2, 3, 4
 _NORMAL, _BITMAP = 1, 2
 _IS_UNIQUE, _FUNCTIONAL = 0x1, 0x10
 _UNUSABLE: Final = 0x1 | 0x400
-"""IND$.TYPE#, PROPERTY and FLAGS."""
+"""Values of IND$.TYPE#, and bits of IND$.PROPERTY and IND$.FLAGS."""
 
 _BY_ITSELF: Final = frozenset({3, 4, 5, 6, 8})
 """IND$.TYPE# of indexes that are part of a table's storage."""
@@ -71,11 +71,11 @@ _ON_DELETE: Final[dict[int, OnDelete]] = {1: "cascade", 2: "set null"}
 
 
 def read_structure(oracle: OracleDatabase, snapshot: Snapshot) -> Structure:
-    """Read the structure of the snapshot's tables, except Oracle's own tables, as of the snapshot's
-    SCN.
+    """Read the structure of the snapshot's tables as of the snapshot's SCN; Oracle's own tables are
+    left out.
 
     Raises:
-        OlrPgError: 7001 to 7009; also if the account cannot read SYS.CON$ or SYS.SEQ$.
+        OlrPgError: 7001 to 7009; a missing privilege on SYS.CON$ or SYS.SEQ$ is also an error.
     """
     rows = snapshot.sys_rows
     if rows is None:
@@ -153,7 +153,9 @@ class _Reader:
         }
 
     def _checks(self, names: dict[int, str]) -> Iterator[LeftOut]:
-        """Yield the enabled check constraints; NOT NULL has another type of constraint."""
+        """Yield the enabled check constraints. NOT NULL is not among them, because it has its own
+        type of constraint.
+        """
         numbers = [
             row.con
             for row in self._rows.sys_cdef

@@ -29,7 +29,7 @@ NO_MINIMAL_LOGGING: Final = (
     "minimal supplemental logging is off: rows in several pieces cannot be joined",
     "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;",
 )
-"""The problem, and SQL to fix it."""
+"""The problem, and the SQL that solves it."""
 
 _GROUP: Final = 12
 _TABLE_PRIMARY_KEY: Final = 14
@@ -42,8 +42,8 @@ _SCHEMA_ALL: Final = 8
 
 
 class Levels(NamedTuple):
-    """What is logged for every table, by the settings of the database or of the current
-    container.
+    """The columns that are logged for every table, according to the settings of the database or of
+    the current container.
     """
 
     minimal: bool
@@ -54,8 +54,8 @@ class Levels(NamedTuple):
 def read_levels(connection: Connection) -> Levels:
     """Read the logging levels of the database and of the current PDB.
 
-    V$DATABASE contains the levels of the whole database, not those of a PDB. If the account cannot
-    read DBA_SUPPLEMENTAL_LOGGING, the PDB's own levels are unknown.
+    V$DATABASE contains the levels of the whole database; a PDB can have further levels. If the
+    account cannot read DBA_SUPPLEMENTAL_LOGGING, the levels of the PDB are unknown.
     """
     columns = tables.DATABASE.c
     told = [
@@ -71,12 +71,15 @@ def read_levels(connection: Connection) -> Levels:
         own = tables.SUPPLEMENTAL.c
         query = select(own.MINIMAL, own.PRIMARY_KEY, own.ALL_COLUMN)
         told += rows_if_allowed(connection, query) or ()
-    # MIN may be IMPLICIT if another level includes it.
+    # The value is not only YES or NO: for minimal logging it is IMPLICIT if another level includes
+    # it.
     return Levels(*(any(value != "NO" for value in level) for level in zip(*told, strict=True)))
 
 
 def may_read_levels(connection: Connection) -> bool | None:
-    """Tell whether the PDB's own levels can be read; None for a release without such levels."""
+    """Return whether the account can read the levels of the PDB; None for a release without such
+    levels.
+    """
     if not _has_containers(connection):
         return None
     return not unreadable(connection, [tables.SUPPLEMENTAL])
@@ -112,7 +115,7 @@ def unlogged_tables(
 
 
 def without_key(found: Iterable[tuple[Table, Logged]]) -> Iterator[tuple[Table, str]]:
-    """Yield those whose key is not logged, with the logging level that they need."""
+    """Yield the tables whose key is not logged, with the logging level that they need."""
     for table, logged in found:
         has_primary_key = table.key_kind is KeyKind.PRIMARY
         if logged.everything or (has_primary_key and logged.primary_key):
@@ -123,7 +126,9 @@ def without_key(found: Iterable[tuple[Table, Logged]]) -> Iterator[tuple[Table, 
 
 
 def without_key_words(table: Table, level: str) -> tuple[str, str]:
-    """Return the problem that a table's key is not logged, and SQL to fix it."""
+    """Return the text of the problem that a table's key is not logged, and the SQL that solves
+    it.
+    """
     return (
         f"{table.full_name}: updates and deletes do not carry a key",
         f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA ({level}) COLUMNS;',
@@ -131,10 +136,10 @@ def without_key_words(table: Table, level: str) -> tuple[str, str]:
 
 
 def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table, Logged]]:
-    """Yield what is logged for each table, from the rows of a snapshot.
+    """Yield the logged columns of each table, from the rows of a snapshot.
 
-    These rows do not show which columns of a named log group are marked NO LOG, so all columns
-    count as logged. Minimal logging is not considered.
+    These rows do not show which columns of a named log group are marked NO LOG, so all columns of
+    the group count as logged. Minimal logging is not considered.
     """
     levels, groups = _table_levels(rows)
     grouped: dict[int, set[int]] = {}
@@ -157,8 +162,8 @@ def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table
 
 
 def _table_levels(rows: SysRows) -> tuple[dict[int, set[int]], dict[int, int]]:
-    """Return CDEF$.TYPE# of each table's log groups by OBJ#, and OBJ# of named log groups by
-    CON#.
+    """Return two mappings: OBJ# of a table → the CDEF$.TYPE# values of its log groups, and CON# of
+    a named log group → OBJ# of its table.
     """
     levels: dict[int, set[int]] = {}
     groups: dict[int, int] = {}
@@ -172,7 +177,7 @@ def _table_levels(rows: SysRows) -> tuple[dict[int, set[int]], dict[int, int]]:
 def logged_columns(
     connection: Connection, snapshot: Snapshot, chosen: Sequence[Table]
 ) -> Iterator[tuple[Table, Logged]]:
-    """Yield what is logged for each table, read from the database; minimal logging is not
+    """Yield the logged columns of each table, read from the database. Minimal logging is not
     considered.
     """
     assert snapshot.sys_rows is not None
@@ -197,8 +202,8 @@ def logged_columns(
 
 
 def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int, set[int]]:
-    """Return INTCOL# of the columns in named log groups by OBJ#; columns marked NO LOG do not
-    count.
+    """Return, by OBJ# of the table, INTCOL# of the columns in named log groups, without columns
+    that are marked NO LOG.
     """
     found: dict[int, set[int]] = {}
     for batch in _batches(list(groups)):

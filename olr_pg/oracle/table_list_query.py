@@ -1,8 +1,8 @@
 """Runs the client's TableList query in the source database.
 
-The query comes from a client over the network. It is checked (`plain_query`) and runs as an inline
-view in a read-only transaction, so it can only be a query. Its time and its result are limited, and
-it is cancelled if the client disconnects.
+The query comes from a client over the network. It is checked (`plain_query`). It runs as an inline
+view in a read-only transaction, so it cannot be anything but a query. Its time and the size of its
+result are limited, and it is cancelled if the client disconnects.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ _ACTION: Final = (
 def run_table_list(
     database: OracleDatabase, query: str, is_abandoned: Callable[[], bool] | None = None
 ) -> list[tuple[str, str]]:
-    """Return (owner, table name) from each row of a TableList query, without duplicates, in its
-    order.
+    """Return (owner, table name) from each row of a TableList query, in the order of the rows and
+    without duplicates.
 
     Args:
-        is_abandoned: tells whether the client has gone; called from another thread.
+        is_abandoned: returns whether the client has disconnected; called from another thread.
 
     Raises:
-        OlrPgError: 3010 not valid, 3011 not two columns, 3014 no rows, 3015 too slow, too many rows
-            or abandoned, 3016 refused, 3017 a value is no name; 70xx errors of the database.
+        OlrPgError: 3010 the query is not valid, 3011 it does not have two columns, 3014 it returns
+            no rows, 3015 it is too slow, returns too many rows or was cancelled, 3016 it is
+            refused, 3017 a value is not a name; 70xx errors of the database.
     """
     text = query.strip().rstrip(";").rstrip()
     if "\0" in text:
@@ -74,7 +75,7 @@ class _Watch:
     """Cancels a connection's current call if the client has disconnected.
 
     Attributes:
-        has_fired: whether it has cancelled the call.
+        has_fired: whether the call was cancelled.
     """
 
     def __init__(self, is_abandoned: Callable[[], bool] | None) -> None:
@@ -131,7 +132,7 @@ def _run(
             names.append(_name(row, len(names) + 1))
         if len(names) > ROWS_MAX:
             raise OlrPgError(Code.TABLE_QUERY_TOO_SLOW, f"it returns more than {ROWS_MAX} rows")
-        # The driver limits each call; this limits all calls together.
+        # The driver limits the time of each call; this check limits the time of all calls together.
         if time.monotonic() > deadline:
             raise OlrPgError(
                 Code.TABLE_QUERY_TOO_SLOW, "it takes longer than `source.query-timeout`"

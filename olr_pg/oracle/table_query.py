@@ -1,13 +1,13 @@
 """Builds the query that reads a table's rows for a load, and returns the rows as Arrow batches.
 
-Every value must be exact; otherwise the load would differ from what replication applies. So the
-driver's Arrow types are used where they can represent every value of the type, and Oracle's text
-for the others. NUMBER without precision would become a double. Dates before year 1, and nanoseconds
-before 1677, do not fit the driver's timestamps. Time zones would be dropped (python-oracledb's
-"Converting Oracle data types to Arrow"). LOBs would be fetched whole, and half a surrogate pair of
-NVARCHAR2 cannot be fetched; `lob_row_reading` reads tables with these types. Values that only a
-function converts to text (XMLTYPE, JSON, VECTOR) are fetched whole, and so is LONG, which Oracle
-cannot read in parts.
+Every value must be exact; otherwise loaded rows would differ from replicated ones. A type is read
+as one of the driver's Arrow types if this can represent every value of the type, otherwise as text
+that Oracle makes. As an Arrow type, NUMBER without precision would become a double. Dates before
+year 1, and nanoseconds before 1677, do not fit the driver's timestamps. Time zones would be lost
+(python-oracledb's "Converting Oracle data types to Arrow"). LOBs would be fetched whole, and
+NVARCHAR2 with half a surrogate pair could not be fetched; `lob_row_reading` reads tables with these
+types. Values that only a function converts to text (XMLTYPE, JSON, VECTOR) are fetched whole, and
+so is LONG, which Oracle cannot read in parts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DECIMAL_DIGITS_MAX: Final = 38
 DATE_FORMAT: Final = 'SYYYY-MM-DD"T"HH24:MI:SS'
 TIMESTAMP_FORMAT: Final = f"{DATE_FORMAT}.FF9"
 SPARSE_SINCE: Final = (23, 6)
-"""The release that introduced sparse vectors, and FORMAT for their text."""
+"""The first release with sparse vectors, and with FORMAT for the text of vectors."""
 
 NUMBER_FORMAT: Final = "'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''"
 
@@ -84,8 +84,8 @@ def _field(column: Column, row_by_row: bool, has_sparse: bool) -> QueryField:
         return QueryField(column.name, _in_format(name, TIMESTAMP_FORMAT), text)
     if code in _UNDER_UTC:
         in_utc = _in_format(f"SYS_EXTRACT_UTC({name})", TIMESTAMP_FORMAT)
-        # Fetch UTC and the offset or region. A local time is not enough, because Oracle shifts it
-        # at calendar changes.
+        # Fetch the time in UTC, and the offset or region. The local time is not enough, because
+        # Oracle shifts it at calendar changes.
         zone = f" || TO_CHAR({name}, 'TZR')" if code is OracleType.TIMESTAMP_TZ else ""
         value = f"CASE WHEN {name} IS NOT NULL THEN {in_utc} || 'Z'{zone} END"
         return QueryField(column.name, value, text)
@@ -114,7 +114,8 @@ _NATIVE: Final[dict[OracleType, pa.DataType]] = {
 
 def _number(column: Column, name: str, row_by_row: bool) -> QueryField:
     precision, scale = column.precision, column.scale
-    # Rows read one by one become Python values; for these, text is the cheapest exact form.
+    # Rows that are read one by one become Python values. For these, text is the exact form that
+    # costs the least.
     if not row_by_row and precision is not None and scale is not None and 0 <= scale <= precision:
         digits = min(precision, DECIMAL_DIGITS_MAX)
         return QueryField(column.name, name, pa.decimal128(digits, scale))
@@ -122,17 +123,17 @@ def _number(column: Column, name: str, row_by_row: bool) -> QueryField:
 
 
 def _vector(name: str, has_sparse: bool) -> str:
-    # The text of a sparse vector counts positions from 0 or 1, depending on the release: fetch it
-    # as dense.
+    # Fetch a sparse vector as a dense one, because in the text of a sparse vector the positions
+    # begin with 0 or 1, depending on the release.
     returning = "RETURNING CLOB FORMAT DENSE" if has_sparse else "RETURNING CLOB"
-    # FLOAT32 values come with nine digits, which a FLOAT64 would read differently: fetch the
-    # format, too.
+    # Also fetch the format: FLOAT32 values have nine digits in the text, which give another value
+    # if they are read as FLOAT64.
     text = f"VECTOR_DIMENSION_FORMAT({name}) || FROM_VECTOR({name} {returning})"
     return f"CASE WHEN {name} IS NOT NULL THEN {text} END"
 
 
 def _in_format(value: str, form: str) -> str:
-    # TO_CHAR writes a blank before a year without a minus sign.
+    # TO_CHAR writes a blank before a year that has no minus sign: remove it.
     return f"LTRIM(TO_CHAR({value}, '{form}'))"
 
 
@@ -149,11 +150,11 @@ def rows_statement(
     """Return the query for the rows of a part of a table as of an SCN, and its binds.
 
     Args:
-        part: its ROWIDs or keys; None for the whole table.
-        version: of the database, as in ``23.6.0.24.10``.
+        part: the ROWIDs or keys of the part; None for the whole table.
+        version: the version of the database, such as ``23.6.0.24.10``.
     """
     has_sparse = tuple(map(int, version.split(".")[:2])) >= SPARSE_SINCE
-    # Use generated aliases, because Oracle does not accept "ROWID".
+    # Use generated aliases, because Oracle does not accept "ROWID" as an alias.
     columns, of_lobs = list[str](), list[str]()
     for number, field in enumerate(query_fields(table, has_sparse=has_sparse), 1):
         if field.is_lob:

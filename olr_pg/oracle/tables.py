@@ -46,7 +46,7 @@ def _sys(name: str, numbers: str, texts: str = "") -> Table:
 
 
 def of_user(table: SourceTable) -> Table:
-    """Define a user's table whose rows are read, without its columns."""
+    """Define a user's table without its columns, to read its rows."""
     name, owner = (quoted_name(part, quote=True) for part in (table.name, table.owner))
     return Table(name, MetaData(), schema=owner)
 
@@ -100,8 +100,8 @@ DATABASE: Final = _table(
     " SUPPLEMENTAL_LOG_DATA_ALL",
 )
 SUPPLEMENTAL: Final = _table("DBA_SUPPLEMENTAL_LOGGING", "", "MINIMAL PRIMARY_KEY ALL_COLUMN")
-"""What a container logs in addition to V$DATABASE, which covers the whole database (12.1 and
-later).
+"""The supplemental logging of the current container, in addition to that of the whole database,
+which V$DATABASE contains (12.1 and later).
 """
 
 INCARNATION: Final = _table(
@@ -128,7 +128,9 @@ EXTENTS: Final = _table(
     "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
 )
 ENCRYPTED_TABLESPACES: Final = _table("V$ENCRYPTED_TABLESPACES", "TS# CON_ID", "ENCRYPTEDTS")
-"""Encryption as in the headers of the data files, also while a tablespace is being converted."""
+"""Shows the encryption according to the headers of the data files, also while a tablespace is being
+converted.
+"""
 
 DATAFILE: Final = _table("V$DATAFILE", "FILE# UNRECOVERABLE_CHANGE#", "NAME UNRECOVERABLE_TIME")
 ALL_TABLES: Final = _table("DBA_TABLES", "", "OWNER TABLE_NAME LOGGING")
@@ -162,17 +164,20 @@ SYS_TABLES: Final = (
     *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, INDPART, TABPART, TABCOMPART, TABSUBPART),
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
-"""Tables on which the account needs SELECT and FLASHBACK; their definitions are read too."""
+"""Tables on which the account needs SELECT and FLASHBACK. Their own definitions are also read."""
 
 BESIDE_TABLES: Final = (CON, COM)
-"""The same, for comments, indexes and constraints that DDL changes: without them, they are not
-followed, and nothing else is missed."""
+"""Tables on which the account needs SELECT and FLASHBACK so that DDL of comments, indexes and
+constraints is replicated. Without these privileges only such DDL is missed.
+"""
 
 SEGMENT_TABLES: Final = (SEG,)
 """Further tables on which the account needs SELECT and FLASHBACK."""
 
 STRUCTURE_TABLES: Final = (CON, SEQ)
-"""The same, needed only to create keys, indexes and sequences in the target."""
+"""Tables on which the account needs SELECT and FLASHBACK only to create keys, indexes and sequences
+in the target.
+"""
 
 VIEWS: Final = (
     *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),
@@ -180,17 +185,21 @@ VIEWS: Final = (
 """Views on which the account needs SELECT, under the names that GRANT accepts (``V_$…``)."""
 
 ONLINE_VIEWS: Final = (LOGFILE, STANDBY_LOG)
-"""Further views for reading online logs; STANDBY_LOG on a physical standby only."""
+"""Further views that are needed to read online logs; STANDBY_LOG is needed only on a physical
+standby.
+"""
 
 LOGGING_VIEWS: Final = (
     *(DATAFILE, ALL_TABLES, TAB_PARTITIONS, TAB_SUBPARTITIONS, LOBS, LOB_PARTITIONS),
     LOB_SUBPARTITIONS,
 )
-"""Views about NOLOGGING work; without them, such work is reported only when its redo is decoded."""
+"""Views about NOLOGGING operations. Without them, such an operation is reported only when its redo
+is decoded.
+"""
 
 LOAD_VIEWS: Final = {
     EXTENTS: "tables are cut at a sample of their rows",
     PARAMETER: "nothing can be said of the undo that a load needs",
     UNDOSTAT: "nothing can be said of the undo that a load needs",
 }
-"""Views that a load reads if it can, and what happens otherwise."""
+"""Views that a load reads if it can, and the consequence if it cannot."""

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 class UndoRetention(NamedTuple):
-    """For how many seconds undo is kept.
+    """Number of seconds for which Oracle keeps undo.
 
     Attributes:
-        wanted: UNDO_RETENTION. Oracle keeps undo for a shorter time if the undo tablespace is full,
-            unless its retention is guaranteed.
-        tuned: Oracle's current value, from the latest row of V$UNDOSTAT; None if there is no row.
+        wanted: the parameter UNDO_RETENTION. If the undo tablespace is full, Oracle keeps undo for
+            a shorter time, unless the retention is guaranteed.
+        tuned: the retention that Oracle currently uses, from the latest row of V$UNDOSTAT; None if
+            there is no row.
     """
 
     wanted: int

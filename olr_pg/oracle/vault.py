@@ -1,10 +1,11 @@
 """The log vault: copies each archived log once, before RMAN can delete it.
 
 If the files of the appliance are encrypted (`files.sealed`), the copies are encrypted too. A
-transport writes a log unencrypted; it is encrypted as soon as it is complete.
+transport writes a log unencrypted; the vault encrypts the file as soon as it is complete.
 
 A copy is renamed to its final name after its bytes were read back and compared, so a file with a
-final name is complete. A copy is removed when all its redo is confirmed and it is old enough.
+final name is complete. A copy is removed when the targets have confirmed all of its redo and the
+copy is old enough.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class LogVault:
         """Return the vault's copy of a log; copy the log first if needed.
 
         Raises:
-            OlrPgError: 7030 the copy cannot be written, 7031 the fetch failed, 7032 it is in
+            OlrPgError: 7030 the copy cannot be written, 7031 the fetch failed, 7032 the fetch is in
                 progress; any error of `open_listed`.
         """
         first = copies[0]
@@ -166,7 +167,8 @@ class LogVault:
                     path.unlink()
                     _log.info("log removed from the vault", file=str(path))
             except OlrPgError as error:
-                # Nothing needs this log now. A later reader reports the damage.
+                # This log is not needed now. If it is read later, the damage is reported as an
+                # error.
                 _log.warning("a log in the vault is damaged", reason=str(error))
             except OSError as error:
                 raise self._unusable(error) from error

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _DEFAULT: Final = 0
-"""FLAGS of the default token set, which tables use unless another one is specified."""
+"""FLAGS of the default token set. Tables use it unless another token set is specified."""
 
 _ATTRIBUTE: Final = 1
 

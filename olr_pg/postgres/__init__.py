@@ -1,3 +1,3 @@
-"""PostgreSQL in general: the embedded cluster, connections with time limits, and the meaning of
-errors.
+"""Code for any use of PostgreSQL: the embedded cluster, connections with time limits, and the
+handling of errors.
 """

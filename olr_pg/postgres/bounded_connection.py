@@ -1,10 +1,10 @@
-"""A connection to PostgreSQL whose statements wait with a time limit.
+"""A connection to PostgreSQL with a time limit for the answer to each statement.
 
 psycopg waits for an answer as long as the socket is open. A silent network keeps a socket open
 forever, and TCP's timeouts do not help if a proxy answers for a dead server. So the waiting thread
 checks ten times a second whether its statement has exceeded its time limit, and whether another
-thread has ended the connection. In both cases the connection is closed, because the fate of the
-statement is unknown.
+thread has ended the connection. In both cases the connection is closed, because it is unknown
+whether the server ran the statement.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _TICK_SECONDS: Final = 0.1
 _CANCEL_SECONDS: Final = 0.5
 """Time limit for requesting the server to cancel a statement."""
 
-_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # invalid except on Linux
+_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # valid only on Linux
 _TCP_INFO_BYTES: Final = 136
 _TCP_COUNTS: Final = struct.Struct("=120xQQ")
-"""Of Linux's `struct tcp_info`: tcpi_bytes_acked and tcpi_bytes_received."""
+"""Reads tcpi_bytes_acked and tcpi_bytes_received from Linux's `struct tcp_info`."""
 
 
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that can be ended while a statement waits for its answer.
 
-    Its statements belong to one thread; `give_up` can be called from any other.
+    One thread runs the statements; any other thread can call `give_up`.
 
     Attributes:
         answer_seconds: time limit for one wait for an answer; None for no limit.
         waiting_since: when the thread began to wait for an answer (`time.monotonic`); None while it
             does not wait.
-        given_up: why the connection was ended; None if it was not.
-        serves: what its statements are for, for watches.
+        given_up: the reason why the connection was ended; None if it was not ended.
+        serves: the purpose of the running statements, for threads that watch the connection.
         closing: called once, before the connection is closed.
     """
 
@@ -80,7 +80,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         try:
             super().__exit__(*ending)
         finally:
-            self.close()  # psycopg does not close a broken connection
+            self.close()  # psycopg does not close a broken connection itself
 
     def wait(
         self, gen: PQGen[RV], interval: float = _TICK_SECONDS, timeout: float | None = None
@@ -88,7 +88,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         """Wait as psycopg does, but stop when the connection is ended by `give_up`.
 
         Raises:
-            psycopg.OperationalError: it was ended.
+            psycopg.OperationalError: the connection was ended.
         """
         self.waiting_since = time.monotonic()
         try:
@@ -133,9 +133,11 @@ class BoundedConnection(psycopg.Connection[Any]):
         raise psycopg.OperationalError(reason)
 
     def transported(self) -> tuple[int, int] | None:
-        """Return the bytes that the other side has acknowledged, and those received from it.
+        """Return the number of bytes that the server has acknowledged, and the number received from
+        it.
 
-        None if the system does not report them: for a local socket, or after the end.
+        Return None if the system does not report them: for a local socket, or after the connection
+        has ended.
         """
         try:
             with socket.socket(fileno=self.fileno()) as there:

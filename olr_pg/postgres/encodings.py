@@ -1,4 +1,6 @@
-"""Encodes our texts for a database whose encoding is not UTF8 and may lack their characters."""
+"""Encodes texts of the appliance for a database whose encoding is not UTF8 and may lack some of
+their characters.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ T = TypeVar("T")
 def storable(connection: Connection[Any], value: T) -> T:
     r"""Return texts in a form that the server can store: non-ASCII characters as ``\uxxxx``.
 
-    If the server's encoding is UTF8, they are unchanged. This is for messages and statements, never
-    for values of rows.
+    If the server's encoding is UTF8, they are unchanged. Use this for messages and statements,
+    never for values of rows.
 
     Args:
         value: a text, or dicts and lists of texts as in JSON; other values are unchanged.

@@ -1,4 +1,4 @@
-"""Timeouts and keepalives for every connection to a PostgreSQL server that may not answer."""
+"""Timeouts and keepalives for every connection to a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-# A server may disappear silently: a host loses power, a firewall drops its state. With these
-# settings, that is noticed within about a minute; without them, a waiting statement would wait for
-# hours.
+# A server can disappear without closing its connections, for example if its host loses power or a
+# firewall forgets the connection. With these settings a client notices this after about a minute.
+# Without them, a statement would wait for hours.
 _VIGILANCE: Final[dict[str, str | int | None]] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
@@ -19,12 +19,12 @@ _VIGILANCE: Final[dict[str, str | int | None]] = {
 
 
 def with_timeouts(connect_string: str, **options: str | int | None) -> str:
-    """Add timeouts and keepalives to a connect string that does not set them.
+    """Add timeouts and keepalives to a connection string, unless it sets them itself.
 
     Args:
-        options: parameters that override the connect string.
+        options: parameters that override the connection string.
 
     Raises:
-        psycopg.ProgrammingError: the connect string is invalid.
+        psycopg.ProgrammingError: the connection string is invalid.
     """
     return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string), **options})

@@ -3,7 +3,7 @@
 The driver's exception classes are too coarse: for psycopg, a value that is too long for an index, a
 full disk and a server that shuts down are all an ``OperationalError``. The table below has an entry
 for every class of SQLSTATE, and one for every code that means something else than its class. A
-meaning says what caused the error; the reaction depends on the caller:
+meaning describes the cause of the error; the reaction to it depends on the caller:
 
 ========= ============================ =========================== ==============================
 meaning   the applier                  a list of statements        a command
@@ -19,10 +19,10 @@ OPERATOR  the table stops, with the    lists it, goes on           ends with the
 DEFECT    the table stops              lists it, goes on           ends as a defect of ours
 ========= ============================ =========================== ==============================
 
-Errors without an SQLSTATE are those of the connection. libpq does not pass on the SQLSTATE of a
-server that refuses a connection, so that its words are looked at (`_WORDS`). They are English only
-where the server's ``lc_messages`` is; in other languages the form of the message still says that
-the server answered (`is_answer`), and its words are passed on as they are.
+An error of the connection has no SQLSTATE: libpq does not return the SQLSTATE if a server refuses a
+connection. So the text of the message is compared with known texts (`_WORDS`). The text is English
+only if the server's ``lc_messages`` is English. In other languages the form of the message still
+shows that the server answered (`is_answer`), and the message is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Meant(NamedTuple):
     """The meaning of an SQLSTATE.
 
     Attributes:
-        code: of the catalogue, if a command ends with it.
-        action: replaces the catalogue's action.
+        code: the code of the error catalogue, used if a command ends with this error.
+        action: the action to recommend; None for the action of the error catalogue.
     """
 
     meaning: Meaning
@@ -101,15 +101,15 @@ CLASSES: Final[dict[str, Meant]] = {
     "0Z": _REFUSED,  # diagnostics: only functions
     "10": _REFUSED,  # XQuery
     "20": _REFUSED,  # CASE without a branch: only functions
-    "21": _REFUSED,  # more than one row
-    "22": _REFUSED,  # values
+    "21": _REFUSED,  # more than one row where one is allowed
+    "22": _REFUSED,  # invalid values (data exceptions)
     "23": _REFUSED,  # constraints
     "24": _DEFECT,  # cursors
-    "25": _DEFECT,  # statements at the wrong place of a transaction
-    "26": _DEFECT,  # a prepared statement that is not there
+    "25": _DEFECT,  # invalid state of the transaction
+    "26": _DEFECT,  # a prepared statement is missing
     "27": _REFUSED,  # a trigger has changed the row
     "28": _LOGIN,
-    "2B": _REFUSED,  # others depend on it
+    "2B": _REFUSED,  # other objects depend on it
     "2D": _REFUSED,  # COMMIT within a function
     "2F": _REFUSED,  # functions in SQL
     "34": _DEFECT,  # cursors
@@ -119,20 +119,20 @@ CLASSES: Final[dict[str, Meant]] = {
     "3D": _LOGIN,  # no such database
     "3F": _REFUSED,  # no such schema
     "40": _BUSY,  # deadlocks and conflicts of transactions
-    "42": _REFUSED,  # objects that are missing, of another kind or type, or there already
+    "42": _REFUSED,  # missing or duplicate objects, wrong types, syntax
     "44": _REFUSED,  # WITH CHECK OPTION
     "53": Meant(Meaning.AWAY, Code.TARGET_LIMIT),  # resources
-    "54": _REFUSED,  # limits that nobody can raise
-    "55": _REFUSED,  # an object that is not in the state for it
-    "57": _BUSY,  # somebody intervened
-    "58": Meant(Meaning.AWAY, Code.TARGET_FAULT),  # the server's system
+    "54": _REFUSED,  # fixed limits of PostgreSQL
+    "55": _REFUSED,  # an object is not in the required state
+    "57": _BUSY,  # operator intervention
+    "58": Meant(Meaning.AWAY, Code.TARGET_FAULT),  # the server's operating system
     "72": _BUSY,  # snapshot too old
     "F0": Meant(Meaning.OPERATOR, Code.TARGET_FAULT),  # the server's configuration file
     "HV": _REFUSED,  # foreign data wrappers
     "P0": _REFUSED,  # raised by functions and triggers
-    "XX": Meant(Meaning.PASSES, Code.TARGET_FAULT),  # PostgreSQL's own checks
+    "XX": Meant(Meaning.PASSES, Code.TARGET_FAULT),  # internal errors of PostgreSQL
 }
-"""By class: the first two characters."""
+"""The meaning of each class of SQLSTATE, which is its first two characters."""
 
 _REJECTED: Final = Meant(
     Meaning.AWAY,
@@ -145,24 +145,25 @@ _REJECTED: Final = Meant(
 CODES: Final[dict[str, Meant]] = {
     "08004": _REJECTED,
     "25006": Meant(Meaning.AWAY, Code.TARGET_READ_ONLY),
-    # These two end the session, but the server still runs.
+    # These two errors end the session, but the server continues to run.
     "25P03": _TIME_LIMIT,
     "25P04": _TIME_LIMIT,
-    "40002": _REFUSED,  # a constraint: a retry fails again
+    "40002": _REFUSED,  # a violated constraint: a retry fails again
     "42501": _RIGHT,
-    # These are not caused by an object of the target.
+    # These errors are not caused by an object in the target, but by a statement of the appliance.
     "42601": _DEFECT,
     "42P02": _DEFECT,
     "42P03": _DEFECT,
     "42P05": _DEFECT,
     "42P14": _DEFECT,
     "53100": Meant(Meaning.AWAY, Code.TARGET_DISK_FULL),
-    # The server's memory, or its space for locks, which other transactions use as well.
+    # The server lacks memory or space for locks; other transactions use both, so a retry can
+    # succeed.
     "53200": Meant(Meaning.PASSES, Code.TARGET_LIMIT),
     "53300": Meant(Meaning.AWAY, Code.TARGET_CONNECTIONS),
-    # temp_file_limit: other statements need not reach it.
+    # temp_file_limit is exceeded; other statements may stay below it.
     "53400": _LIMIT,
-    "54001": _LIMIT,  # max_stack_depth
+    "54001": _LIMIT,  # max_stack_depth is exceeded
     "55006": _BUSY,
     "55P02": _RIGHT,  # a setting that cannot be changed now
     "55P03": _BUSY,
@@ -172,17 +173,17 @@ CODES: Final[dict[str, Meant]] = {
     "57P03": _AWAY,
     "57P04": _LOGIN,  # the database was dropped
     "57P05": _TIME_LIMIT,
-    # A missing or duplicate file concerns one relation.
+    # A file of the server is missing or exists already; this concerns only one relation.
     "58P01": _FAULT,
     "58P02": _FAULT,
     "58P03": _FAULT,
-    # The remote server of a foreign table cannot be reached, not this server.
+    # The remote server of a foreign table cannot be reached; the target itself can.
     "HV00N": _BUSY,
     "HV001": _BUSY,
     "XX001": _FAULT,
     "XX002": _FAULT,
 }
-"""By SQLSTATE, if its meaning differs from its class."""
+"""The meaning of each SQLSTATE that differs from the meaning of its class."""
 
 PROTOCOL_VIOLATION: Final = "08P01"
 _CONFLICTS: Final = frozenset({"23505", "23P01"})
@@ -202,7 +203,7 @@ _REFUSED_BY_SERVER: Final = "08004"
 _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (state, re.compile("|".join(words)))
     for state, *words in (
-        # The server's own messages, in the order of its checks.
+        # Messages of the server, in the order of the server's checks.
         ("53300", "too many clients already|connection slots are reserved|too many connections"),
         ("57P03", "the database system is "),
         ("28P01", "password authentication failed|no password supplied"),
@@ -222,7 +223,9 @@ _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("53100", "No space left on device"),
     )
 )
-"""Texts of a server that refuses or ends a connection, for which libpq returns no SQLSTATE."""
+"""Texts of messages for which libpq returns no SQLSTATE, because the server refuses or ends the
+connection.
+"""
 _TLS_WORDS: Final = re.compile(
     "server does not support SSL|certificate verify failed|SSL error|root certificate file"
     "|server certificate for|could not load .*(?:certificate|key)|sslmode"
@@ -245,14 +248,14 @@ _ASIDES: Final = (
     " Is the server running locally and accepting connections on that socket?",
     " This probably means the server terminated abnormally before or while processing the request.",
 )
-"""Texts that the driver and libpq add around the reason."""
+"""Texts that psycopg and libpq add before or after the reason."""
 
 
 def state_of(error: psycopg.Error) -> str | None:
-    """Return the SQLSTATE; for an error without one, the one that matches its text.
+    """Return the SQLSTATE of an error; if it has none, the SQLSTATE that matches the error's text.
 
     Returns:
-        None if the driver itself raises the error, without the server.
+        None if psycopg raises the error without contact to the server.
     """
     if error.sqlstate is not None:
         return error.sqlstate
@@ -268,7 +271,9 @@ def state_of(error: psycopg.Error) -> str | None:
 
 
 def is_answer(error: psycopg.Error) -> bool:
-    """Tell whether the server sent the error, in any language, including login errors."""
+    """Return whether the server sent the error, in whatever language; a refused login is also an
+    answer.
+    """
     return error.sqlstate is not None or _SEVERITY.search(str(error)) is not None
 
 
@@ -276,37 +281,40 @@ def meant(error: psycopg.Error) -> Meant:
     """Return the meaning of an error."""
     state = state_of(error)
     if state is None:
-        # A value that the driver cannot send (text with U+0000) is an error of the row; other
-        # errors are ours.
+        # If psycopg cannot send a value (text with U+0000), this is an error of the row. Other
+        # errors are defects of the appliance.
         return _REFUSED if isinstance(error, psycopg.DataError) else _DEFECT
     if error.sqlstate is None and state in {_NOT_MADE, _LOST} and _TLS_WORDS.search(str(error)):
         return _TLS
     if state == PROTOCOL_VIOLATION and error.diag.severity_nonlocalized not in {None, *_FATAL}:
-        # PostgreSQL cannot read a value; this is not a connection that a pooler ends.
+        # PostgreSQL cannot read a value that the appliance sent. (A FATAL error of this code comes
+        # from a pooler that ends the connection.)
         return _DEFECT
     return meant_by(state)
 
 
 def meant_by(state: str) -> Meant:
-    """Return the meaning of an SQLSTATE; an unknown class counts as the statement's error."""
+    """Return the meaning of an SQLSTATE; an unknown class counts as an error of the statement."""
     return CODES.get(state) or CLASSES.get(state[:2], _REFUSED)
 
 
 def is_transient(error: psycopg.Error) -> bool:
-    """Tell whether a retry can help: lost connection, deadlock, cancelled, temporarily
-    read-only, …
+    """Return whether a retry can help: the connection was lost, the statement was cancelled, there
+    was a deadlock, the server is temporarily read-only, …
     """
     return meant(error).meaning in {Meaning.AWAY, Meaning.PASSES}
 
 
 def is_out_of_reach(error: psycopg.Error) -> bool:
-    """Tell whether the whole server is unreachable or cannot write, so that all tables wait."""
+    """Return whether the whole server is unreachable or cannot write, so that all tables must
+    wait.
+    """
     return meant(error).meaning is Meaning.AWAY
 
 
 def may_last(error: psycopg.Error) -> bool:
-    """Tell whether an error that is usually transient can also be the statement's own: memory,
-    locks, XX000.
+    """Return whether an error that is usually transient can also be caused by the statement itself,
+    so that retries never succeed: a lack of memory or locks, or XX000.
     """
     found = meant(error)
     return found.meaning is Meaning.PASSES and found.code in {Code.TARGET_LIMIT, Code.TARGET_FAULT}
@@ -318,12 +326,12 @@ def is_conflict(error: psycopg.Error) -> bool:
 
 
 def is_duplicate(error: psycopg.Error) -> bool:
-    """Tell whether an object was not created because its name exists."""
+    """Return whether an object was not created because one with this name exists."""
     return error.sqlstate in _DUPLICATES
 
 
 def is_malformed(error: psycopg.Error) -> bool:
-    """Tell whether a statement's syntax, names or types are wrong, regardless of the rows."""
+    """Return whether a statement has wrong syntax, names or types, whatever the rows contain."""
     return (error.sqlstate or "").startswith("42")
 
 
@@ -343,7 +351,7 @@ def is_cancelled(error: psycopg.Error) -> bool:
 
 
 def is_out_of_memory(error: psycopg.Error) -> bool:
-    """Tell whether the server lacks memory, or space in the lock table, for a statement."""
+    """Return whether the server lacks memory, or space in its lock table, for a statement."""
     return error.sqlstate == _OUT_OF_MEMORY
 
 
@@ -353,7 +361,9 @@ def is_forbidden(error: psycopg.Error) -> bool:
 
 
 def is_in_use(error: psycopg.Error) -> bool:
-    """Tell whether another session uses an object, such as a slot, that only one can use."""
+    """Return whether another session uses an object that only one session can use, such as a
+    replication slot.
+    """
     return error.sqlstate == _IN_USE
 
 
@@ -399,10 +409,11 @@ def target_error(
 
     Args:
         doing: the failed operation, printed before PostgreSQL's reason.
-        code: for errors of the statement itself; errors caused by the server, a privilege or a
-            limit keep the table's code.
-        is_ddl: the statement contains no values of rows, so a function's message can be included.
-        where: the place.
+        code: the code for an error of the statement itself. An error that the server, a privilege
+            or a limit causes has the code of the tables above.
+        is_ddl: whether the statement contains no values of rows; then the message of a function can
+            be included.
+        where: the location of the error.
     """
     found = meant(error)
     is_plain = is_ddl or error.sqlstate is None
@@ -420,7 +431,9 @@ def target_error(
 
 
 def _hint(error: psycopg.Error) -> str:
-    """Return PostgreSQL's hint if it is for an operator; other hints can quote values."""
+    """Return PostgreSQL's hint if it is meant for an operator. Other hints are dropped, because
+    they can quote values.
+    """
     if meant(error).code not in {Code.TARGET_LIMIT, Code.TARGET_CONNECTIONS}:
         return ""
     return (error.diag.message_hint or "").strip().rstrip(".")

@@ -1,7 +1,8 @@
 """Keeps the embedded PostgreSQL running: restarts a server that was killed.
 
-It is not a service of the host, so nothing else restarts it. Meanwhile the applier waits as for any
-unreachable target (WAITING_FOR_TARGET), and continues from its ledger.
+The embedded PostgreSQL is not a service of the host, so nothing else restarts it. During the outage
+the applier waits as for any unreachable target (WAITING_FOR_TARGET); then it continues from its
+ledger.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ ATTEMPTS: Final = 8
 """Number of attempts in a series, with pauses of 1 to 30 seconds."""
 
 REST_SECONDS: Final = 300.0
-"""Pause after a series of failed attempts, because an operator may have to solve the cause."""
+"""Pause after a series of failed attempts. It is long, because an operator may have to solve the
+cause.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -48,8 +51,8 @@ def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
 class Supervisor:
     """Supervises one cluster, in its own thread.
 
-    It logs one line when the server runs again, and one for each series of failed attempts. The
-    outage itself is logged by its users.
+    It logs one line when the server runs again, and one line for each series of failed attempts.
+    The threads that use the server log the outage itself.
 
     Args:
         over: set to end the thread.

@@ -1,1 +1,3 @@
-"""Extends Oracle's driver: timeouts for its calls, and our error codes for its errors."""
+"""Extends Oracle's driver: adds timeouts for its calls, and converts its errors to our error
+codes.
+"""

@@ -1,9 +1,10 @@
-"""Connections to Oracle with time limits, also if the network is silent.
+"""Connections to Oracle with time limits that also hold if the network is silent.
 
 The driver limits the time of TCP's connect and of each call on a connection. It does not limit the
-login in between: a proxy that accepts a connection and sends nothing blocks a login forever. And
-the limit of a call must allow for the longest query. So this module watches the sockets. A Python
-audit hook reports each socket that connects, with its thread.
+login between the two: a proxy that accepts a connection and sends nothing blocks a login forever.
+The time limit of a call must be long enough for the longest query, so it detects a lost connection
+late. Therefore this module watches the sockets. A Python audit hook reports each socket that
+connects in a thread.
 
 - A login can take `LOGIN_SECONDS`.
 - While `giving_up_silence` is active, a connection that has received nothing for `SILENT_SECONDS`
@@ -11,8 +12,8 @@ audit hook reports each socket that connects, with its thread.
   socket is shut down, and the driver reports a lost connection. If Oracle answers the test login,
   the call is only slow and continues.
 
-In thick mode Python has no access to the sockets; SQLNET.RECV_TIMEOUT limits both there
-(sqlnet.ora).
+In thick mode Python has no access to the sockets; there SQLNET.RECV_TIMEOUT in sqlnet.ora limits
+both the login and the calls.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ SILENT_SECONDS: Final = 10.0
 _PROBE_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 
-_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # invalid except on Linux
+_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # valid only on Linux
 _TCP_INFO_BYTES: Final = 136
 _RECEIVED: Final = struct.Struct("=128xQ")
-"""Of Linux's `struct tcp_info`: tcpi_bytes_received."""
+"""Reads tcpi_bytes_received from Linux's `struct tcp_info`."""
 
 _log = structlog.get_logger(__name__)
 _connecting = threading.local()
@@ -56,20 +57,20 @@ class SilenceError(oracledb.OperationalError):
 
 
 class _Socket:
-    """The socket of a connection, by a duplicated descriptor, because the driver can wrap and close
-    its own.
+    """The socket of a connection. It is a duplicated descriptor, because the driver can wrap and
+    close its own descriptor.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=os.dup(descriptor))
 
     def shut(self) -> None:
-        """Shut the connection down; a thread that waits for an answer returns at once."""
+        """Shut the connection down, so that a thread that waits for an answer returns at once."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close our descriptor; the driver's connection is not affected."""
+        """Close the duplicated descriptor; the driver's connection is not affected."""
         self._socket.close()
 
     def received(self) -> int:
@@ -83,8 +84,8 @@ class _Socket:
 
 @cache
 def _listen_to_sockets() -> None:
-    """Install the audit hook that reports connecting sockets to `_connecting`; it stays for the
-    life of the process.
+    """Install the audit hook that reports connecting sockets to `_connecting`; Python cannot remove
+    the hook again.
     """
     sys.addaudithook(_hear)
 
@@ -97,10 +98,10 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class BoundedCalls:
-    """Opens connections of one database, and ends those whose calls get no answer.
+    """Opens connections to one database, and ends connections whose calls get no answer.
 
     Args:
-        arguments: of `oracledb.connect`, also used for the test login.
+        arguments: the arguments for `oracledb.connect`, also used for the test login.
         silent_seconds, login_seconds, probe_seconds: see the module.
     """
 
@@ -129,7 +130,7 @@ class BoundedCalls:
             seconds: the time limit.
 
         Raises:
-            oracledb.Error: what the driver reports.
+            oracledb.Error: the driver's error.
             SilenceError: there is no answer.
         """
         bound = seconds or self._login_seconds
@@ -156,16 +157,17 @@ class BoundedCalls:
         finally:
             timer.cancel()
             _connecting.sockets = None
-        _close_all(heard[:-1])  # of addresses and redirections before it
-        if heard:  # thick mode has none
-            # Whatever becomes of the connection: the other side must not see it open for ever.
+        _close_all(heard[:-1])  # sockets of earlier addresses and redirections
+        if heard:  # there is none in thick mode
+            # Close the duplicate even if the connection is only garbage-collected. Otherwise the
+            # server would see it open forever.
             finalize(connection, heard[-1].close)
             with self._lock:
                 self._sockets[connection] = heard[-1]
         return connection
 
     def closed(self, connection: object) -> None:
-        """Forget a connection that was closed."""
+        """Close the duplicated socket of a connection that was closed."""
         with self._lock:
             known = self._sockets.pop(connection, None)
         if known is not None:
@@ -177,7 +179,7 @@ class BoundedCalls:
         answered.
 
         Raises:
-            SilenceError: the connection was ended; replaces the driver's error.
+            SilenceError: the connection was ended. It is raised instead of the driver's error.
         """
         with self._lock:
             known = self._sockets.get(connection)
@@ -213,7 +215,7 @@ class BoundedCalls:
         with self._lock:
             calls = list(self._calls)
         silent = [one for one in calls if one.silent_seconds() >= self._silent_seconds]
-        # A login costs the database something: do not log in every second during a long query.
+        # A login is expensive for the database: do not log in every second during a long query.
         is_early = time.monotonic() - self._probed_at < self._silent_seconds
         if not silent or is_early or self._is_answered():
             return
@@ -226,7 +228,7 @@ class BoundedCalls:
                     one.socket.shut()
 
     def _is_answered(self) -> bool:
-        """Tell whether Oracle answers a new connection; an error counts as an answer."""
+        """Return whether Oracle answers a new connection; an error also counts as an answer."""
         try:
             probe = self.connect(self._probe_seconds)
         except oracledb.Error as error:
@@ -244,7 +246,7 @@ class _Call:
     """A call on a connection, with the time when data last arrived.
 
     Attributes:
-        given_up: why its connection was ended; None if it was not.
+        given_up: the reason why the connection was ended; None if it was not ended.
     """
 
     def __init__(self, known: _Socket) -> None:
@@ -254,7 +256,7 @@ class _Call:
         self.given_up: str | None = None
 
     def silent_seconds(self) -> float:
-        """Return for how many seconds nothing has arrived."""
+        """Return the number of seconds since data last arrived."""
         received, now = self.socket.received(), time.monotonic()
         if received != self._received:
             self._received, self._at = received, now

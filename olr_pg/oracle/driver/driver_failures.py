@@ -35,11 +35,12 @@ _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
     **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
     "ORA-65011": SERVICE,  # there is no such PDB
-    # Starting, shutting down or mounted: ordinary users cannot log in, or read fixed views only.
+    # The database is starting, shutting down or only mounted: ordinary users cannot log in, or can
+    # read only fixed views.
     **dict.fromkeys(("ORA-01033", "ORA-01109", "ORA-01219"), NOT_OPEN),
     **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720", "ORA-41900"), PRIVILEGE),
     **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
-    # Only for an SCN in the future: if undo has expired, the error is ORA-01555.
+    # ORA-08181 means an SCN in the future. If undo has expired, the error is ORA-01555.
     "ORA-08181": NOT_REACHED,
     **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
     **dict.fromkeys(
@@ -47,8 +48,8 @@ _CODES: Final[dict[str, int]] = {
             *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012"),
             *("ORA-01034", "ORA-01089", "ORA-01090", "ORA-01092", "ORA-12537", "ORA-12571"),
             *("ORA-12528", "ORA-12526", "ORA-02396", "DPY-4011", "DPY-1001", "DPY-6010"),
-            # Restricted mode, or no free process or session: the database accepts connections
-            # later.
+            # Restricted mode, or all processes or sessions are in use: the database accepts
+            # connections later.
             *("ORA-12527", "ORA-01035", "ORA-00018", "ORA-00020"),
             *("ORA-12516", "ORA-12518", "ORA-12519", "ORA-12520"),
         ),

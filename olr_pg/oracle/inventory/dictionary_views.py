@@ -1,7 +1,7 @@
 """Lists the dictionary views that describe a schema, and their columns (Oracle Database Reference).
 
-Each view has a form ``DBA_`` that covers every schema. Most have a form ``ALL_`` that covers the
-objects that the account can access.
+Each view has a form with the prefix ``DBA_`` that covers every schema. Most views also have a form
+with the prefix ``ALL_`` that covers the objects that the account can access.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ class DictionaryView(NamedTuple):
     """A view of the dictionary.
 
     Attributes:
-        name: without the prefix.
-        owner: its column with the owner.
-        numbers, texts: the other columns to read.
-        newer: those of the columns that releases before 12.1 lack.
+        name: the view's name without the prefix.
+        owner: name of the column with the owner.
+        numbers, texts: names of the other columns to read, by type, separated by blanks.
+        newer: names of the columns that releases before 12.1 lack.
         since: the release that introduced the view.
-        only_dba: there is no ``ALL_`` form.
-        whole_name: the name has no prefix.
-        all_owner: the owner's column in the ``ALL_`` form, if its name differs.
+        only_dba: whether there is no ``ALL_`` form.
+        whole_name: whether `name` is the full name, to which no prefix is added.
+        all_owner: name of the column with the owner in the ``ALL_`` form, if it differs.
     """
 
     name: str

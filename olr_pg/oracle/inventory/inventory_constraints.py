@@ -57,5 +57,7 @@ def read_constraints(reader: ViewReader) -> Iterator[Constraint]:
 
 
 def _position(row: Row) -> int:
-    """Return a column's position; a check's columns have none."""
+    """Return a column's position in the constraint; columns of a check constraint have no
+    position.
+    """
     return int(row["POSITION"] or 0)

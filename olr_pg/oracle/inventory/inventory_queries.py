@@ -1,7 +1,7 @@
 """Reads the inventory of a live database: all objects in some schemas (`dictionary.inventory`).
 
-The views show the current state; they cannot be read as of an SCN. LONG columns (DATA_DEFAULT,
-SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are read as they are.
+The views show the current state; they cannot be read as of an SCN. Columns of type LONG
+(DATA_DEFAULT, SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are read without conversion.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 _RELEASE: Final = re.compile(r"\d+")
 
 _FIRST_WITH_FULL: Final = (18,)
-"""The first release with VERSION_FULL, which contains the release update."""
+"""The first release with the column VERSION_FULL, which contains the number of the release
+update.
+"""
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _PUBLIC: Final = "PUBLIC"
 _BODY: Final = re.compile(r"\b(?:DECLARE|BEGIN|CALL|COMPOUND)\b", re.IGNORECASE)
@@ -64,7 +66,7 @@ def read_inventory(oracle: OracleDatabase, owners: Collection[str], scn: int) ->
     """Read the objects in the schemas of `owners`.
 
     Args:
-        scn: the current SCN, which is recorded in the inventory.
+        scn: the current SCN; it is recorded in the inventory.
 
     Raises:
         OlrPgError: 7001 to 7009. A view that the account cannot read is recorded and causes no
@@ -270,8 +272,8 @@ class _Reader:
         return grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
 
     def _trigger_heads(self) -> dict[tuple[str, str], str]:
-        """Return the text before the body of each trigger; the columns of UPDATE OF are only
-        there.
+        """Return the text before the body of each trigger; only this text contains the columns of
+        UPDATE OF.
         """
         return {
             (owner, name): _BODY.split(
@@ -282,7 +284,9 @@ class _Reader:
         }
 
     def _sources(self) -> Iterator[UnitSource]:
-        """Join the source lines of each unit; skip triggers, which are read elsewhere."""
+        """Join the source lines of each PL/SQL unit. Triggers are skipped, because their text is
+        read from another view.
+        """
         for (owner, kind, name), lines in sorted(self._units.items()):
             if kind != "TRIGGER":
                 ordered = sorted(lines, key=lambda row: row["LINE"])
@@ -346,8 +350,8 @@ def _whole(row: dict[str, Any]) -> str:
 
 
 def _index_part(row: dict[str, Any], expression: str | None) -> IndexPart:
-    """Return a part of an index; Oracle stores a descending column as an expression, which is
-    converted back.
+    """Return a part of an index. Oracle stores a descending column as an expression that contains
+    only the quoted column; it is converted back to the column's name.
     """
     descending = row["DESCEND"] == "DESC"
     if expression is None:

@@ -32,10 +32,10 @@ class ViewReader:
 
     Args:
         owners: the schemas to read.
-        release: Oracle's, such as 19.
+        release: Oracle's release, such as 19.
 
     Attributes:
-        unread: views that the account cannot read.
+        unread: names of the views that the account cannot read.
         tells_all: False once access to a ``DBA_`` view was denied.
     """
 
@@ -47,7 +47,9 @@ class ViewReader:
         self.tells_all = True
 
     def rows(self, view: DictionaryView) -> list[Row]:
-        """Read a view, in its ``DBA_`` form if allowed; a NULL text becomes empty."""
+        """Read a view, in its ``DBA_`` form if the account may; a text that is NULL becomes an
+        empty string.
+        """
         if self._release < view.since:
             return []
         for prefix in ("DBA_",) if view.only_dba else ("DBA_", "ALL_"):

@@ -1,3 +1,3 @@
-"""Copies archived logs that are not mounted on this host into the vault: by a command, SFTP, or
-BFILEs.
+"""Copies archived logs that are not mounted on this host into the vault: by a command, by SFTP, or
+as BFILEs.
 """

@@ -1,9 +1,10 @@
 """Reads logs over the SQL connection, as BFILEs in Oracle's directory objects.
 
-The driver reads BFILEs itself, also in thin mode. It needs no PL/SQL, no temporary LOB, and only
-the READ privilege on the directory. Each piece takes two round trips: to check whether the file is
-open, and to read. So pieces are large, and several sessions read one log in parallel. Pieces are
-written in order, so an interrupted fetch leaves the beginning of the log.
+The driver reads BFILEs itself, also in thin mode. This needs no PL/SQL and no temporary LOB, and
+only the READ privilege on the directory. Each piece takes two round trips: one to check whether the
+file is open, and one to read. So pieces are large, and several sessions read one log in parallel.
+Pieces are written in order, so after an interrupted fetch the file contains the beginning of the
+log.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ _DIRECTORIES: Final = 'SELECT "DIRECTORY_NAME", "DIRECTORY_PATH" FROM "ALL_DIREC
 _FILE: Final = "SELECT BFILENAME(:1, :2) FROM DUAL"
 _READ_ONLY: Final = "SET TRANSACTION READ ONLY"
 _NO_DIRECTORY: Final = ("ORA-22285", "ORA-22286")
-"""The directory object does not exist; or its privilege is missing."""
+"""Errors: the directory object does not exist, or the privilege on it is missing."""
 
 
 _OF_FILE: Final = (*_NO_DIRECTORY, "ORA-22288", "ORA-22289", "ORA-22290", "ORA-01031")
-"""Errors about the file: it does not exist, cannot be read, or too many files are open in the
-session.
+"""Errors about a file: it does not exist, it cannot be read, or the session has too many open
+files.
 """
 
 
 class _Place(NamedTuple):
-    """A file as directory object and name, for BFILENAME."""
+    """The location of a file: a directory object and a file name, for BFILENAME."""
 
     directory: str
     name: str
@@ -58,7 +59,7 @@ class DirectoryLogs:
     """Reads logs through directory objects; implements `log_transport.LogTransport`.
 
     Args:
-        source: the database with the logs, and our account.
+        source: the database with the logs, and the account.
     """
 
     def __init__(self, section: BfileTransport, source: OracleSource) -> None:
@@ -72,7 +73,7 @@ class DirectoryLogs:
         """See `LogTransport.fetch`; it resumes after the bytes that `into` already contains.
 
         Raises:
-            OlrPgError: 7031, 7033 no directory object leads to the file.
+            OlrPgError: 7031 the fetch failed, 7033 there is no directory object for the file.
         """
         try:
             with ExitStack() as stack:
@@ -121,7 +122,7 @@ class DirectoryLogs:
         finally:
             with self._lock:
                 self._connections.discard(connection)
-            with suppress(oracledb.Error):  # it is lost already
+            with suppress(oracledb.Error):  # the connection is already lost
                 connection.close()
 
     def _place(self, connection: oracledb.Connection, listed: ListedLog) -> _Place:
@@ -136,7 +137,7 @@ class DirectoryLogs:
         with self._lock:
             self._closed = True
             for connection in self._connections:
-                with suppress(oracledb.Error):  # it is lost already
+                with suppress(oracledb.Error):  # the connection is already lost
                     connection.cancel()
 
 
@@ -171,7 +172,7 @@ class DirectoryRanges:
         """
         try:
             lob, length = self._file(name, opened)
-            # Oracle reports an error for a read beyond the end.
+            # Limit the size, because Oracle reports an error for a read beyond the end of the file.
             size = min(size, length - offset)
             return bytes(lob.read(offset + 1, size)) if size > 0 else b""
         except oracledb.Error as error:
@@ -199,7 +200,9 @@ class DirectoryRanges:
         return lob, length
 
     def _find_place(self, name: str) -> _Place | None:
-        """Find the directory object of a file; that of a directory stays what it is."""
+        """Find the directory object of a file. The directory object that was found for a directory
+        is kept for later files.
+        """
         folder, file = split_path(name)
         if folder not in self._directories:
             found = _find_place(self._connection, self._section, name)
@@ -210,7 +213,7 @@ class DirectoryRanges:
 
     def close(self) -> None:
         """See `RangeSession.close`."""
-        with suppress(oracledb.Error):  # it is lost already
+        with suppress(oracledb.Error):  # the connection is already lost
             self._connection.close()
 
 
@@ -227,7 +230,7 @@ def _unreadable(name: str, detail: str, *, missing: bool) -> OlrPgError:
 def _find_place(
     connection: oracledb.Connection, section: BfileTransport, path: str
 ) -> _Place | None:
-    """Find the directory object that leads to a file; None if there is none."""
+    """Find the directory object for the directory of a file; None if there is none."""
     folder, name = split_path(path)
     given = {_plain(known): directory for known, directory in section.directories.items()}
     directory = given.get(folder)
@@ -255,7 +258,7 @@ def split_path(name: str) -> tuple[str, str]:
 
 
 def _plain(path: str) -> str:
-    """Return a directory's path in a normal form."""
+    """Return a directory's path in a normal form, so that equal paths compare equal."""
     return path.replace("\\", "/").rstrip("/")
 
 
@@ -270,8 +273,8 @@ def _opened(connection: oracledb.Connection, place: _Place) -> Any:
 def _read_in_order(
     lobs: Sequence[Any], pieces: Sequence[tuple[int, int]]
 ) -> Generator[bytes, None, None]:
-    """Yield pieces (offset, bytes) in order; each LOB reads one piece at a time, all in
-    parallel.
+    """Read pieces, given as (offset, size), and yield them in order. Each LOB reads one piece at a
+    time; the LOBs read in parallel.
     """
     free = SimpleQueue[Any]()
     for lob in lobs:
@@ -294,7 +297,7 @@ def _read_in_order(
 
 
 def no_directory(listed: ListedLog, reason: str) -> OlrPgError:
-    """Return the error that no directory object leads to a log."""
+    """Return the error for a log for which there is no directory object."""
     return OlrPgError(
         Code.LOG_DIRECTORY_UNREADABLE,
         reason,

@@ -1,5 +1,5 @@
-"""Fetches logs, or ranges of them, by a command that the operator configures: ``ssh``, or a
-script.
+"""Fetches logs, or ranges of logs, with a command that the operator configures, such as ``ssh`` or
+a script.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RANGE_SECONDS: Final = 30.0
 """Time limit for one range."""
 
 _SAID_BYTES: Final = 400
-"""Maximum bytes of a failed command's output in its error."""
+"""Maximum bytes of a failed command's output that the error contains."""
 
 
 class LogCommand:
@@ -45,7 +45,7 @@ class LogCommand:
         """See `LogTransport.fetch`; it always starts from the beginning.
 
         Raises:
-            OlrPgError: 7031.
+            OlrPgError: 7031, the command failed.
         """
         words = {
             "name": listed.name,
@@ -76,7 +76,7 @@ class LogCommand:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.PIPE,
-            # In its own session, so that its child processes can be terminated with it.
+            # Start it in its own session, so that its child processes can be terminated with it.
             start_new_session=True,
         ) as process:
             self._begin(process, listed)
@@ -172,7 +172,7 @@ def _range_failed(name: str, reason: str) -> OlrPgError:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Terminate a command and the processes that it started, even if they outlive it."""
-    # Its process group id cannot be reused before its exit code is read.
+    # The system cannot reuse the process group id before the exit code is read.
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Fetches logs in the background while the appliance decodes the logs that are already here."""
+"""Fetches logs in the background while the appliance decodes logs that were already fetched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ FETCHES: Final = 4
 """Number of logs that are fetched at the same time."""
 
 _AHEAD: Final = 2
-"""Maximum of these per redo thread, because the other threads' logs are as urgent."""
+"""Maximum number of logs of one redo thread that are fetched at the same time, because the logs of
+the other threads are equally urgent.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -40,7 +42,8 @@ class LogFetching:
 
     Args:
         transport: fetches the logs.
-        check: checks a fetched log; raises an `OlrPgError` if it is incomplete or another log.
+        check: checks a fetched file; raises an `OlrPgError` if the log is incomplete or is another
+            log.
     """
 
     def __init__(self, transport: LogTransport, check: Callable[[ListedLog, Path], None]) -> None:
@@ -51,12 +54,12 @@ class LogFetching:
         self._pool = ThreadPoolExecutor(FETCHES, thread_name_prefix="log fetch")
 
     def fetch(self, listed: ListedLog, file: Path) -> None:
-        """Return if the log is in the file and checked; otherwise start the fetch, or queue it, and
-        raise.
+        """Return if the file contains the log and was checked. Otherwise start the fetch, or queue
+        it, and raise an error.
 
         Raises:
-            OlrPgError: 7032 it is in progress or queued; 7031 it failed, or an error of `check`;
-                the next call retries.
+            OlrPgError: 7032 the fetch is in progress or queued; 7031 the fetch failed, or an error
+                of `check`: the next call retries.
         """
         known = self._fetches.get(listed.stream_position)
         if known is None:
@@ -81,7 +84,7 @@ class LogFetching:
     def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
         """Discard fetched and queued logs that are no longer wanted.
 
-        A log is no longer wanted if its redo was read from the online log meanwhile.
+        A log is no longer wanted if its redo was read from the online log in the meantime.
 
         Args:
             wanted: the positions of the wanted logs.
@@ -104,7 +107,7 @@ class LogFetching:
         try:
             self._check(listed, file)
         except OlrPgError:
-            # A transfer cannot be continued from a file that is wrong.
+            # Delete the wrong file, because a retry would continue it.
             file.unlink(missing_ok=True)
             raise
 

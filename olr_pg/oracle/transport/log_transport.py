@@ -1,4 +1,4 @@
-"""Defines the interface of a log transport, and makes the configured one."""
+"""Defines the interface of a log transport, and creates the configured transport."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
 _COMMAND_LOOK_SECONDS: Final = 0.5
-"""Interval at which online logs are checked with a command; each range needs a process and usually
-a connection.
+"""Interval at which online logs are checked if the transport is a command. It is long, because each
+range needs a process and usually a connection.
 """
 
 
 class LogTransport(Protocol):
-    """Copies logs from Oracle's host to this one; used by several threads."""
+    """Copies logs from Oracle's host to this host; used by several threads."""
 
     def fetch(self, listed: ListedLog, into: Path) -> None:
         """Copy a log's bytes into a file.
@@ -31,7 +31,7 @@ class LogTransport(Protocol):
                 does not need to be copied again.
 
         Raises:
-            OlrPgError: 7031 or 7033 it failed; `into` contains what was copied.
+            OlrPgError: 7031 or 7033 the fetch failed; `into` contains the bytes copied so far.
         """
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class LogTransport(Protocol):
 
 
 def make_transport(section: LogTransportSection, source: OracleSource) -> LogTransport:
-    """Make the configured transport.
+    """Return the configured transport.
 
     Args:
         source: the database with the logs.
@@ -58,7 +58,7 @@ def make_transport(section: LogTransportSection, source: OracleSource) -> LogTra
 
 
 def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRanges:
-    """Make the reader of online logs for the configured transport."""
+    """Return the reader of online logs for the configured transport."""
     from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
     if isinstance(section, CommandTransport):

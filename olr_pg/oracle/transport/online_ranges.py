@@ -1,8 +1,8 @@
 """Reads ranges of online logs that are not mounted on this host, over a transport.
 
 A session reads one range at a time. A large range is divided into pieces that several sessions
-read. If a session's connection breaks, the range is read again over another one. Each block of an
-online log is checked separately, so it does not matter which read returned it.
+read. If a session's connection breaks, another session reads the range again. Each block of an
+online log is checked separately, so the blocks of a range can come from different reads.
 """
 
 from __future__ import annotations
@@ -28,29 +28,31 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 PIECE: Final = 512 << 10
-"""Bytes per read of a session; with less, the sessions would mostly wait for round trips."""
+"""Bytes per read of a session. With smaller pieces, the sessions would mostly wait for round
+trips.
+"""
 
 ANSWER_SECONDS: Final = 10.0
-"""Time limit for one answer; after it the connection counts as broken, regardless of the configured
-limit for copying a whole log.
+"""Time limit for one answer. If there is no answer in this time, the connection counts as broken.
+The configured limit for copying a whole log does not apply here.
 """
 
 LOOK_SECONDS: Final = 0.02
 """Interval at which the logs are checked."""
 
 _REOPEN_SECONDS: Final = 5.0
-"""Interval at which a file is opened again, because a closed log's file can be dropped and created
-again under the same name.
+"""Interval at which a file is opened again, because Oracle can drop the file of a log that is no
+longer written, and create a new file under the same name.
 """
 
 _SPARES: Final = 2
-"""As many sessions are kept open where one would do."""
+"""Number of sessions that are kept open although one session is enough."""
 
 _log = structlog.get_logger(__name__)
 
 _PAUSE_SECONDS: Final = 0.1
 _PAUSE_SECONDS_MAX: Final = 5.0
-"""First and maximum pause after a failed connection."""
+"""First pause and maximum pause after a failed connection."""
 
 
 class SessionLost(Exception):  # noqa: N818 - it is no fault of ours
@@ -64,9 +66,9 @@ class RangeSession(Protocol):
         """Read a range; fewer bytes are returned only at the end of the file.
 
         Args:
-            name: of the file in Oracle.
-            opened: a number for the opening of the file; if it differs from the last call's, open
-                the file again.
+            name: name of the file in Oracle.
+            opened: a number that identifies the opening of the file. If it differs from the number
+                of the last call, the session opens the file again.
 
         Raises:
             SessionLost: the connection is lost or silent.
@@ -83,7 +85,7 @@ class OnlineRanges:
     Args:
         connect: opens a session, or raises `SessionLost`.
         sessions: maximum number of sessions.
-        place: the address of the other side, for messages.
+        place: the address of the remote host, for messages.
         look_seconds: minimum interval between two checks for new redo.
         clock: monotonic, in seconds.
     """
@@ -148,11 +150,12 @@ class OnlineRanges:
             return self._pool
 
     def _read_piece(self, name: str, opened: int, offset: int, size: int) -> bytes:
-        """Read a piece; if an idle session turns out to be lost, use another or a new session.
+        """Read a piece; if an idle session turns out to be lost, use another idle session or a new
+        one.
 
-        If only this session is left, a second one is opened in the background, so that nobody has
-        to wait for a login when the connection breaks. Sessions take turns, which keeps their
-        files open.
+        If no other session is idle, a second one is opened in the background. So no reader must
+        wait for a login if a connection breaks. The sessions are used in turn, so that each has the
+        file open.
         """
         while True:
             try:
@@ -175,7 +178,9 @@ class OnlineRanges:
                 return data
 
     def _open_spare(self, name: str, opened: int) -> None:
-        """Open a session in the background, if there may be one more and none is on its way."""
+        """Open a session in the background, unless there are enough sessions or one is being
+        opened.
+        """
         with self._lock:
             if self._opens_spare or self._open >= min(self._sessions, _SPARES):
                 return
@@ -188,7 +193,7 @@ class OnlineRanges:
                     session.read(name, opened, 0, 1)
                 except SessionLost:
                     self._drop(session)
-                except OlrPgError as error:  # the reader of the file reports it
+                except OlrPgError as error:  # the next read reports this error
                     _log.debug("could not open a file in advance", reason=str(error))
                     self._idle.put(session)
                 else:
@@ -201,7 +206,9 @@ class OnlineRanges:
         self._threads().submit(open_one)
 
     def _new_session(self, name: str) -> RangeSession:
-        """Connect; shortly after a failure, fail again without trying."""
+        """Open a session. During the pause after a failed connection, raise the last error without
+        a new attempt.
+        """
         with self._connecting:
             if self._clock() < self._again:
                 raise self._not_brought(name, self._refused)
@@ -218,7 +225,7 @@ class OnlineRanges:
             return session
 
     def _drop(self, session: RangeSession) -> None:
-        with self._lock:  # another thread may be logging in
+        with self._lock:  # another thread may be opening a session
             self._open -= 1
         session.close()
 
@@ -244,7 +251,7 @@ class FarMember(OnlineMember):
     """An online log's member whose ranges are read over a transport.
 
     Args:
-        opened: a number for this opening of the file.
+        opened: a number that identifies this opening of the file.
     """
 
     def __init__(
@@ -258,11 +265,14 @@ class FarMember(OnlineMember):
         self._is_current = False
 
     def close(self) -> None:
-        """See `OnlineMember.close`; the sessions close the file when they open the next one."""
+        """See `OnlineMember.close`; a session closes the file when it opens the next one."""
 
     @property
     def is_replaced(self) -> bool:
-        """See `OnlineMember.is_replaced`; while a log is written to, its file is not replaced."""
+        """See `OnlineMember.is_replaced`. True `_REOPEN_SECONDS` after the opening, so that the
+        file is opened again; but False while Oracle writes the log, because it does not replace
+        that file.
+        """
         return not self._is_current and self._clock() >= self._reopen_at
 
     def read_header(
@@ -277,6 +287,6 @@ class FarMember(OnlineMember):
         """See `OnlineMember.read`.
 
         Raises:
-            OlrPgError: 2002 it cannot be read, 7031 there is no answer.
+            OlrPgError: 2002 the file cannot be read, 7031 there is no answer.
         """
         return np.frombuffer(self._ranges.read(self.path, self._opened, offset, size), np.uint8)

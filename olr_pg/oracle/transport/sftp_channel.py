@@ -2,9 +2,10 @@
 
 It implements the part of SFTP version 3 (draft-ietf-secsh-filexfer-02) that reading needs: INIT,
 OPEN, FSTAT, READ and CLOSE. It sends requests without waiting for earlier answers, which can arrive
-in any order. So a range takes one round trip, however many requests it needs. The library's client
-waits for each answer, or reads ahead in threads that fail if a connection breaks. It also waits
-forever if a connection breaks while a channel is opened. Here every wait has a time limit.
+in any order. So a range takes one round trip, regardless of the number of requests. The client of
+the library (paramiko) waits for each answer, or reads ahead in threads that fail if a connection
+breaks. It also waits forever if a connection breaks while a channel is opened. In this module every
+wait has a time limit.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ REQUEST_BYTES: Final = 32 << 10
 """Bytes per request; every server accepts this size."""
 
 _WINDOW_BYTES: Final = 8 << 20
-"""Maximum bytes that the server can send before we enlarge the window."""
+"""Maximum bytes that the server can send before this side enlarges the window."""
 
 _ANSWER_BYTES_MAX: Final = 256 << 10
-"""Maximum bytes of an answer; a larger length is a protocol error."""
+"""Maximum bytes of an answer. If a packet announces more bytes, this is a protocol error."""
 
 _INIT, _VERSION = 1, 2
 _OPEN, _CLOSE, _READ, _FSTAT = 3, 4, 5, 8
@@ -43,7 +44,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Refused(OSError):  # noqa: N818 - of the server
-    """The server refuses a request: the file does not exist, or cannot be read."""
+    """Raised if the server refuses a request, because the file does not exist or cannot be read."""
 
 
 class _EndOfFile(Exception):  # noqa: N818 - no error
@@ -51,10 +52,11 @@ class _EndOfFile(Exception):  # noqa: N818 - no error
 
 
 class _Answered(threading.Event):
-    """The event on which a channel waits for an answer, with a time limit.
+    """The event on which a channel of the library waits for an answer; it adds a time limit.
 
-    The library waits without a limit. It checks the connection and then clears the event. If the
-    connection breaks in between, the event was already set and is not set again.
+    The library waits without a limit: it checks the connection and then clears the event. If the
+    connection breaks between the check and the clearing, the event is lost, because it is not set
+    again.
     """
 
     def __init__(self, transport: paramiko.Transport, seconds: float) -> None:
@@ -63,7 +65,9 @@ class _Answered(threading.Event):
         self._seconds = seconds
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait; the event is also set when the time limit is reached or the connection ends."""
+        """Wait for the answer. The event is also set when the time limit is reached or the
+        connection ends.
+        """
         end = time.monotonic() + (self._seconds if timeout is None else timeout)
         while not super().wait(_LOOK_SECONDS):
             if not self._transport.is_active() or time.monotonic() >= end:
@@ -75,7 +79,7 @@ class SftpChannel:
     """An SFTP channel of an SSH connection; used by one thread at a time.
 
     Args:
-        transport: connected and authenticated; None if it has ended.
+        transport: the SSH transport, connected and authenticated; None if it has ended.
         seconds: time limit for each answer.
 
     Raises:
@@ -98,7 +102,7 @@ class SftpChannel:
             raise paramiko.SFTPError("the server does not speak SFTP")
 
     def open(self, path: str) -> bytes:
-        """Open a file; return the server's handle of it."""
+        """Open a file; return the server's handle for the file."""
         name = os.fsencode(path)
         number = self._request(_OPEN, _string(name) + struct.pack(">II", _FOR_READING, 0))
         (length,), handle = _cut(self._answer(number, _HANDLE), ">I")
@@ -127,8 +131,9 @@ class SftpChannel:
         """Read a range piece by piece, until the end of the range or of the file.
 
         Args:
-            at_first: number of requests to send first; each answer adds one. With 1, a connection
-                that breaks early still makes as much progress as with single requests.
+            at_first: number of requests to send at first; each answer allows one more pending
+                request. With 1, a connection that breaks early still delivers pieces, as if each
+                request were sent alone.
             at_most: maximum number of pending requests.
         """
         places = iter(range(offset, offset + size, REQUEST_BYTES))
@@ -143,7 +148,7 @@ class SftpChannel:
                     return
                 data = self._whole(handle, *asked.popleft())
                 yield data
-                if len(data) < REQUEST_BYTES:  # it ends here
+                if len(data) < REQUEST_BYTES:  # the file ends here
                     return
                 ahead = min(ahead + 1, at_most)
         finally:
@@ -154,7 +159,7 @@ class SftpChannel:
         return self._request(_READ, _string(handle) + struct.pack(">QI", offset, size))
 
     def _whole(self, handle: bytes, number: int, offset: int, size: int) -> bytes:
-        """Wait for a piece; request again what the server has left out."""
+        """Wait for a piece. If the server returned fewer bytes, request the rest."""
         data = self._data(number, size)
         while data and len(data) < size:
             more = self._data(self._ask(handle, offset + len(data), size - len(data)), size)
@@ -221,7 +226,7 @@ class SftpChannel:
 
 
 def _raise_refusal(content: bytes) -> None:
-    """Raise the error that a status message contains; return if the status is success."""
+    """Raise the error that a status message contains; do nothing if the status is success."""
     (code, length), text = _cut(content, ">II")
     if code == _END_OF_FILE:
         raise _EndOfFile
@@ -235,7 +240,7 @@ def _string(content: bytes) -> bytes:
 
 
 def _cut(content: bytes, form: str) -> tuple[tuple[int, ...], bytes]:
-    """Read numbers from the beginning; return them and the rest."""
+    """Read numbers from the beginning of `content`; return the numbers and the remaining bytes."""
     size = struct.calcsize(form)
     if len(content) < size:
         raise paramiko.SFTPError("an answer of the server is too short")

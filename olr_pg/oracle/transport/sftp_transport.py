@@ -28,7 +28,8 @@ _CONNECT_SECONDS: Final = 30.0
 _BROKEN: Final = (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError)
 """Errors that mean a lost connection, a protocol failure, or a refusal."""
 
-# Errors are raised as exceptions; the library would also log each with a traceback.
+# Disable the library's log: it would print each error with a traceback, although it also raises the
+# error.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 
@@ -45,7 +46,7 @@ class SftpLogs:
         """See `LogTransport.fetch`; it resumes after the bytes that `into` already contains.
 
         Raises:
-            OlrPgError: 7031.
+            OlrPgError: 7031, the fetch failed.
         """
         client = paramiko.SSHClient()
         with self._lock:
@@ -60,7 +61,7 @@ class SftpLogs:
         except AttributeError as error:
             if not self._closed:
                 raise
-            # `close` closed the client while the library used it.
+            # `close` was called while the library used the client.
             raise not_brought(listed, "the appliance ends") from error
         finally:
             client.close()
@@ -93,8 +94,8 @@ class SftpLogs:
 
 
 def _connect(client: paramiko.SSHClient, section: SftpTransport, seconds: float) -> None:
-    """Connect; `seconds` limits each step."""
-    # Reject unknown hosts: the host might be an impostor.
+    """Connect; `seconds` limits each step of the connection."""
+    # Reject hosts whose key is unknown: another host could pretend to be Oracle's host.
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     if section.known_hosts is None:
         client.load_system_host_keys()

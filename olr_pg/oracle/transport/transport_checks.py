@@ -1,4 +1,6 @@
-"""Checks which transports the account's grants allow for archived logs that are not mounted."""
+"""Checks whether the account's grants allow to read archived logs that are not mounted on this
+host.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,14 @@ if TYPE_CHECKING:
 
 
 def check_directories(connection: Connection, names: Iterable[str], user: str) -> list[Finding]:
-    """Return findings on whether logs that are not mounted can be read over the SQL connection.
+    """Return findings that say whether logs that are not mounted can be read over the SQL
+    connection.
 
-    The driver can read them with and without Oracle's client libraries. The account needs READ on a
+    The driver can do this with and without Oracle's client libraries. The account needs READ on a
     directory object.
 
     Args:
-        names: of logs, as in Oracle.
+        names: names of logs in Oracle.
         user: the account.
 
     Raises:
