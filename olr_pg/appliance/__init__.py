@@ -1,3 +1,3 @@
-"""The running appliance: makes its parts, starts them, watches them, reloads the configuration, and
-ends them.
+"""The running appliance: creates, starts, watches and ends its parts, and reloads the
+configuration.
 """

@@ -41,7 +41,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
     """Check the source, the target and this machine; return the findings.
 
     Args:
-        for_load: also check what `initial-load` and `verify` need.
+        for_load: also run the checks for `initial-load` and `verify`.
     """
     found, database, tables, structure = _check_source(config, for_load)
     apply = config.apply
@@ -101,8 +101,8 @@ def _check_disk(config: Config) -> list[Finding]:
         {Code.VAULT_UNUSABLE: Path(vault.directory)} if vault else {}
     )
     for code, place in places.items():
-        # `run` would create the directory; this check must not. So it checks the nearest directory
-        # above that exists.
+        # `run` would create the directory, but a check must not change anything. So check the
+        # nearest parent directory that exists.
         there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))  # noqa: PTH110 - one that may not be looked into is none
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             reason = f"{there} is no directory that this user may write to"

@@ -1,4 +1,6 @@
-"""The appliance: ``olr-pg run``. Makes the parts, starts them, and ends them in order."""
+"""The appliance: ``olr-pg run``. Creates the parts, starts them, and ends them in the right
+order.
+"""
 
 from __future__ import annotations
 
@@ -84,20 +86,22 @@ if TYPE_CHECKING:
     from olr_pg.ordering.run_end import Until
 
 _WAITING_PART = 16
-"""Open transactions can use 1/16 of `context.memory.max-mb`; above that, the largest are spilled to
-disk. Finishing those in memory needs several times as much.
+"""Open transactions can use 1/16 of `context.memory.max-mb`. If they need more, the largest are
+spilled to disk. The share is small, because a transaction in memory needs several times its size
+when it is finished.
 """
 _READY_PART = 5
 """Ready transactions can use 1/5 of the memory; the rest is for results from Spark, and for data
 that the applier has converted.
 """
 _APPLIED_PART = 7
-"""The applier can keep 1/7 of the memory unconfirmed: more than half of the queue, so that the next
-data is ready meanwhile. The bytes of the messages belong to the queue.
+"""The applier can hold unconfirmed changes in 1/7 of the memory. This is more than half of the
+queue, so that the next changes are ready when it confirms. The bytes of the messages count for the
+queue.
 """
 _SPOOLED_PART = 32
-"""The applier keeps 1/32 of the memory of one source transaction until its Commit arrives; larger
-ones are spooled.
+"""Until its Commit arrives, the applier can keep one source transaction in 1/32 of the memory. A
+larger transaction is written to files (spooled).
 """
 
 _log = structlog.get_logger(__name__)
@@ -116,19 +120,22 @@ def run_appliance(
 ) -> int:
     """Serve the ports of the targets and, with `apply`, run the bundled applier.
 
-    For a target without an `apply` section, only the port is served; the same applies to a
-    configuration without any such section, because OLR's own files have none.
+    If a target has no `apply` section, only its port is served. This allows configuration files of
+    OLR, which have no such section.
 
     SystemExit, which SIGTERM raises, makes the applier apply and confirm what it has received, for
-    at most `apply.drain-seconds`. A second one ends that.
+    at most `apply.drain-seconds`. A second signal ends this phase.
 
     Args:
-        once: end when all available changes are confirmed.
+        once: end when all changes that are available now are confirmed.
         apply: run the bundled applier.
-        reload: reads the configuration again after SIGHUP; only in the main thread.
-        until: end when everything that commits up to this SCN is confirmed; None to continue.
+        reload: reads the configuration again after SIGHUP. SIGHUP is handled only if this is called
+            in the main thread.
+        until: end when all transactions that commit up to this point are confirmed; None to run
+            without end.
         withheld: returns the values that the configuration reads from the environment.
-        interpret: do not wait for kernels that are not compiled; only for simulated data.
+        interpret: interpret kernels that are not compiled yet, instead of waiting for them; only
+            for simulated data.
         translate: translates DDL of the source into the target's SQL.
 
     Returns:
@@ -136,7 +143,7 @@ def run_appliance(
 
     Raises:
         OlrPgError: an error of a part, after everything has been stopped.
-        KeyboardInterrupt: passed on, after everything has been stopped.
+        KeyboardInterrupt: raised again, after everything has been stopped.
     """
     parts = config.targets
     if apply and not any(part.apply for part in parts):
@@ -166,7 +173,8 @@ def run_appliance(
         memory = config.context.memory
         storage = SpillFiles(
             data / "spill",
-            # Each target may have a decoding run of its own.
+            # Divide the memory by the number of targets, because each target can have a decoding
+            # run of its own.
             memory.max_mb * MIB // _WAITING_PART // len(parts),
             disk_max=_spilled_max(config),
         )
@@ -238,13 +246,15 @@ def ending_seconds(config: Config) -> float:
 
 
 def _spilled_max(config: Config) -> int | None:
-    """Return how many bytes can be spilled; None for no limit."""
+    """Return the maximum number of bytes that can be spilled; None for no limit."""
     limit = config.context.max_spill_mb
     return None if limit is None else limit * MIB
 
 
 def _close_files(config: Config, data: Path) -> None:
-    """Remove other users' access to files, which a permissive umask or a user may have granted."""
+    """Remove the access of other users to the files; a permissive umask, or a user, may have
+    granted it.
+    """
     loose = close_to_others(data, passable=is_passable(config))
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         vault = Path(config.source.vault.directory)
@@ -270,16 +280,17 @@ def _open(
     share: int,
     apply: bool,
 ) -> RunningTarget:
-    """Open the port of one target and make its applier.
+    """Open the port of one target and create its applier.
 
     Args:
-        config: with this target only.
+        config: the configuration with this target only.
         loaded: receives the target's address.
-        created: the tables that need no load; None if not used.
-        filters: for all targets.
+        created: the records of tables that are created while their redo is read; None if such
+            tables are not replicated.
+        filters: the filters for all targets.
         share: the number of targets that share the memory.
         translate: see `run_appliance`.
-        apply: run the bundled applier, if it has one.
+        apply: whether to run the bundled applier, if the target has an `apply` section.
     """
     port, memory = config.port, config.context.memory
     order = ByteOrder(port.byte_order)
@@ -322,7 +333,7 @@ def _open(
 
     def make_applier(config: Config) -> Applier:
         section = config.apply
-        assert section is not None  # as it was
+        assert section is not None  # an `apply` section is never removed
         database = source.database
         facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
         settings = applier_settings(
@@ -363,13 +374,14 @@ def _open(
 def _recovery(
     config: Config, database: Database, storage: SpillFiles, checkpoints: Sequence[Checkpoint]
 ) -> BoundedRecovery | None:
-    """Make the storage of open transactions for restarts, unless the configuration disables it."""
+    """Return the storage of the recovery images; None if the configuration disables it."""
     limit = config.context.bounded_recovery_mb
     if limit is None:
         return None
     directory = data_directory(config) / RECOVERY_DIRECTORY
     for part in config.targets:
-        # Up to version 0.1, a single target in a list stored its images beside its checkpoint.
+        # Move images of version 0.1 and earlier: a single target in a list stored them beside its
+        # checkpoint.
         own = target_directory(part) / RECOVERY_DIRECTORY
         if own.is_dir() and not directory.exists():
             own.rename(directory)
@@ -389,10 +401,11 @@ def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:
 
 
 class _Following:
-    """Makes followers of the dictionary that continue where earlier ones ended.
+    """Creates objects that apply the DDL in the redo to the dictionary (followers); a new follower
+    continues where the last one ended.
 
     Args:
-        ends_delivery: whether the results are not delivered to anyone.
+        ends_delivery: see `DictionaryFollower`.
         filters: the configured filters.
 
     Attributes:
@@ -405,7 +418,7 @@ class _Following:
         self.take: Take | None = None
 
     def begin(self, snapshot: Snapshot) -> DictionaryFollower:
-        """Return the follower for a run of decoding."""
+        """Return the follower for a decoding run."""
         history = self._history_of(snapshot)
         follower = DictionaryFollower(
             snapshot,
@@ -418,13 +431,15 @@ class _Following:
         return follower
 
     def known(self, snapshot: Snapshot) -> DictionaryFollower:
-        """Return a follower of a dictionary that has processed all changes read so far."""
+        """Return a follower that has applied all dictionary changes that were read so far."""
         follower = DictionaryFollower(snapshot, filters=self._filters, take=self.take)
         follower.apply(tuple(self._history_of(snapshot).transactions))
         return follower
 
     def _history_of(self, snapshot: Snapshot) -> DictionaryHistory:
-        """Return the history of changes after the SCN of a dictionary; shared by all callers."""
+        """Return the history of dictionary changes after the SCN of `snapshot`; all callers share
+        one object.
+        """
         if self._history is None or self._history[0] != snapshot.scn:
             identity = source_identity(snapshot.database)
             history = DictionaryHistory(self._data / HISTORY_FILE, identity, snapshot.scn)
@@ -443,7 +458,7 @@ def applier_settings(
     """Return the settings of the bundled applier.
 
     Args:
-        memory_bytes: of the whole appliance, for decoded data.
+        memory_bytes: the memory of the whole appliance for decoded data.
     """
     return ApplierSettings(
         connect_string=target,

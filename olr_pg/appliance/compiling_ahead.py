@@ -1,12 +1,12 @@
 """Compiles kernels that are missing when a run begins.
 
-Compiling takes half a minute on two cores. A demo does not need to wait: another process compiles,
-and the run interprets its kernels until they are on disk; it loads each one at its next call.
-Spark's workers wait for the same process (`replicator.kernel_warmup`).
+Compiling takes half a minute on two cores. A demo does not need to wait: another process compiles
+the kernels, and the run interprets each kernel until the compiled one is on disk. At the next call
+it loads the compiled one. Spark's workers wait for the same process (`replicator.kernel_warmup`).
 
-A run on real data compiles first. Interpreted kernels were compared with compiled ones on the
-suite's data, but Python's integers differ from a processor's. For real data only the compiled
-kernels are proven.
+A run on real data compiles first. Interpreted kernels were compared with compiled ones on the data
+of the test suite. But Python's integers differ from those of a processor, so only compiled kernels
+are used for real data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
 INTERPRETED_SECONDS: Final = 120.0
-"""After this much time interpreting, the run compiles the missing kernels itself."""
+"""If the run has interpreted kernels for this time, it compiles the missing kernels itself."""
 
 _NICENESS: Final = 10
 """Lower priority for the compilation, because the run has changes to apply."""
@@ -40,10 +40,11 @@ _NICENESS: Final = 10
 
 @contextmanager
 def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator[None]:
-    """Make the kernels of a run available as soon as possible, while the context is active.
+    """Compile the kernels of a run: before the context begins, or, with `interpret`, in another
+    process while it is active.
 
     Args:
-        orders: byte orders of the ports that the bundled applier reads; may be empty.
+        orders: byte orders of the ports that the bundled applier reads; can be empty.
         interpret: whether the run interprets kernels that are not compiled yet.
     """
     if not interpret or (is_decoder_compiled() and (not orders or is_applier_compiled())):
@@ -56,7 +57,7 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         [sys.executable, "-m", __name__, *(order.value for order in orders)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # the run compiles what this process cannot, and logs it
+        stderr=subprocess.DEVNULL,  # if it fails, the run compiles and logs
         start_new_session=True,
     )
     interpret_first(INTERPRETED_SECONDS)
@@ -64,7 +65,8 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         yield
     finally:
         interpret_first(0)
-        # It has a child process. Its process id is not reused before `wait`.
+        # Kill the process group, because the process has a child process. The system cannot reuse
+        # its id before `wait`.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -73,7 +75,7 @@ def main(orders: Sequence[str]) -> None:
     """Compile the kernels that a run needs, and store them on disk.
 
     Args:
-        orders: as for `kernels_ahead`, by their values.
+        orders: see `kernels_ahead`; here the values of the enum.
     """
     os.nice(_NICENESS)
     with uncollected():

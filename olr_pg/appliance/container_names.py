@@ -4,8 +4,9 @@ If several containers have a schema of the same name, the name includes the cont
 (`dictionary.containers`). If a container or a schema is added later, the names of replicated tables
 must not change, because the ledger and the target use them. So ``containers.json`` in
 ``context.data`` stores the first name of each schema, with or without the container. It also stores
-each container's name: after a rename (the DBID stays), the target would not know the container's
-tables under the new name, and replication of the old ones would silently end.
+the name and DBID of each container, to detect a renamed container. After a rename the target would
+not know the container's tables under the new name, and replication of its tables would end without
+an error.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class _Known(NamedTuple):
     """The stored names.
 
     Attributes:
-        schemas: by schema, the container that is left out of its name; empty ("") if the name
-            includes it.
-        containers: their DBIDs.
+        schemas: for each schema, the container whose name is left out; empty ("") if the schema's
+            name includes the container.
+        containers: the DBID of each container, by its name.
     """
 
     schemas: dict[str, str]
@@ -48,12 +49,12 @@ def offline_dictionary(config: Config, source: OfflineSource, *, keep: bool = Fa
     """Load the dictionary of an offline source.
 
     Args:
-        config: its `context.data` contains the stored names.
-        keep: store new names; for commands that write to a target.
+        config: the configuration, whose `context.data` contains the stored names.
+        keep: whether to store new names; True for commands that write to a target.
 
     Raises:
-        OlrPgError: 3xxx the dictionary, 1171 the names cannot be stored, 5091 a container was
-            renamed.
+        OlrPgError: 3xxx errors of the dictionary, 1171 the names cannot be stored, 5091 a container
+            was renamed.
     """
     snapshots = [load_snapshot(str(path)) for path in source.dictionary]
     return join_under_known_names(config, snapshots, keep=keep)
@@ -74,7 +75,7 @@ def join_under_known_names(
     if keep and given != known:
         from olr_pg.appliance.target import data_directory
 
-        data_directory(config)  # creates the directory as for its other files
+        data_directory(config)  # create the directory as for other files in it
         _write(path, given)
     return joined
 
@@ -87,7 +88,7 @@ def _check_not_renamed(known: Mapping[str, int], named: Mapping[str, int], path:
         named: DBIDs by their current names.
 
     Raises:
-        OlrPgError: 5091.
+        OlrPgError: 5091, a container was renamed.
     """
     for old, dbid in known.items():
         for new, other in named.items():
@@ -101,7 +102,7 @@ def containers_of(config: Config) -> tuple[str, ...]:
     """Return the names of the source's containers, if there are several.
 
     Raises:
-        OlrPgError: as `offline_dictionary`.
+        OlrPgError: see `offline_dictionary`.
     """
     source = config.source
     if not isinstance(source, OfflineSource):

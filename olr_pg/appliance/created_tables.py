@@ -1,14 +1,15 @@
 """Replicates tables that are created while their redo is read.
 
-A table that a statement creates without rows needs no load: at the commit of that statement it is
-empty, and all later changes are in the redo. If a pattern of `apply.tables` matches its name, the
-table is recorded durably, before anything that commits after the statement is delivered. Then the
-appliers of the targets restart with the table in their list. The target's ledger treats it as a
-table that was loaded without rows as of that commit. The handover of loads then delivers every
-change to it once; the other tables skip what they already have.
+A table that a statement creates without rows needs no load: it is empty at the commit of the
+statement, and all later changes are in the redo. If a pattern of `apply.tables` matches its name,
+the table is recorded durably, before any transaction that commits after the statement is delivered.
+Then the appliers of the targets restart with the table in their list. The target's ledger treats it
+as a table that was loaded, without rows, as of that commit. The hand-over that follows each load
+then delivers every change of this table once; the other tables skip changes that they already have.
 
-The new name of a renamed table is recorded in the same way. Its target is the table of the old
-name, which the applier renames at its place among the changes (`applier.stopped.renaming`).
+The new name of a renamed table is recorded in the same way. Its target is the target table of the
+old name; the applier renames this table when it reaches the renaming in the order of changes
+(`applier.stopped.renaming`).
 
 The table is not in the dictionary snapshot. Its definition is rebuilt from the stored dictionary
 changes (`dictionary.change_history`).
@@ -47,13 +48,14 @@ _log = structlog.get_logger(__name__)
 
 
 class CreatedTables:
-    """The records of these tables; thread-safe.
+    """The records of the created and renamed tables; thread-safe.
 
     Args:
-        path: of the file, in a directory that exists.
+        path: path of the file; its directory must exist.
 
     Attributes:
-        targets: the targets whose appliers restart for a new table; set when they exist.
+        targets: the targets whose appliers restart for a new table; empty until the targets are
+            created.
 
     Raises:
         OlrPgError: 3075, the file cannot be read.
@@ -67,7 +69,7 @@ class CreatedTables:
 
     @property
     def known(self) -> Mapping[str, Created]:
-        """The position at which each table's history begins, by ``OWNER.NAME``."""
+        """The position at which the history of each table begins, by ``OWNER.NAME``."""
         with self._lock:
             return self._known.copy()
 
@@ -75,17 +77,17 @@ class CreatedTables:
         """Record a table durably and restart the appliers; see `decoding.new_tables.Take`.
 
         Raises:
-            OlrPgError: 3075, it cannot be recorded.
+            OlrPgError: 3075, the table cannot be recorded.
         """
         name = table.full_name
         with self._lock:
             before = self._known.get(name)
             if before is not None:
                 return before.obj == table.object_key
-            # Nothing that commits after the statement was delivered to any target yet.
+            # No transaction that commits after the statement was delivered to a target yet.
             start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
-            # A renaming is an event of its commit, and the first event under the new name: include
-            # it.
+            # A renaming is the first event under the new name, and has the SCN of its commit: begin
+            # one SCN earlier to include it.
             scn = begin.scn - begin.is_renamed
             noted = Created(scn, start_scn, table.object_key, begin.is_renamed)
             known = self._known | {name: noted}
@@ -116,13 +118,13 @@ def _unusable(path: Path, error: Exception) -> OlrPgError:
 
 
 class GrownDatabase:
-    """A source database whose dictionary also contains the recorded tables.
+    """Adds the recorded tables to the dictionary of a source database.
 
     Args:
         source: the underlying source.
         filters: the filters for all targets.
         created: the recorded tables.
-        follow: returns a follower that has processed all dictionary changes read so far.
+        follow: returns a follower that has applied all dictionary changes that were read so far.
     """
 
     def __init__(
@@ -147,10 +149,8 @@ class GrownDatabase:
         return grown.snapshot, (*tables, *new)
 
     def _grown_of(self, snapshot: Snapshot) -> _Grown:
-        """Return the dictionary with the recorded tables; the same object as long as nothing has
-        changed.
-
-        A run of decoding compares dictionaries by identity.
+        """Return the dictionary with the recorded tables. Return the same object as long as nothing
+        has changed, because a decoding run compares dictionaries by identity.
         """
         noted = self._created.known
         known = self._grown
@@ -159,12 +159,12 @@ class GrownDatabase:
         return known
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the source."""
+        """Delegate all other attributes to the source."""
         return getattr(self._source, name)
 
 
 class _Grown:
-    """A dictionary with the recorded tables that it lacked."""
+    """A dictionary, and the recorded tables that are added to it."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Grown:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """The recorded tables, each as it was created."""
+        """The recorded tables, each with the definition with which it was created."""
         there = {table.full_name for table in self.before.tables}
         wanted = {one.obj for name, one in self.noted.items() if name not in there}
         if not wanted:
@@ -196,7 +196,7 @@ class _Grown:
         return replace(self.before, tables=(*self.before.tables, *self.tables), members=members)
 
     def is_named(self, sql: str, table: Table) -> bool:
-        """Tell whether a TableList query names a table, with its container or without it."""
+        """Return whether a TableList query names a table, with or without its container."""
         of_it = next(o for o in self.before.containers if table.con_id in (0, o.database.con_id))
         owners = ContainerNames.of(of_it).spellings(table.source_owner)
         return any(would_name(sql, owner, table.name) for owner in {table.owner, *owners})

@@ -1,8 +1,8 @@
-"""Ensures that only one appliance at a time uses a `context.data`.
+"""Ensures that only one appliance at a time uses a directory as `context.data`.
 
-A second process would delete the ready transactions of the first, write files of the same names,
-and move a checkpoint that belongs to the other. The ports do not prevent this: they can be any free
-ones, or those of another container.
+A second process would delete the ready transactions of the first, write files with the same names,
+and change the first one's checkpoint. The ports do not prevent this, because the second process can
+listen on other ports, or in another container.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME: Final = "lock"
-"""Its name in `context.data`; the file stays, and a running appliance locks it."""
+"""Name of the lock file in `context.data`. The file is never deleted; a running appliance holds a
+lock on it.
+"""
 
 
 @contextmanager

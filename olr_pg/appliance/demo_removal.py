@@ -1,4 +1,4 @@
-"""Removes what demos leave behind: their folders, and a running PostgreSQL."""
+"""Removes the folders that demos leave, and stops the PostgreSQL in them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Removed(NamedTuple):
 
     Attributes:
         size: bytes of its files.
-        stopped: whether its PostgreSQL was running and was stopped.
-        kept: why the folder still exists; empty if it was removed.
+        stopped: whether a PostgreSQL was running in the folder and was stopped.
+        kept: the reason why the folder was not removed; empty if it was.
     """
 
     folder: Path
@@ -45,20 +45,20 @@ def folder_size(folder: Path) -> int:
         for name in names:
             try:
                 size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - of many
-            except OSError:  # removed meanwhile
+            except OSError:  # the file was just removed
                 continue
     return size
 
 
 def remove_demos(root: Path | None = None) -> Iterator[Removed]:
-    """Remove the folder of every demo of this user, and stop its PostgreSQL; skip running demos.
+    """Remove the folder of every demo of this user that is not running, and stop its PostgreSQL.
 
     Args:
         root: the parent folder; None for the system's temporary folder.
     """
     for folder in sorted((root or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
-        # Never follow a symbolic link: another user may have placed it, and its target is not a
-        # demo's folder.
+        # Never follow a symbolic link: another user may have created it, with a target that is not
+        # the folder of a demo.
         if not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.geteuid():
             yield _remove(folder)
 

@@ -1,7 +1,7 @@
 """``olr-pg demo``: replicates a simulated order-entry database into an embedded PostgreSQL.
 
-The simulator is the source. It also knows the final rows of its tables, so source and target are
-compared row by row.
+The simulator is the source. It also writes the final rows of its tables, so that source and target
+can be compared row by row.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class TableOutcome(NamedTuple):
     """The result of comparing a table.
 
     Attributes:
-        missing: rows of the source that are missing in the target, duplicates counted.
-        surplus: rows of the target that are missing in the source.
+        missing: number of rows of the source that are missing in the target, including duplicates.
+        surplus: number of rows of the target that are missing in the source.
     """
 
     name: str
@@ -59,7 +59,7 @@ class TableOutcome(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """True if both contain the same rows."""
+        """Whether source and target contain the same rows."""
         return not self.missing and not self.surplus
 
 
@@ -72,23 +72,24 @@ def run_demo(
     keep_running: bool = True,
     console: Console | None = None,
 ) -> int:
-    """Start the source, replicate while it runs, compare, and print where to look.
+    """Start the source, replicate while it runs, compare the rows, and print how to query the
+    target.
 
     Must be called in the main thread.
 
     Args:
-        directory: an empty or new folder; None for one in the system's temporary folder.
+        directory: an empty or new folder; None for a new one in the system's temporary folder.
         rate: bytes of redo per second that the source writes.
         seconds: how long the source continues after the first changes have been applied.
         keep_running: leave PostgreSQL running, so that the user can query the tables.
-        console: where to print; None for standard output.
+        console: the console to print to; None for standard output.
 
     Returns:
-        0 if every table is identical, else 1.
+        0 if every table is identical, otherwise 1.
 
     Raises:
-        OlrPgError: a part has failed.
-        KeyboardInterrupt: passed on, once everything has been stopped.
+        OlrPgError: a part of the appliance or the source has failed.
+        KeyboardInterrupt: raised again, after everything has been stopped.
     """
     console = console or Console()
     folder = directory or new_folder()
@@ -134,7 +135,7 @@ class _Watch:
         self._failure: BaseException | None = None
 
     def replicate(self, config: Path) -> None:
-        """Replicate until the target has everything that the source has committed."""
+        """Replicate until the target contains all transactions that the source has committed."""
         loaded = load_config(config)
         thread = threading.Thread(target=self._watch, args=(loaded,), name="olr-demo")
         # Shells ignore SIGINT in background jobs, but `_watch` needs it to end the run.
@@ -211,7 +212,7 @@ def compare_tables(
     rows.
 
     Args:
-        folder: with the source's rows as Parquet files.
+        folder: the folder that contains the source's rows as Parquet files.
     """
     with psycopg.connect(connect_string) as connection:
         return [_compare(connection, folder, table) for table in tables]

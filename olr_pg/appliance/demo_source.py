@@ -1,4 +1,6 @@
-"""The demo's source: the simulator in a separate process, which archives logs like a database."""
+"""The demo's source: the simulator, which runs in a separate process and archives logs like a
+database.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ class DemoSource:
     """An order-entry database that runs until `stop`.
 
     Args:
-        folder: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
-        rate: bytes of redo per second.
+        folder: the folder to which it writes ``logs/``, ``dictionary.json``, ``truth.jsonl``,
+            ``tables/`` and ``final/``.
+        rate: bytes of redo to write per second.
     """
 
     def __init__(self, folder: Path, seed: int, rate: int) -> None:
@@ -39,7 +42,8 @@ class DemoSource:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C must reach only the demo, which then stops the source.
+            # Use a new session, because Ctrl-C must reach only the demo, which then stops the
+            # source.
             start_new_session=True,
         )
 
@@ -67,7 +71,7 @@ class DemoSource:
         """Make the source commit and archive open work, then end it.
 
         Raises:
-            OlrPgError: 8051 it failed.
+            OlrPgError: 8051, the source failed.
         """
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)

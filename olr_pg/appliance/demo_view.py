@@ -1,4 +1,4 @@
-"""Displays throughput, lag and row counts during the demo: a table on a terminal, otherwise
+"""Displays throughput, lag and row counts during the demo: as a table on a terminal, otherwise as
 lines.
 """
 
@@ -41,8 +41,8 @@ SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg
 
 @dataclass(frozen=True, slots=True)
 class DemoTableProgress:
-    """Counts of what has been applied to a table. `rows` is the number of rows currently in the
-    target.
+    """Counts of the changes that were applied to a table. `rows` is the number of rows that the
+    target table contains now.
     """
 
     commit_scn: int
@@ -54,13 +54,13 @@ class DemoTableProgress:
 
     @property
     def changes(self) -> int:
-        """Rows written."""
+        """Number of rows written."""
         return self.inserted + self.updated + self.deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of replication. `lag` is that of the table that is most behind."""
+    """The progress of replication. `lag` is the lag of the table that is furthest behind."""
 
     tables: Mapping[str, DemoTableProgress]
     logs: int
@@ -68,18 +68,22 @@ class Progress:
 
     @property
     def changes(self) -> int:
-        """Rows written in all tables."""
+        """Number of rows written in all tables."""
         return sum(table.changes for table in self.tables.values())
 
     def has(self, last_commits: Mapping[str, int]) -> bool:
-        """Tell whether every table has its last commit, or is stopped."""
+        """Return whether the last commit of every table has been applied; stopped tables do not
+        count.
+        """
         nothing = DemoTableProgress(0, 0, 0, 0, 0, stopped=False)
         found = ((self.tables.get(name, nothing), scn) for name, scn in last_commits.items())
         return all(table.stopped or table.commit_scn >= scn for table, scn in found)
 
 
 def read_lag(config: Config) -> Lag:
-    """Query the appliance for the lag of the table that is most behind; none while it starts."""
+    """Query the appliance for the lag of the table that is furthest behind; there is no lag while
+    it starts.
+    """
     try:
         tables = ask_status(config)["tables"]
     except OlrPgError:
@@ -94,9 +98,9 @@ def read_progress(
     """Read the ledger, count rows, and check the logs.
 
     Args:
-        connection: to the target, in autocommit mode.
+        connection: a connection to the target in autocommit mode.
         logs: the folder of archived logs.
-        lag: of the table that is most behind.
+        lag: the lag of the table that is furthest behind.
     """
     found = dict[str, DemoTableProgress]()
     if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() != (None,):

@@ -30,11 +30,11 @@ class Exported(NamedTuple):
 def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> list[Exported]:
     """Read the dictionary of the tables and write it to `path`, and the inventory beside it.
 
-    With several containers, each has its own files, all as of one SCN: ``x.PDB1.json`` for
-    ``x.json``.
+    If there are several containers, each has its own files, such as ``x.PDB1.json`` for ``x.json``;
+    all are as of one SCN.
 
     Args:
-        query: a TableList query; None for the configuration's `apply.tables`.
+        query: a TableList query; None for `apply.tables` of the configuration.
         scn: the SCN to read as of; 0 for the current SCN.
 
     Raises:
@@ -55,7 +55,7 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     try:
         names = containers.run_table_list(text)
         snapshots = containers.read_dictionaries(names, scn or None)
-        join_containers(snapshots)  # fails if they cannot be decoded together
+        join_containers(snapshots)  # raises an error if they do not fit together
         inventories = [
             read_inventory(oracle, owners_of(snapshot), snapshot.scn)
             for oracle, snapshot in zip(containers.databases.values(), snapshots, strict=True)

@@ -2,11 +2,12 @@
 encryption.
 
 ``encryption.json`` in `context.data` records that the directory is encrypted, and the fingerprint
-of the key. So a wrong or missing key is an error at the start, not only when a file is needed.
+of the key. So a wrong or missing key is already an error when the appliance starts, and not only
+when a file is read.
 
 If a key is configured for an unencrypted directory, the files that a restart needs are encrypted in
-place, and other unencrypted files are deleted. Encryption cannot be switched off: if someone
-forgets the option, rows must not be written unencrypted.
+place, and other unencrypted files are deleted. Encryption cannot be switched off, so that rows are
+not written unencrypted if someone forgets the option.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def row_key(config: Config) -> RowKey | None:
 
 
 def _printed(command: list[str]) -> str:
-    """Run the command that prints the key; its output is never part of an error."""
+    """Run the command that prints the key. An error never contains the command's output."""
     try:
         ended = subprocess.run(  # noqa: S603 - the operator's own
             command,
@@ -82,11 +83,11 @@ def _printed(command: list[str]) -> str:
 
 
 def check_key(config: Config, data: Path) -> RowKey | None:
-    """Return the configured key, if it is the directory's key.
+    """Return the configured key, after checking that it is the key of the directory.
 
     Raises:
-        OlrPgError: 1190 the key cannot be read, 1191 it differs from the directory's, 1192 the
-            directory is encrypted and no key is configured.
+        OlrPgError: 1190 the key cannot be read, 1191 it differs from the key of the directory, 1192
+            the directory is encrypted and no key is configured.
     """
     key = row_key(config)
     known = _known(data / FILE_NAME)
@@ -105,7 +106,7 @@ def encrypted_files(config: Config, data: Path) -> Iterator[None]:
         data: the directory `context.data`, whose lock is held.
 
     Raises:
-        OlrPgError: 1190 to 1192 as `check_key`, 1193 existing files cannot be encrypted, 1092 the
+        OlrPgError: 1190 to 1192 see `check_key`, 1193 existing files cannot be encrypted, 1092 the
             directory cannot be written.
     """
     key = check_key(config, data)
@@ -129,7 +130,7 @@ def _known(path: Path) -> str | None:
     """Return the fingerprint of the directory's key; None if it is not encrypted."""
     try:
         return str(json.loads(path.read_bytes())["key"])
-    # Other checks report a path that is no directory.
+    # If the path is not a directory, other checks report this.
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,6 @@
-"""Handles a full disk while the appliance starts, when no part can wait for space yet."""
+"""Handles a full disk while the appliance starts. At this time no part of the appliance can wait
+for space.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def full_disk_told(data: Path) -> Iterator[None]:
-    """Report a full disk by its error code, not as a defect.
+    """Convert the error of a full disk to an error with a code, so that it is not reported as a
+    defect.
 
     Args:
         data: `context.data`.
 
     Raises:
-        OlrPgError: 1160.
+        OlrPgError: 1160, the disk is full.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Makes the identity for the top of the status page: who replicates, from where, and to where."""
+"""Makes the identity for the top of the status page: the appliance, its source and its target."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def identity_of(config: Config, database: Database, connect_string: str) -> Iden
     """Return the identity of one target of an appliance.
 
     Args:
-        config: with this target only.
-        connect_string: of the target's database; empty if clients are external.
+        config: the configuration with this target only.
+        connect_string: the connection string of the target; empty if the clients are external.
     """
     source, apply = config.source, config.apply
     return Identity(

@@ -1,7 +1,8 @@
 """``olr-pg doctor`` for a live source: runs all checks, in each container.
 
-What the containers share, above all redo, is checked once. A finding about one container includes
-its name, and its statements run in it.
+Properties that the containers share, such as the redo, are checked once. A finding about one
+container includes the container's name, and its SQL statements begin with the switch to this
+container.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class LiveDiagnosis(NamedTuple):
     """The findings about a live source.
 
     Attributes:
-        database: None if it could not be read.
-        tables: the selected tables, under the names for all containers.
+        database: the properties of the database; None if they could not be read.
+        tables: the selected tables, with names that are unique among all containers.
     """
 
     findings: list[Finding]
@@ -50,7 +51,7 @@ def check_live(
 
     Args:
         saved_scn: the SCN from which redo is still needed; None before the first run.
-        for_load: also check what a load and a verification need.
+        for_load: also run the checks for a load and a verification.
     """
     containers = ContainerDatabases(source)
     checking = _Checking(config, containers, saved_scn, for_load=for_load)
@@ -94,7 +95,7 @@ class _Checking:
         return self._joined(names, found, findings)
 
     def _names(self) -> tuple[list[tuple[str, str]], OlrPgError | None]:
-        """Return the tables of all containers, or the error."""
+        """Return the names of the tables of all containers, or the error of the query."""
         if self._query is None:
             return [], None
         try:
@@ -135,7 +136,7 @@ class _Checking:
     def _joined(
         self, names: Sequence[tuple[str, str]], found: Sequence[Diagnosis], findings: list[Finding]
     ) -> LiveDiagnosis:
-        """Return the diagnosis of all containers together, if all could be read."""
+        """Return the joined diagnosis of all containers, if all could be read."""
         snapshots = [one.snapshot for one in found if one.snapshot is not None]
         known = [one.facts.database for one in found if one.facts is not None]
         database = None
@@ -153,7 +154,9 @@ class _Checking:
 
 
 def _in_container(finding: Finding, container: str) -> Finding:
-    """Add to a finding which container it concerns and where to run its statements."""
+    """Add the name of the container to a finding, and the switch to the container to its
+    statements.
+    """
     mend = finding.mend
     if any(line.endswith(";") for line in mend):
         mend = (f"ALTER SESSION SET CONTAINER = {container};", *mend)

@@ -1,8 +1,8 @@
-"""Determines where a first run starts to read redo after initial loads; it needs the dictionary as
-of that SCN.
+"""Determines the SCN at which a first run starts to read redo after initial loads. The run needs
+the dictionary as of that SCN.
 
-An earlier dictionary, such as that of the oldest log, would lack the DDL between it and the load:
-that redo is not read, so rows would be decoded with old columns and partitions.
+An earlier dictionary, for example as of the oldest log, would lack the DDL up to that SCN, because
+the redo of this DDL is not read. Rows would then be decoded with old columns and partitions.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class _Target(NamedTuple):
 
 
 class LoadedStart:
-    """Queries the only target of a configuration for its loads; with several targets nothing is
-    known.
+    """Queries the target of a configuration for its loads. If there are several targets, no query
+    is made.
     """
 
     def __init__(self) -> None:
         self._target: _Target | None = None
 
     def know(self, connect_string: str, subscription: str) -> None:
-        """Set the target's address when it is available."""
+        """Set the target to query."""
         self._target = _Target(connect_string, subscription)
 
     def scn(self, tables: Collection[str]) -> int:
@@ -43,7 +43,7 @@ class LoadedStart:
             tables: ``OWNER.NAME`` of every replicated table.
 
         Returns:
-            0 if it starts at the oldest log, or if the target cannot be queried.
+            The SCN; 0 if the run starts at the oldest log, or if the target cannot be queried.
 
         Raises:
             OlrPgError: 5107, a table is only partly loaded.
@@ -58,6 +58,6 @@ class LoadedStart:
                 found = read_handover(connection, self._target.subscription, tables)
         except (OlrPgError, psycopg.Error) as error:
             if isinstance(error, OlrPgError) and error.code == Code.TABLE_LOADED_IN_PART:
-                raise  # before a dictionary is kept that is older than the rest of the load
-            return 0  # what is wrong is told by who goes on to use the target
+                raise  # fail before an older dictionary is stored
+            return 0  # the applier reports an error of the target
         return found.start(None, 0)

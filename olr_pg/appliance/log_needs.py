@@ -1,8 +1,9 @@
 """Determines which archived logs a start may still need: ``olr-pg logs``.
 
-If in doubt, a log counts as needed. A log can be deleted only if it contains nothing that a target
-may request, and if a later log of its redo thread proves that. The answer is based on files, and on
-the targets for loads in the handover; if something cannot be read, every log counts as needed.
+If in doubt, a log counts as needed. A log can be deleted only if it contains no redo that a target
+may request, and if a later log of its redo thread proves that no log is missing. The answer comes
+from files, and from the targets if a load is being handed over to replication. If a file or target
+cannot be read, every log counts as needed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class KnownLog(NamedTuple):
     Attributes:
         name: its name at the source, which RMAN uses.
         path: its path on this host.
-        first_scn, next_scn: its redo is from the first SCN up to the second, exclusive.
+        first_scn, next_scn: the log contains redo from `first_scn` on, and below `next_scn`.
     """
 
     resetlogs_id: int
@@ -55,7 +56,7 @@ class KnownLog(NamedTuple):
 
 
 class JudgedLog(NamedTuple):
-    """A log, whether a start may need it, and the reason."""
+    """The result for one log: whether a start may need it, and the reason."""
 
     log: KnownLog
     needed: bool
@@ -66,9 +67,9 @@ class Position(NamedTuple):
     """The SCN from which a start of a target needs redo.
 
     Attributes:
-        target: its name; empty if there is only one.
-        scn: None if unknown, then everything is needed.
-        why: the source of this information.
+        target: the target's name; empty if there is only one target.
+        scn: the SCN; None if it is unknown, so that all logs are needed.
+        why: where the SCN comes from, or why it is unknown.
     """
 
     target: str
@@ -77,7 +78,9 @@ class Position(NamedTuple):
 
 
 def positions(config: Config) -> list[Position]:
-    """Return where a start of each target would begin to read, without recovery images."""
+    """Return for each target the SCN at which a start without recovery images would begin to
+    read.
+    """
     return [_position(part) for part in config.targets]
 
 
@@ -97,8 +100,8 @@ def _position(config: Config) -> Position:
 
 
 def _with_loads(target: str, saved: int, connect_string: str, subscription: str) -> Position:
-    """Return the position from the checkpoint, or a lower one from a load in the handover or from
-    the target's record.
+    """Return the position from the checkpoint. If a load that is being handed over, or the target's
+    own record, has a lower position, return that one.
     """
     try:
         with connect(connect_string, replica=False) as connection:
@@ -178,7 +181,7 @@ def choose_needed(
     """Choose the logs that a start may need.
 
     Args:
-        starts: the positions of all targets; if empty, everything is needed.
+        starts: the positions of all targets; if empty, all logs are needed.
         copied: positions of logs in the vault.
     """
     known = list(starts)
@@ -205,7 +208,7 @@ def _reason(
     last: dict[int, tuple[int, int, int]],
     logs: Sequence[KnownLog],
 ) -> str:
-    """Return why a start may need a log; empty if it does not."""
+    """Return the reason why a start may need a log; empty if it does not need the log."""
     if log.next_scn > scn:
         return _of(lowest, f"starts at SCN {scn}: {lowest.why}")
     if log.position >= last.get(log.thread, log.position):

@@ -1,4 +1,6 @@
-"""Runs in the main thread of the appliance: looks after the targets until the end."""
+"""The main loop of the appliance, in the main thread: restarts failed appliers, and decides when to
+end.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,27 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS: Final = 0.2
 _REST_SECONDS: Final = 2.0
-"""Seconds at the end of the time limit that are reserved for cancelling statements and closing
-everything.
+"""The last seconds of the time limit; they are reserved for cancelling statements and closing
+connections and files.
 """
 
 _log = structlog.get_logger(__name__)
 
 
 class Serving:
-    """Starts the targets' appliers, and ends when nothing more is to be done.
+    """Starts the targets' appliers, and ends when there is no more work.
 
-    With several targets, a failed applier does not end the others: it is restarted after a pause
-    (OLR-04043). The appliance ends only if all appliers have failed and there are no external
-    clients.
+    If there are several targets, the failure of an applier does not end the others: the failed
+    applier is restarted after a pause (OLR-04043). The appliance ends only if all appliers have
+    failed and there are no external clients.
 
-    If the disk of `context.data` is full (OLR-01160), nothing ends: the affected appliers restart
-    when there is space.
+    If the disk of `context.data` is full (OLR-01160), the appliance does not end: the affected
+    appliers restart when there is space.
 
     Args:
-        decoder: receives which targets are unavailable.
-        once: end when all available changes are confirmed; nothing is restarted.
-        polls: called periodically.
+        decoder: the decoder; it is told which targets are unavailable.
+        once: end when all available changes are confirmed; failed appliers are not restarted.
+        polls: functions that are called periodically.
     """
 
     def __init__(
@@ -59,11 +61,11 @@ class Serving:
 
         Args:
             drain_seconds: time limit after SystemExit to apply and confirm what has been received.
-            ending_seconds: time limit from the end of serving, for any reason, to the end of the
-                process.
+            ending_seconds: time limit from the end of the loop, whatever its reason, to the end of
+                the process.
 
         Raises:
-            OlrPgError: the error of the last target that failed; with `once`, of the first.
+            OlrPgError: the error of the first failed target.
         """
         try:
             for target in self._applied:
@@ -84,7 +86,9 @@ class Serving:
             target.report()
 
     def _end(self, deadline: float) -> None:
-        """Stop the appliers; abandon those that have not ended shortly before `deadline`."""
+        """Stop the appliers. Shortly before `deadline`, abandon the appliers that have not
+        ended.
+        """
         rest = min(_REST_SECONDS, max(0.0, deadline - time.monotonic()) / 4)
         for target in self._applied:
             target.stop()
@@ -109,10 +113,10 @@ class Serving:
             time.sleep(_WAIT_SECONDS)
 
     def _is_over(self) -> bool:
-        """Tell whether nothing more is to be done; restart failed appliers if that can help.
+        """Return whether the loop can end. Otherwise restart failed appliers whose pause is over.
 
         Raises:
-            OlrPgError: a failure that ends it.
+            OlrPgError: a failure that ends the loop.
         """
         at_work = [target for target in self._applied if target.is_alive]
         failed = [target for target in self._applied if target.failure and not target.is_alive]
@@ -136,8 +140,8 @@ class Serving:
         return bool(self._applied) and not (at_work or failed or self._served)
 
     def _is_taken(self) -> bool:
-        """Tell whether external clients have confirmed everything; log once that it waits for
-        them.
+        """Return whether the external clients have confirmed all transactions. The first time that
+        they have not, log that the appliance waits for them.
         """
         waiting = [target for target in self._served if not target.is_confirmed]
         if waiting and not self._says_waiting:
@@ -147,7 +151,7 @@ class Serving:
         return not waiting
 
     def _drain(self, seconds: float) -> None:
-        """Make the appliers apply and confirm what they have received."""
+        """Make the appliers apply and confirm the transactions that they have received."""
         _log.info("terminating: applying the transactions received so far", seconds_max=seconds)
         deadline = time.monotonic() + seconds
         for target in self._applied:

@@ -1,4 +1,4 @@
-"""Starts the status page, the metrics and their exporter, as configured."""
+"""Starts the status page, the metrics and the exporter of the metrics, as configured."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def make_control(
     reload: Callable[[], None] | None,
     withheld: Callable[[], Mapping[str, str]],
 ) -> Control:
-    """Make the control of commands over HTTP, if configured.
+    """Return the object that executes commands over HTTP, if this is configured.
 
     Args:
-        reload: triggers a reload of the configuration; None if not possible.
+        reload: triggers a reload of the configuration; None if a reload is not possible.
         withheld: returns the values that the configuration reads from the environment.
 
     Raises:
@@ -63,12 +63,12 @@ def monitored(
     """Serve the status page with its history, and run the exporter, while the context is active.
 
     Args:
-        parts: of each target.
-        control: of the page's commands; None for no commands.
+        parts: the parts of each target.
+        control: executes the commands of the page; None for a page without commands.
         data: the directory of `context.data`.
 
     Yields:
-        The status page; None if none is configured.
+        The status page; None if no page is configured.
 
     Raises:
         OlrPgError: 4009, 4010, 4030, the page cannot be served; 1180, OpenTelemetry is missing.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database
 
 _COMING: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
-"""Too short, or still open: the log may be in the process of being copied."""
+"""Errors of a log that is too short or not closed yet: it may still be being copied."""
 
 _CHECK: Final = "offline.logs"
 
@@ -36,7 +36,7 @@ _NAMED_MAX: Final = 5
 
 
 def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
-    """Return findings about an offline source's logs; of archived logs only headers are read.
+    """Return findings about an offline source's logs. Only the headers of archived logs are read.
 
     Args:
         database: the database in the dictionary, which the logs must match.
@@ -54,7 +54,7 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
     """Yield the findings.
 
     Raises:
-        OlrPgError: the last one.
+        OlrPgError: the last problem, which the caller converts to a finding.
     """
     for problem in scan.unusable:
         yield coded(_CHECK, problem, severe=problem.code not in _COMING)
@@ -87,10 +87,11 @@ def _of_skipped(scan: LogScan) -> Iterator[Finding]:
 
 
 def check_any_log(source: OfflineSource) -> None:
-    """Check that there is at least one log, complete or not. This matters for a run with an end.
+    """Check that there is at least one log, complete or not. A run with an end needs this, because
+    it must not succeed without logs.
 
     Raises:
-        OlrPgError: 2001, there is none.
+        OlrPgError: 2001, there is no log.
     """
     online = source.redo == "online"
     places = [*source.logs, *((source.online_logs or ()) if online else ())]
@@ -100,8 +101,8 @@ def check_any_log(source: OfflineSource) -> None:
 
 
 def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reached]]:
-    """Return where a run would begin: the SCN, and the position of each thread in the recovery
-    image.
+    """Return the point at which a run would begin: the SCN, and the position of each thread in the
+    recovery image.
     """
     saved = read_saved(target_path(config) / FILE_NAME)
     if saved.scn is None:
@@ -113,6 +114,6 @@ def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reache
     try:
         image = read_image(directory / saved.image, source_identity(database))
     except OlrPgError:
-        # A run also works without the image: it then reads from the checkpoint's SCN.
+        # A run also works without the image; then it reads from the checkpoint's SCN.
         return saved.scn, {}
     return saved.scn, marks_of(image)

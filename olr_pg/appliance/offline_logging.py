@@ -28,10 +28,12 @@ _NAMED_MAX: Final = 5
 
 
 def check_supplemental(snapshot: Snapshot, chosen: Sequence[Table]) -> Iterator[Finding]:
-    """Yield tables whose key is not in the redo, according to the dictionary.
+    """Yield findings about tables whose key is not written to the redo, according to the
+    dictionary.
 
     A dictionary without rows of the SYS tables contains no information about this. An older
-    dictionary may lack the database's own level; then there is one warning for all tables.
+    dictionary may lack the logging level of the database; in this case there is one warning for all
+    tables.
     """
     for member in snapshot.containers:
         own = {table.object_key for table in member.tables}
@@ -62,7 +64,7 @@ def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Fin
 
 
 def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield a warning if a dictionary does not contain which tables are in encrypted tablespaces.
+    """Yield a warning if a dictionary contains no information about encrypted tablespaces.
 
     If it lacks the rows of the SYS tables, the tables' `refusal` reports it.
     """

@@ -33,18 +33,18 @@ def open_source(
     saved: Callable[[], int | None],
     loaded: Callable[[Collection[str]], int] = lambda _: 0,
 ) -> Iterator[SourceDatabase]:
-    """Open the source of `config`, without filtered tables and columns.
+    """Open the source of `config`. Tables and columns that a filter excludes are left out.
 
     Args:
         data: the directory of `context.data`.
         saved: returns the checkpoint's SCN, below which no redo is needed; None without a
-            checkpoint. Called later.
+            checkpoint. It is called when the source needs the SCN.
         loaded: returns the SCN at which a run without a checkpoint starts because of initial loads;
-            0 for the oldest log. Called later.
+            0 for the oldest log. It is called when the source needs the SCN.
 
     Raises:
         OlrPgError: 3xxx errors of the offline dictionary, 7xxx errors of the live database, 1092
-            its files cannot be written.
+            files in `data` cannot be written.
     """
     filters = filters_of(config.filter, config.fallback)
     source = config.source
@@ -67,7 +67,7 @@ def open_source(
             if online is not None:
                 online.close()
         return
-    # Import the drivers only if they are needed.
+    # Import here, so that the drivers are loaded only if they are needed.
     from olr_pg.oracle.live_source import LiveDatabase
     from olr_pg.oracle.transport.log_transport import make_transport
     from olr_pg.oracle.vault import LogVault
@@ -97,7 +97,7 @@ def open_source(
 
 
 def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
-    """Make the reader of online logs: mounted, or over the transport."""
+    """Return the reader of online logs, which are mounted or are read over the transport."""
     if source.redo != "online":
         return None
     folder, verify_seconds = data / FOLDER, source.verify_ms / 1000

@@ -1,4 +1,4 @@
-"""Opens a configuration's target for one command; nothing keeps running afterwards."""
+"""Opens a configuration's target for the time of one command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = Fals
     """Return the target's connection string; an embedded PostgreSQL runs until the stack closes.
 
     Args:
-        kept: restart an embedded PostgreSQL if it ends unexpectedly.
+        kept: whether to restart an embedded PostgreSQL if it ends unexpectedly.
     """
     if not apply.embedded:
         return apply.connect_string.get_secret_value()
@@ -44,7 +44,7 @@ def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = Fals
 
 
 class OpenedTarget(NamedTuple):
-    """A connection in autocommit mode, and a way to open more."""
+    """A connection to the target in autocommit mode, and the connection string to open more."""
 
     connection: Connection[Any]
     connect_string: str
@@ -57,13 +57,14 @@ def opened_target(
     """Open the target; an embedded PostgreSQL runs while the context is active.
 
     Args:
-        config: with one target only.
-        replica: as for `applier.target.connection.connect`.
+        config: the configuration; it has only one target.
+        replica: see `applier.target.connection.connect`.
         ledger: whether to create missing tables of the ledger.
 
     Raises:
-        OlrPgError: 1091 there is no target, 5004 and 5014 missing requirements, 5015 errors of the
-            ledger, 5029 a pooler shares sessions, and transient errors of `postgres.sqlstates`.
+        OlrPgError: 1091 there is no target, 5004 and 5014 the target does not meet the
+            requirements, 5015 errors of the ledger, 5029 a pooler shares sessions, and transient
+            errors of `postgres.sqlstates`.
         psycopg.Error: PostgreSQL refuses a statement in the context.
     """
     if config.apply is None:

@@ -1,4 +1,4 @@
-"""Lists the checks of ``olr-pg doctor`` that found nothing, with a sentence about what each one
+"""Lists the checks of ``olr-pg doctor`` that passed, each with a sentence that says what it
 guarantees.
 
 A check that could not run because another one failed is not listed.
@@ -22,10 +22,11 @@ class Check(NamedTuple):
     """A check of ``olr-pg doctor``.
 
     Attributes:
-        name: the same as in its findings.
-        passed: what is guaranteed if it found nothing.
-        needs: if one of these failed, the check does not run, or not completely.
-        of_tables: whether it checks the tables of `apply`.
+        name: the name of the check, as in its findings.
+        passed: what is guaranteed if the check found no problem.
+        needs: names of other checks. If one of these failed, this check does not run, or only in
+            part.
+        of_tables: whether the check concerns the tables of `apply`.
     """
 
     name: str
@@ -142,10 +143,10 @@ MACHINE: Final = (
 
 
 def passed_checks(config: Config, findings: Sequence[Finding], *, for_load: bool) -> list[Check]:
-    """Return the checks that ran for this configuration and found nothing.
+    """Return the checks that ran for this configuration and passed.
 
     Args:
-        for_load: whether the checks for a load ran too.
+        for_load: whether the checks for a load also ran.
     """
     failed = {finding.check for finding in findings}
     return [

@@ -31,7 +31,7 @@ RELOADABLE: Final = (
     "target.limits",
     "status.allow",
 )
-"""Keys, including those below them, that can change without a restart."""
+"""Keys that can change without a restart; the keys below them can change too."""
 
 _log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 def hangups() -> Iterator[threading.Event]:
     """Return the event that SIGHUP sets while the context is active; only in the main thread.
 
-    Enter this before anything is started, because SIGHUP's default action ends the process.
+    Enter the context before anything is started, because by default SIGHUP ends the process.
     """
     hung_up = threading.Event()
     before = signal.signal(signal.SIGHUP, lambda _signal, _frame: hung_up.set())
@@ -55,12 +55,12 @@ class Reloader:
 
     Args:
         config: the current configuration.
-        load: loads the file.
+        load: loads the configuration file.
         listeners: the port of each target.
         service: the status page, if there is one.
-        wanted: set when a reload is requested.
-        targets: in the order of the configuration; their appliers restart if their tables have
-            changed.
+        wanted: an event that is set when a reload is requested.
+        targets: the targets in the order of the configuration. The applier of a target restarts if
+            the target's tables have changed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Reloader:
         self._changes = self._seen_changes()
 
     def _seen_changes(self) -> list[int]:
-        """Return when `olr-pg tables` last changed the tables of each target; 0 for never."""
+        """Return for each target when `olr-pg tables` last changed its tables; 0 for never."""
         found = []
         for target in self._targets:
             try:
@@ -91,7 +91,9 @@ class Reloader:
         return found
 
     def poll(self) -> None:
-        """Reload if it was requested, or if `olr-pg tables` has changed something."""
+        """Reload if a reload was requested, or if `olr-pg tables` has changed the tables of a
+        target.
+        """
         seen = self._seen_changes()
         if self._wanted.is_set() or seen != self._changes:
             self._changes = seen
@@ -99,7 +101,7 @@ class Reloader:
             self.reload()
 
     def reload(self) -> None:
-        """Load the file again; an invalid file changes nothing."""
+        """Load the file again and apply its changes; an invalid file changes nothing."""
         try:
             fresh = self._load()
         except OlrPgError as error:
@@ -138,7 +140,7 @@ class Reloader:
                     **target.delivery.named,
                 )
                 continue
-            # Only the section's tables change: the other options need a restart.
+            # Take only the tables from the new section, because the other options need a restart.
             taken = before.model_copy(update={"tables": apply.tables}).with_changes(apply.changes)
             target.renew(target.config.model_copy(update={"apply": taken}))
             renewed.append(target.name or "the target")
@@ -180,7 +182,9 @@ def _sections(value: object) -> tuple[Section, ...]:
 
 
 def _alike(old: object, new: object) -> bool:
-    """Tell whether both are sections of the same type, or lists of targets with the same names."""
+    """Return whether both are sections of the same type, or lists of targets with the same
+    names.
+    """
     if isinstance(old, tuple) and isinstance(new, tuple):
         names = [[getattr(one, "name", None) for one in entries] for entries in (old, new)]
         return names[0] == names[1] and None not in names[0]
@@ -188,8 +192,8 @@ def _alike(old: object, new: object) -> bool:
 
 
 def changed_keys(old: Section, new: Section, prefix: str = "") -> list[str]:
-    """List the changed keys, with dots as in the file; keys of targets in a list appear as for a
-    single target.
+    """List the changed keys, with dots as in the file; a key of a target in a list is named as if
+    there were only one target.
     """
     found: list[str] = []
     for name, field in type(old).model_fields.items():

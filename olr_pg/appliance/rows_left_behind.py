@@ -1,8 +1,8 @@
-"""Warns before a run creates tables whose source tables already have rows, because the redo does
-not contain them.
+"""Warns if a run is about to create target tables whose source tables already have rows, because
+the redo does not contain these rows.
 
-The check runs once, when a run begins. If source or target do not answer, nothing is reported,
-because the run itself reports that.
+The check runs once, when a run begins. If the source or the target does not answer, the check
+reports nothing, because the run itself reports this.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
     """Warn if tables that the run will create already have rows in the live source.
 
     Args:
-        settings: of the applier, with the target's connection string.
+        settings: the applier's settings, with the target's connection string.
     """
     if not isinstance(config.source, OracleSource) or not settings.create_tables:
         return
@@ -61,7 +61,7 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
-    """Return the tables that are missing in the target and will be created."""
+    """Return the tables that are missing in the target and that the run will create."""
     with connect_with(settings) as connection:
         return [table for table in tables if _is_to_be_created(connection, settings, table)]
 
@@ -76,7 +76,9 @@ def _is_to_be_created(
 
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
-    """Return the tables that have rows, among those that the account can read."""
+    """Return the names of tables that have rows; tables that the account cannot read are left
+    out.
+    """
     containers = ContainerDatabases(source)
     try:
         return [
@@ -98,10 +100,10 @@ def _with_rows(connection: Connection, tables: Sequence[Table], *, several: bool
 
 
 def _has_rows(connection: Connection, table: Table) -> bool:
-    # The query has no row limit, because 11.2 has no syntax for one; only the first rows are
+    # The query has no row limit, because Oracle 11.2 has no syntax for it; only the first rows are
     # fetched.
     query: Any = select(literal(1)).select_from(of_user(table))
     try:
         return connection.execute(query).first() is not None
     except sqlalchemy.exc.DBAPIError:
-        return False  # no SELECT privilege: a load needs it, a run does not
+        return False  # the account lacks SELECT, which a run does not need

@@ -14,7 +14,7 @@ def spark_settings(config: Config, preload: tuple[str, ...]) -> SparkSettings:
     """Return the settings of a session.
 
     Args:
-        preload: the data with which its workers warm up.
+        preload: the functions that its workers call to warm up.
     """
     spark = config.spark
     return SparkSettings(

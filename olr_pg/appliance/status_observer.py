@@ -1,4 +1,6 @@
-"""Makes the status of the appliance from its parts, and samples values that change over time."""
+"""Makes the status of the appliance from its parts, and periodically samples values for rates and
+durations.
+"""
 
 from __future__ import annotations
 
@@ -52,38 +54,40 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Storage
 
 TARGET_BEHIND: Final = "TARGET_BEHIND"
-"""All archived redo has been decoded, but the target does not have all of it yet."""
+"""All archived redo has been decoded, but the target does not contain all of its changes yet."""
 
 WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
-"""The target is unreachable or cannot write; it is retried."""
+"""The target is unreachable or cannot write; the applier retries."""
 
 WAITING_FOR_DISK: Final = "WAITING_FOR_DISK"
 """The disk of `context.data` is full; replication resumes when there is space."""
 
 PAUSED: Final = "PAUSED"
-"""The subscription is paused: nothing is received or confirmed."""
+"""The subscription is paused: the applier receives and confirms nothing."""
 
 STARTING: Final = "STARTING"
-"""The bundled applier checks the target; it has not requested anything yet."""
+"""The bundled applier is checking the target, and has not requested any changes yet."""
 
 STOPPING: Final = "STOPPING"
-"""The appliance is shutting down: what has been received is applied."""
+"""The appliance is shutting down: the applier applies the changes that it has received."""
 
 SAMPLE_SECONDS: Final = 0.5
 _RATE_SAMPLES: Final = 20
 _BEHIND_SECONDS: Final = 2.0
-"""Minimum lag in seconds of a table that is reported as waiting behind another one."""
+"""A table is reported as waiting behind another table only if its lag is at least this number of
+seconds.
+"""
 
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Parts(NamedTuple):
-    """The parts of the appliance that the status is made from.
+    """The parts of the appliance from which the status is made.
 
     Attributes:
-        names: of all targets, if there are several.
+        names: names of all targets, if there are several.
         memory_max: bytes, `context.memory.max-mb`.
-        splits: decodes the splits and counts where.
+        splits: decodes the splits, and counts where they were decoded.
         identity: the identity for the status page.
     """
 
@@ -103,7 +107,7 @@ class _Sample(NamedTuple):
 
 
 class Observer:
-    """Makes a `Status` on request, thread-safe; samples periodically.
+    """Makes a `Status` on request, and samples values periodically; thread-safe.
 
     It is a context manager; it samples while the context is active.
 
@@ -184,7 +188,7 @@ class Observer:
         listener = parts.target.listener
         session = listener.replicating
         ahead = None if session is None else session.ahead
-        # If the disk is full, the state already shows it.
+        # If the disk is full, the state already shows this.
         is_full = parts.target.full is not None
         unsaved = None if is_full else parts.target.checkpoint.failure
         own = [] if applier is None else [b.error for b in applier.blocked if not _is_of_table(b)]
@@ -196,7 +200,9 @@ class Observer:
         return with_problems(status.moved(clock_shift()), failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
-        """Return the state of decoding; it is "caught up" only if the target has everything."""
+        """Return the state of decoding. It is "caught up" only if the target contains all decoded
+        changes.
+        """
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
         target = self._parts.target
@@ -228,14 +234,16 @@ class Observer:
         return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
 
     def _noted(self, state: str, now: float) -> float:
-        """Return since when a state has lasted that is only known from samples."""
+        """Return since when `state` has lasted; used for states that are known only from
+        samples.
+        """
         with self._lock:
             if self._seen != state:
                 self._seen, self._seen_since = state, now
             return self._seen_since
 
     def _lacking(self, port: PortStatus, tables: Sequence[TableStatus]) -> str | None:
-        """Describe what the target lacks of the decoded changes; None if it has everything."""
+        """Describe which decoded changes the target lacks; None if it lacks none."""
         target = self._parts.target
         session = target.listener.replicating
         if session is not None and session.ahead is not None:
@@ -270,7 +278,8 @@ class Observer:
                 saved,
                 silent_seconds=silent,
             )
-        # Read the decoder's position before the queue: then the queue contains everything up to it.
+        # Read the decoder's position before the queue, so that the queue contains all transactions
+        # up to this position.
         queued_scn = self._parts.target.delivery.progress.queued.scn
         held = queue.status()
         taken_scn = queued_scn if held.next_scn is None else held.next_scn
@@ -342,12 +351,14 @@ class Observer:
         first, last = samples[0], samples[-1]
         seconds = max(last.at - first.at, SAMPLE_SECONDS)
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
-        # Counters of a restarted run start at 0, so a difference may be negative.
+        # After a restart the counters begin at 0 again, so a difference can be negative.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
 
 
 def waiting_behind(tables: Sequence[TableStatus]) -> list[str]:
-    """Describe which tables wait behind which: a slow table delays the others of its worker."""
+    """Describe which tables wait behind which other table: a slow table delays the other tables of
+    its worker.
+    """
     behind: dict[str, list[str]] = {}
     for table in tables:
         if table.behind is not None:
@@ -377,7 +388,9 @@ def _is_of_table(blocked: Blocked) -> bool:
 
 
 def held_tables(tables: Sequence[TableStatus]) -> str | None:
-    """Describe which tables are blocked themselves; None if there are none."""
+    """Describe which tables have held changes, because they are stopped or paused; None if there
+    are none.
+    """
     for why, names in (
         ("stopped", [table.name for table in tables if table.stopped]),
         ("paused", [table.name for table in tables if table.paused]),
@@ -388,8 +401,8 @@ def held_tables(tables: Sequence[TableStatus]) -> str | None:
 
 
 def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:
-    """Mark the redo thread with the lowest position, if transactions wait for threads other than
-    their own.
+    """Mark the redo thread with the lowest position, if transactions wait for the redo of other
+    threads.
     """
     read = [thread.decoded_scn or 0 for thread in threads]
     least = min(read, default=0)
@@ -416,7 +429,7 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
     """Return the status of a table from its applier's progress.
 
     Args:
-        lag: the lag of the first change that it may lack.
+        lag: the lag of the first change that the table may lack.
         now: Unix time in seconds.
     """
     counters, held = found.counters, found.held
@@ -445,12 +458,12 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
 
 
 def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None:
-    """Return since when redo is missing after the readable redo; None if none is known to be
-    missing.
+    """Return the time since which redo is missing after the last readable redo; None if no redo is
+    known to be missing.
 
-    If there is no gap between available logs (for example, a log that Oracle lists cannot be read),
-    the missing redo was written after the last readable log. What an unreachable source has written
-    since the last query is unknown.
+    If the gap is not between two available logs (for example, because a log that Oracle lists
+    cannot be read), the missing redo was written after the last readable log. If the source is
+    unreachable, it is unknown how much redo it has written since the last query.
     """
     known = progress.source.missing_since
     if known is not None:
@@ -468,8 +481,9 @@ def first_lacking(port: PortStatus, confirmed_scn: int | None) -> int:
     """Return the SCN of the first commit that a table may lack if it has no pending change.
 
     Args:
-        confirmed_scn: the last SCN that the applier has confirmed; if it has not subscribed yet
-            (for example, because PostgreSQL is down), nothing more was delivered.
+        confirmed_scn: the last SCN that the applier has confirmed. If the applier has not
+            subscribed yet (for example, because PostgreSQL is down), no later changes were
+            delivered.
     """
     return port.taken_scn or max(port.saved_scn or 0, (confirmed_scn or 0) + 1)
 
@@ -489,7 +503,7 @@ def process_status(memory_max: int) -> ProcessStatus:
     return ProcessStatus(
         os.getpid(),
         int(statm[1]) * _PAGE_BYTES,
-        # Minus the descriptor that lists the directory.
+        # Subtract the descriptor that is open to list the directory.
         sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1,
         threading.active_count(),
         memory_max,

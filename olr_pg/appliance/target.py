@@ -30,10 +30,10 @@ RESETLOGS: Final = Code.RESETLOGS_BEHIND_DELIVERED
 _PAUSE_SECONDS: Final = 5.0
 _PAUSE_SECONDS_MAX: Final = 300.0
 _LASTED_SECONDS: Final = 60.0
-"""An applier that ran for this long gets the shortest pause after its next failure."""
+"""If an applier has run for this time, the pause after its next failure is the shortest again."""
 
 _ROOM_SECONDS: Final = 1.0
-"""Interval at which a full disk is checked."""
+"""Interval at which the disk is checked for free space after it was full."""
 
 _log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ class FullDisk(NamedTuple):
 
     Attributes:
         since: Unix time in seconds.
-        error: 1160, with the operation that failed.
+        error: error 1160, with the operation that failed.
     """
 
     since: float
@@ -55,16 +55,16 @@ class RunningTarget:
 
     Args:
         config: the configuration with this target only.
-        delivery, listener, checkpoint: of this target.
-        connect_string: of the database that its bundled applier writes to.
-        make_applier: makes that applier for a configuration of this target; called again after a
-            failure and for changed tables; None if its clients are external.
+        delivery, listener, checkpoint: the parts of the port of this target.
+        connect_string: connection string of the database that the bundled applier writes to.
+        make_applier: creates the bundled applier for a configuration of this target. It is called
+            again after a failure and for changed tables. None if the clients are external.
 
     Attributes:
         connect_string: see above.
         applier: the running bundled applier, or the last one.
-        failure: the error that ended it; None while it runs.
-        full: the full disk that ended it, until it is restarted; else None.
+        failure: the error that ended the applier; None while it runs.
+        full: the full disk that ended the applier, until it is restarted; otherwise None.
     """
 
     def __init__(
@@ -101,19 +101,19 @@ class RunningTarget:
 
     @property
     def is_applied(self) -> bool:
-        """True if it has a bundled applier."""
+        """Whether the target has a bundled applier."""
         return self._make_applier is not None
 
     @property
     def is_alive(self) -> bool:
-        """True while its applier runs."""
+        """Whether the target's applier is running."""
         return self._thread is not None and not self._ended.is_set()
 
     @property
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
-        """Groups of threads with work: at least one thread of each group must make progress.
+        """Groups of threads that have work. At least one thread of each group must make progress.
 
-        While workers have batches, the applier's own thread may wait for them.
+        A group can contain the applier's own thread, because it may wait for its workers.
         """
         if not self.is_alive or self.applier is None or self._thread is None:
             return []
@@ -121,13 +121,13 @@ class RunningTarget:
 
     @property
     def is_waiting(self) -> bool:
-        """True while its applier waits for a database that is unreachable."""
+        """Whether the applier waits for a database that is unreachable."""
         applier = self.applier
         return applier is not None and applier.outage is not None and not applier.is_begun
 
     @property
     def is_confirmed(self) -> bool:
-        """True if everything available is confirmed, or if there is no client to confirm it."""
+        """Whether all available transactions are confirmed; also True if there is no client."""
         if not self.delivery.drained.is_set():
             return False
         session = self.listener.replicating
@@ -159,29 +159,30 @@ class RunningTarget:
         self._thread.start()
 
     def _work(self, *, once: bool, is_again: bool) -> None:
-        # Clear the flag before creating the applier: if tables change later, the flag ends this
-        # applier, and the next one uses them.
+        # Clear the flag before creating the applier. If the tables change after that, the flag ends
+        # this applier, and the next one uses the new tables.
         self._renewed.clear()
         if is_again and self._make_applier is not None:
             self.applier = self._make_applier(self.config)
         assert self.applier is not None
         if self._stopping.is_set():
-            return  # `stop` was called before there was an applier
+            return  # `renew` was called before the applier existed
         if self._renewed.is_set():
             self.applier.drain()
         try:
             self._report = self.applier.run(once=once, drained=self.delivery.drained.is_set)
         except OlrPgError as error:
-            # Stopped tables do not end the applier if it restarts with other tables.
+            # If the applier restarts with other tables, the error about stopped tables is not a
+            # failure.
             if error.code != Code.TABLES_STOPPED or not self._renewed.is_set():
                 raise
 
     def renew(self, config: Config) -> None:
-        """Make the applier end after what it has received, and then start another one with changed
-        tables.
+        """Make the applier apply the transactions that it has received and end. Then start another
+        applier with the changed tables.
 
         Args:
-            config: with this target only.
+            config: the configuration with this target only.
         """
         self.config = config
         self._renewed.set()
@@ -190,32 +191,32 @@ class RunningTarget:
 
     @property
     def is_renewed(self) -> bool:
-        """True while its applier ends to be replaced."""
+        """Whether the applier is ending so that another one can replace it."""
         return self._renewed.is_set()
 
     def stop(self) -> None:
-        """Make its applier end after the current batches."""
+        """Make the applier end after the current batches."""
         self._stopping.set()
         if self.applier is not None:
             self.applier.stop()
 
     def abandon(self) -> None:
-        """Make its applier end at once; running statements are cancelled."""
+        """Make the applier end at once; running statements are cancelled."""
         if self.applier is not None:
             self.applier.abandon()
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of its applier, for at most `seconds`.
+        """Wait for at most `seconds` until the applier ends.
 
-        `Thread.join` is not used: if a signal handler raises during the wait, a running thread
-        counts as ended from then on (CPython 3.11, bpo-45274).
+        `Thread.join` is not used: if a signal handler raises an exception during the wait, Python
+        regards the running thread as ended (CPython 3.11, bpo-45274).
         """
         if self._thread is not None:
             self._ended.wait(seconds)
 
     def postpone(self) -> None:
-        """Record that its applier failed, to restart it after a pause, or when there is disk
-        space.
+        """Record that the applier failed, so that it is restarted after a pause or when there is
+        disk space.
         """
         is_late = time.monotonic() - self._started > _LASTED_SECONDS
         if is_late:
@@ -245,12 +246,12 @@ class RunningTarget:
 
     @property
     def is_postponed(self) -> bool:
-        """True while its failed applier waits for a restart."""
+        """Whether the failed applier waits for its restart."""
         return self._thread is None
 
     def is_due(self) -> bool:
-        """Tell whether the wait is over; if it waits for disk space, check the disk
-        periodically.
+        """Return whether the wait for the restart is over. If the applier waits for disk space,
+        check the disk periodically.
         """
         if not self.is_postponed or time.monotonic() < self._again_at:
             return False
@@ -260,9 +261,11 @@ class RunningTarget:
         return False
 
     def _full_disk(self, failure: BaseException) -> FullDisk | None:
-        """Return the full disk that ended the applier; None if the cause was another one.
+        """Return the full disk that ended the applier; None if the applier ended for another
+        reason.
 
-        The applier knows only what it receives over the port, so the disk is checked directly, too.
+        The applier knows only the errors that it receives over the port, so the disk itself is also
+        checked.
         """
         path = Path(self.config.context.data)
         refused = isinstance(failure, OlrPgError) and failure.code == Code.SERVER_REFUSED
@@ -273,18 +276,18 @@ class RunningTarget:
         return FullDisk(steady_time(), error)
 
     def report(self) -> None:
-        """Log what its applier has done."""
+        """Log the result of the applier."""
         if self._report is None:
             return
         named = self.delivery.named
         for name, counters in sorted(self._report.tables.items()):
             _log.info("applied", table=name, **counters._asdict(), **named)
-        # SCN 0 means that the position is the one from which the run started.
+        # SCN 0 means that the confirmed position has not changed during this run.
         _log.info("done", confirmed_scn=self._report.confirmed_scn or "as before", **named)
 
     def _cause(self, error: BaseException) -> BaseException:
-        """Return the underlying error: the applier knows only what it receives over the port, and
-        decoding may have failed.
+        """Return the underlying error. The applier knows only the error that it receives over the
+        port; if decoding failed, the error of decoding is the cause.
         """
         if not isinstance(error, OlrPgError):
             return error
@@ -297,7 +300,9 @@ class RunningTarget:
 
 
 def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgError:
-    """Add the target's orphaned transactions to the error about a RESETLOGS of the source."""
+    """Add a list of the orphaned transactions in the target to the error about a RESETLOGS of the
+    source.
+    """
     scn = error.where.get("scn")
     orphans = orphaned_transactions(target, subscription, scn if isinstance(scn, int) else 0)
     found = "; ".join(str(orphan) for orphan in orphans) or "none in the ledger"
@@ -308,7 +313,7 @@ def data_directory(config: Config) -> Path:
     """Return `context.data`, which all targets share; create it if it is missing.
 
     Raises:
-        OlrPgError: 1092.
+        OlrPgError: 1092, the directory cannot be created.
     """
     return _made(Path(config.context.data), config)
 
@@ -317,7 +322,7 @@ def target_directory(config: Config) -> Path:
     """Return the directory of one target; create it if it is missing.
 
     Raises:
-        OlrPgError: 1092.
+        OlrPgError: 1092, the directory cannot be created.
     """
     return _made(target_path(config), config)
 
@@ -334,8 +339,8 @@ def confirming_applier(apply: Apply) -> str:
 
 
 def is_passable(config: Config) -> bool:
-    """Tell whether `context.data` must allow access for an embedded PostgreSQL, which never runs as
-    root.
+    """Return whether `context.data` must allow access for an embedded PostgreSQL, which never runs
+    as root.
     """
     applied = [part.apply for part in config.targets]
     return os.geteuid() == 0 and any(one is not None and one.embedded for one in applied)

@@ -1,9 +1,10 @@
-"""Runs continuous verification beside replication, as `verify.continuous` configures it.
+"""Runs continuous verification while replication runs, as `verify.continuous` configures it.
 
-A process of its own for each target compares, so that it takes no time from decoding and applying:
-``olr-pg verify --continuous``, with the same configuration. If it ends, it starts again after a
-pause. It writes its results to files of `context.data`, which the status page and the metrics read.
-Its output passes through a pipe. If the appliance is killed, the next line that it prints ends it.
+For each target a separate process runs ``olr-pg verify --continuous`` with the same configuration,
+so that it does not delay decoding and applying. If the process ends, it is started again after a
+pause. It writes its results to files in `context.data`, which the status page and the metrics read.
+Its output goes to a pipe of the appliance. If the appliance is killed, the process ends when it
+prints its next line.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class _Verifier:
     """The process that compares one target.
 
     Args:
-        file: of the configuration.
-        target: its name; empty if there is only one.
-        environ: in addition to this process's environment.
+        file: the configuration file.
+        target: the target's name; empty if there is only one target.
+        environ: environment variables for the process, in addition to those of this process.
     """
 
     def __init__(self, file: str, target: str, environ: Mapping[str, str]) -> None:
@@ -86,7 +87,9 @@ class _Verifier:
             self._ended.wait(AGAIN_SECONDS)
 
     def _follow(self) -> int:
-        """Start the process, and log what it finds until it ends; return its exit code."""
+        """Start the process, and log the differences that it finds until it ends; return its exit
+        code.
+        """
         with self._lock:
             if self._ended.is_set():
                 return 0
@@ -104,11 +107,11 @@ class _Verifier:
         return process.wait()
 
     def _tell(self, line: bytes) -> None:
-        """Log what differs, and what could not be compared."""
+        """Log a line of the process: rows that differ, or a table that could not be compared."""
         try:
             found: dict[str, Any] = orjson.loads(line)
         except ValueError:
-            return  # the end of a line that a killed process began
+            return  # an incomplete line of a killed process
         if found["failure"]:
             _log.info(
                 "a table is not compared",

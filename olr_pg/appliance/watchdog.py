@@ -1,9 +1,11 @@
-"""Reports to the service manager that the appliance is alive, as long as its threads make progress.
+"""Reports to the service manager (systemd) that the appliance is alive, as long as its threads make
+progress.
 
-The main loop calls it. If a thread with work does nothing for `STILL_SECONDS`, the reports end, and
-systemd restarts the process (``WatchdogSec=``). Waits for something external (a lock in PostgreSQL,
-a source that does not answer) do not count as stuck: they have time limits, so the thread runs
-again and again. A thread that decodes a backlog waits for Spark in the same way.
+The main loop calls it. If a thread that has work makes no progress for `STILL_SECONDS`, the reports
+end, and systemd restarts the process (``WatchdogSec=``). A thread that waits for something external
+(a lock in PostgreSQL, a source that does not answer) does not count as stuck: its waits have time
+limits, so it runs periodically. The same applies to a thread that waits for Spark while a backlog
+is decoded.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from olr_pg.observability.service_manager import ServiceManager
 
 STILL_SECONDS: Final = 900.0
-"""Longer than any single wait for an answer of Oracle, which has no limit of its own."""
+"""Seconds without progress after which a thread counts as stuck. They exceed the longest wait for
+an answer of Oracle, during which a thread makes no progress.
+"""
 
 _DECODING: Final = "olr-decode"
 
@@ -31,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Watchdog:
-    """Called periodically by the main loop.
+    """Reports that the appliance is alive; the main loop calls `poll` periodically.
 
     Args:
         targets: the targets whose threads must make progress.

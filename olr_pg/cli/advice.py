@@ -1,5 +1,5 @@
-"""Completes the commands in an error's advice with the configuration and the target of this command
-line.
+"""Completes the commands that an error recommends: adds the configuration and the target of this
+command line.
 
 If the configuration is the default file or comes from the environment, the commands are already
 complete.
@@ -21,12 +21,12 @@ _TARGET: Final = ("--target",)
 
 
 def config_named(arguments: Sequence[str]) -> str | None:
-    """Return the configuration file in a command line; None if it names none."""
+    """Return the configuration file that a command line names; None if it names none."""
     return _named(arguments, _CONFIG)
 
 
 def target_named(arguments: Sequence[str]) -> str | None:
-    """Return the target in a command line; None if it names none."""
+    """Return the target that a command line names; None if it names none."""
     return _named(arguments, _TARGET)
 
 
@@ -43,8 +43,8 @@ def _named(arguments: Sequence[str], options: Sequence[str]) -> str | None:
 
 
 def advised(text: str) -> str:
-    """Return a text whose commands include the configuration and the target of this command
-    line.
+    """Return `text`, with the configuration and the target of this command line added to its
+    commands.
     """
     # For `init`, the option --target is a connection string.
     target = None if sys.argv[1:2] == ["init"] else target_named(sys.argv[1:])
@@ -52,7 +52,7 @@ def advised(text: str) -> str:
 
 
 def with_config(error: OlrPgError) -> OlrPgError:
-    """Return an error with complete commands in its advice; see `advised`."""
+    """Return the error with complete commands in its recommended action; see `advised`."""
     action = advised(error.action)
     if action == error.action:
         return error

@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Parse the size for all benchmarks, and sizes of single ones such as ``spark=2GB``."""
+    """Parse the size for all benchmarks, and sizes for single benchmarks such as ``spark=2GB``."""
     size, own = parse_size(DEFAULT_SIZE), {}
     for text in texts:
         name, equals, rest = text.rpartition("=")

@@ -1,8 +1,9 @@
 """Shell completion: proposes the names of tables and targets, and the error codes.
 
-The names come from the configuration that the command would read, and from the dictionaries that it
-names or that a run has left in `context.data`. Completion opens no connection and resolves no
-secret. If a file cannot be read, nothing is proposed.
+The names come from the configuration that the command would read, from the dictionaries that this
+configuration names, and from dictionaries that an earlier run has stored in `context.data`.
+Completion opens no connection and resolves no secret. If a file cannot be read, no names are
+proposed.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def table_names(ctx: typer.Context, incomplete: str) -> Iterator[str]:
 
 
 def _configuration(ctx: typer.Context) -> dict[str, Any]:
-    """Return the contents of the configuration file, secrets not resolved; empty if it cannot be
-    read.
+    """Return the contents of the configuration file without resolving secrets; empty if it cannot
+    be read.
 
     Paths are relative to the file's folder.
     """
@@ -69,7 +70,7 @@ def _dictionaries(ctx: typer.Context) -> Iterable[Path]:
     """Return the files that may contain the source's dictionary."""
     from olr_pg.config.model import DATA
 
-    if ctx.params.get("dictionary"):  # of `decode`
+    if ctx.params.get("dictionary"):  # an option of `decode`
         return map(Path, ctx.params["dictionary"])
     values, folder = _configuration(ctx), (_file(ctx) or Path()).parent
     named = _section(values, "source").get("dictionary", [])

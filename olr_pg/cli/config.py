@@ -21,7 +21,7 @@ ConfigOption = Annotated[
     Path,
     typer.Option(
         "--config",
-        "--file",  # OLR's name of it
+        "--file",  # the name of this option in OLR
         "-c",
         metavar="FILE",
         envvar="OLR_PG_CONFIG",
@@ -84,7 +84,7 @@ def schema() -> None:
 
 
 def summarize(config: Config) -> dict[str, Any]:
-    """Return a summary of what a valid configuration sets up, without secrets."""
+    """Return a summary of a valid configuration, without secrets."""
     source = config.source
     if source.kind == "oracle":
         origin = {"source": f"oracle {source.server} as {source.user}"}

@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from olr_pg.replicator.decode_once import LogDecoding
 
 SPILL_BYTES: Final = 32 << 20
-"""Bytes of open transactions above which the largest are spilled to the temporary directory."""
+"""If open transactions exceed this number of bytes, the largest are spilled to the temporary
+directory.
+"""
 
 SHORT_BYTES: Final = 2 << 20
-"""Up to this size of logs, uncompiled kernels are interpreted: that takes a few seconds per MB,
-while compiling takes half a minute.
+"""Up to this size of all logs, kernels that are not compiled yet are interpreted, which takes a few
+seconds per MB. Compiling them takes half a minute.
 """
 
 _SHORT_SECONDS: Final = 30.0
-"""After this time interpreting, compiling would have been faster."""
+"""If interpreting takes longer than this, the kernels are compiled."""
 
 
 class Format(StrEnum):
@@ -46,14 +48,14 @@ class Format(StrEnum):
 
 
 def parse_log(text: str) -> Path:
-    """Parse a LOG argument; an empty one, from an unset variable, would mean the current
-    directory.
+    """Parse a LOG argument. An empty text is refused, because it usually comes from an unset
+    variable and would mean the current directory.
     """
     return Path(parse_place(text))
 
 
 def parse_place(text: str) -> str:
-    """Parse a LOG argument that can also be a URL; otherwise like `parse_log`."""
+    """Parse a LOG argument that can also be a URL; see `parse_log` for other texts."""
     if not text:
         raise typer.BadParameter("it is empty; name a file, a directory or a glob")
     return text
@@ -236,7 +238,7 @@ def _splits_decoded(
     """Start the decoding processes; yield None if this process decodes instead.
 
     Args:
-        lines_of, with_names: as for `ProcessDecoding`.
+        lines_of, with_names: see `ProcessDecoding`.
     """
     from olr_pg.replicator.decode_once import decode_splits
 

@@ -237,7 +237,7 @@ def _opcode(text: str) -> int:
 
 
 def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
-    """Return the header fields and counts of a log in the form that ``--stats --json`` prints."""
+    """Return the header fields and counts of a log, as ``--stats --json`` prints them."""
     header = log.header
     return {
         "file": log.path,

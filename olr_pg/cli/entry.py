@@ -8,8 +8,9 @@ import signal
 def run() -> None:
     """Run the command line of this process; never returns.
 
-    Until a command begins, Ctrl-C ends the process silently, because there is nothing to clean up;
-    then `group` handles it. If the parent process ignores Ctrl-C, this process does too.
+    Until a command begins, Ctrl-C ends the process without a message, because there is nothing to
+    clean up. After that, `group` handles Ctrl-C. If the parent process ignores Ctrl-C, this process
+    does too.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -254,7 +254,9 @@ def go_on(
     *,
     as_json: bool,
 ) -> None:
-    """Replay tables and print what became of them; exit code 1 where one stops again."""
+    """Replay the held changes of tables and print the result for each table. End with exit code 1
+    if a table stops again.
+    """
     from olr_pg.applier.batches.replay import replay
 
     done = [replay(connection, settings, table) for table in tables]
@@ -270,7 +272,7 @@ def go_on(
 
 
 def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> Any:
-    """Read the change with readable values, if it is held."""
+    """Read the change that caused an error, with readable values, if the change is held."""
     import orjson
 
     from olr_pg.applier.stopped.hold import held_messages
@@ -303,11 +305,12 @@ def _text(value: Any) -> str:
 
 
 def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
-    """Return the record in the form for people; scripts get another one."""
+    """Return the error as a record in the form that people read; scripts get another form."""
     action = advised(commands_of_error(line.action.replace(_LOOK, ""), line.source_table, line.id))
     numbers = itertools.count(1)
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
-    # The stored images are Oracle's bytes; the change already shows their values.
+    # Leave out the stored images, which are Oracle's bytes, because the change already shows the
+    # values.
     images = {} if change is None else {"before": None, "after": None}
     times = {
         name: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,9 +1,10 @@
 """The command group: handles Ctrl-C, error messages and exit codes in the same way for every
 command.
 
-An `OlrPgError` is printed to stderr as code, what failed, where, and what to do; its catalogue
-entry determines the exit code. Other exit codes: 2 wrong usage (also for 1xxx errors), 70 a defect,
-130 Ctrl-C, 141 the reader of stdout has closed it, 143 SIGTERM.
+An `OlrPgError` is printed to stderr with its code, the failure, the location, and the recommended
+action. Its entry in the error catalogue determines the exit code. Other exit codes: 2 wrong usage
+(also for 1xxx errors), 70 a defect, 130 Ctrl-C, 141 the reader of stdout has closed the pipe, 143
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ EXIT_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 
 
 class ReportingGroup(TyperGroup):
-    """A group of commands that reports errors of the catalogue."""
+    """A group of commands that reports errors with their codes."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Find a command; its help is formatted by `help_texts`."""
+        """Return a command whose help `help_texts` formats."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             describe(command, ctx)
@@ -54,19 +55,19 @@ class ReportingGroup(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; convert how it ends to an exit code."""
+        """Run the command, and convert its result or error to an exit code."""
         take_signals()
         _ensure_stdout()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
             result = super().invoke(ctx)
-            # Flush here, so that a closed stdout is also noticed here.
+            # Flush stdout now, so that an error of stdout is handled here.
             flush()
         return result
 
 
 @contextmanager
 def _told(*, as_json: bool) -> Iterator[None]:
-    """Report how the context ended, and convert that to an exit code."""
+    """Report the error with which the context ended, and convert it to an exit code."""
     try:
         yield
     except (typer.Exit, typer.Abort, TyperException):
@@ -92,7 +93,7 @@ def _told(*, as_json: bool) -> Iterator[None]:
 
 
 def coded(error: Exception) -> OlrPgError:
-    """Return the catalogue's error for any exception that ends a command."""
+    """Convert any exception that ends a command to an error with a code."""
     if isinstance(error, OlrPgError):
         return error
     if "psycopg" in sys.modules:
@@ -109,7 +110,7 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     """Print `error` to stderr, for people or as one JSON object on one line.
 
     Args:
-        defect: an unexpected error; printed with its origin.
+        defect: the exception, if it is unexpected; it is printed with its location in the code.
     """
     from olr_pg.observability.error_records import failure_record, format_failure
     from olr_pg.observability.redaction import known_redactor
@@ -118,7 +119,8 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     calls = "" if defect is None else "".join(traceback.format_exception(defect))
     if as_json:
         record = {**failure, "traceback": calls} if calls else failure
-        # Redact before converting to JSON, because a secret may extend to the end of a text.
+        # Redact secrets before the conversion to JSON, because a secret may extend to the end of a
+        # text.
         text = json.dumps(known_redactor().value(record), ensure_ascii=False)
     else:
         text = known_redactor().text(calls + format_failure(failure))
@@ -126,7 +128,7 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
 
 
 def _ensure_stdout() -> None:
-    """Replace a standard output that the parent has closed by /dev/null."""
+    """If the parent process has closed stdout, replace it by /dev/null."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
@@ -140,7 +142,8 @@ def _discard_unwritten() -> None:
 
 
 def _close_stdout() -> None:
-    # The interpreter flushes stdout again at exit, and that must not fail.
+    # Redirect stdout to /dev/null, because the interpreter flushes it again at exit, which must not
+    # fail.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,9 +1,9 @@
-"""Formats help like a manual: values are shown by their names, not by Python types, with enough
-width for the texts.
+"""Formats help like a manual: values are shown by their names and not by Python types, and the
+texts have enough width.
 
-Typer uses extra columns for ranges, for the opposite of a switch, and for the type of an argument,
-which leaves a third of the terminal for the text. Here ranges and opposites are part of the text,
-and an argument is shown by its name.
+Typer uses separate columns for ranges, for the opposite of a switch, and for the type of an
+argument, so only a third of the terminal is left for the text. This module makes ranges and
+opposites part of the text, and shows an argument by its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VALUE_NAMES: Final = {
 
 
 class _NamedArgument(TyperArgument):
-    """An argument that is shown by its name."""
+    """An argument whose help shows its name and no type."""
 
     def display_type_rich(self, ctx: Any) -> str:
         """Return an empty text, because the name and the help describe the argument."""
@@ -47,7 +47,7 @@ class _NamedOption(TyperOption):
 
 
 def describe(command: Any, ctx: Any) -> None:
-    """Format the help of a command, and of its subcommands, like a manual."""
+    """Change a command and its subcommands so that their help has the format of this module."""
     _unwrap(command)
     for param in command.get_params(ctx):
         _name_value(param, ctx)
@@ -60,7 +60,7 @@ def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> Non
     """Print the help of a command; errors as for `print_line`.
 
     Args:
-        kind: the class whose format is used; None for the command's own.
+        kind: the class that formats the help; None for the command's own class.
     """
     try:
         (kind or type(command)).format_help(as_shown(command, ctx), ctx, formatter)
@@ -69,30 +69,32 @@ def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> Non
     except SystemExit as ending:
         if ending.code != 1:
             raise
-        # Rich ends the program this way if nobody reads its output.
+        # Rich raises SystemExit if the reader of its output has closed the pipe.
         raise BrokenPipeError from None
 
 
 def as_shown(command: Any, ctx: Any) -> Any:
-    """Return a command in the form that its help shows."""
+    """Return a copy of a command, changed for its help."""
     shown = copy.copy(command)
     params = command.get_params(ctx)
     for param in params:
         _name_value(param, ctx)
     shown.params = [_without_contrary(param) for param in params]
-    shown.add_help_option = False  # it is among them
+    shown.add_help_option = False  # `params` contains it already
     return shown
 
 
 def _unwrap(command: Any) -> None:
-    """Join each paragraph into one line, because help is wrapped at the terminal's width."""
+    """Join each paragraph of the help into one line, because it is wrapped at the terminal's width
+    later.
+    """
     if command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
 
 
 def _name_value(param: Any, ctx: Any) -> None:
-    """Name the value of an option or argument, if its definition does not."""
+    """Set the displayed name of the value of an option or argument, if its definition has none."""
     if type(param) is TyperArgument:
         param.__class__ = _NamedArgument
     elif type(param) is TyperOption:
@@ -107,14 +109,14 @@ def _name_value(param: Any, ctx: Any) -> None:
 
 
 def _limits(least: float | None, most: float | None) -> str:
-    """Describe a range of numbers; empty if there is none."""
+    """Describe a range of numbers; empty if there is no range."""
     if most is None:
         return "" if least in (None, 0) else f"at least {least:g}"
     return f"at most {most:g}" if least is None else f"{least:g} to {most:g}"
 
 
 def _without_contrary(param: Any) -> Any:
-    """Return an option whose opposite, such as --no-load, is part of its text."""
+    """Return a copy of an option whose opposite, such as --no-load, is part of its text."""
     if not getattr(param, "secondary_opts", None):
         return param
     shown = copy.copy(param)

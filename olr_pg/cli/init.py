@@ -123,7 +123,8 @@ def init(
         or _answer(None, "--table", "Tables, as OWNER.NAME or SHOP.*, separated by spaces").split()
     )
     text = starter_text(source, connect_string, tables)
-    # Check the text before it is written; the secrets may be unknown for now.
+    # Check the text before it is written. A dummy value stands for each secret, because secrets may
+    # not be set yet.
     parse_text(text, out.absolute().parent, dict.fromkeys(SECRETS, "secret"), file=str(out))
     try:
         with written_whole(out) as file:
@@ -190,8 +191,7 @@ def _transport(way: str) -> Mapping[str, object]:
 
 
 def _seen_from(out: Path, source: LiveSource | CopiedSource) -> LiveSource | CopiedSource:
-    """Return the source with paths as the file needs them: relative paths start at the file's
-    folder.
+    """Return the source with relative paths converted: in the file they start at the file's folder.
 
     On the command line relative paths start at the working directory.
     """
@@ -218,10 +218,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _answer(given: str | None, option: str, question: str, usual: str | None = None) -> str:
-    """Return the value of an option, or else the user's answer.
+    """Return the value of an option; if it is not set, ask the user.
 
     Raises:
-        typer.BadParameter: there is no terminal to ask on.
+        typer.BadParameter: the option is not set and there is no terminal.
     """
     if given is not None:
         return given
@@ -232,7 +232,7 @@ def _answer(given: str | None, option: str, question: str, usual: str | None = N
 
 
 def _answer_where_asked(question: str, usual: str) -> str:
-    """Return the user's answer; without a terminal, the default."""
+    """Ask the user; without a terminal, return the default."""
     return _answer(None if sys.stdin.isatty() else usual, "", question, usual)
 
 

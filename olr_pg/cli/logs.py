@@ -44,8 +44,8 @@ def logs(
     loaded = load_config(config)
     vault = None if isinstance(loaded.source, OfflineSource) else loaded.source.vault
     starts = positions(loaded)
-    # List the logs after reading the positions: a log archived in between is then later than all of
-    # them.
+    # List the logs after the positions are read. A log that is archived between the two then lies
+    # after all positions, so it counts as needed.
     logs_known = known_logs(loaded)
     with sealing(row_key(loaded)):
         judged = choose_needed(logs_known, starts, in_vault(vault))
@@ -72,7 +72,7 @@ def _print(judged: Sequence[JudgedLog]) -> None:
     for log, needed, why in judged:
         state = "needed" if needed else "purgeable"
         numbers = (log.thread, log.sequence, log.first_scn, log.next_scn)
-        # An error is long and the same for all these logs: print it once.
+        # An error is long, and the same for many logs: print it only for the first of them.
         words = "for the same reason" if why == before and why.startswith("OLR-") else why
         print_line(_LINE.format(*numbers, state, log.name, f"  ({words})"))
         before = why

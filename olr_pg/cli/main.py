@@ -1,8 +1,9 @@
 """The main module of ``olr-pg``.
 
-Nothing slow is imported here or at the top of a command's module. So ``--help`` answers at once;
-commands that need Spark, Numba or database drivers load them. A process imports only the module of
-its own command, because reading the options of all commands takes longer than ``version``.
+No slow module is imported here or at the top of a command's module, so ``--help`` answers at once.
+Commands that need Spark, Numba or database drivers import them when they run. A process imports
+only the module of its own command, because reading the options of all commands takes longer than
+``version``.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ COMMANDS: Final = {
     "fallback": "migration.fallback:app",
     "config": "config:app",
 }
-"""The module (below `cli`) and the function or group of each command; groups come last, as in the
+"""The module (below `cli`) and the function or group of each command. Groups come last, as in the
 help.
 """
 
@@ -126,9 +127,9 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
     """Return the program with these commands.
 
     Args:
-        names: of `COMMANDS`.
-        brief: include the commands' help but not their options, which is enough for the program's
-            help.
+        names: names in `COMMANDS`.
+        brief: include the commands' help texts without their options. This is enough for the
+            program's help.
     """
     made = typer.Typer(
         name="olr-pg",
@@ -142,11 +143,11 @@ def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
             " has ended."
         ),
         no_args_is_help=True,
-        add_completion=False,  # the options that Typer adds accept no shell, or ignore it
+        add_completion=False,  # Typer's own options do not accept the name of a shell, or ignore it
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": list(_HELP)},
     )
-    completion_init()  # as Typer does with its own options
+    completion_init()  # Typer calls this for its own options
     made.callback()(main)
     for name in names:
         command = _command(name)
@@ -165,19 +166,19 @@ def _command(name: str) -> Any:
 
 
 def _nothing() -> None:
-    """Do nothing; this is the function of a command that is not called."""
+    """Do nothing. It is the function of commands that appear only in the help."""
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
     """Return the program with the commands that a command line needs.
 
     Args:
-        arguments: without the program's name.
+        arguments: the arguments, without the program's name.
     """
     if _COMPLETING not in os.environ:
         if not arguments or (len(arguments) == 1 and arguments[0] in _HELP):
             return make_app(COMMANDS, brief=True)
-        # Options before a command take no values.
+        # Options before the command have no values, so the first other word is the command.
         word = next((one for one in arguments if not one.startswith("-")), "")
         if word in COMMANDS:
             return make_app((word,))

@@ -1,4 +1,4 @@
-"""Makes the man page from the help of the commands; tools/reference.py writes it.
+"""Makes the man page from the help of the commands; tools/reference.py writes it to a file.
 
 The wheel installs it as share/man/man1/olr-pg.1.
 """
@@ -86,6 +86,6 @@ def _first_sentence(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape characters that have a meaning in roff."""
+    """Escape the characters that have a meaning in roff."""
     line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{line}" if line[:1] in (".", "'") else line

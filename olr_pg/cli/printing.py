@@ -28,7 +28,7 @@ def print_line(text: str, *, at_once: bool = False) -> None:
 
     Raises:
         BrokenPipeError: the reader has closed the pipe.
-        OlrPgError: 1107, it cannot be written.
+        OlrPgError: 1107, the line cannot be written.
     """
     try:
         sys.stdout.write(text + "\n")
@@ -39,14 +39,16 @@ def print_line(text: str, *, at_once: bool = False) -> None:
 
 
 def print_json(value: Any, *, at_once: bool = False) -> None:
-    """Print one JSON value on one line to stdout; `at_once` and errors as for `print_line`."""
+    """Print one JSON value on one line to stdout; see `print_line` for `at_once` and the errors."""
     import orjson
 
     print_line(orjson.dumps(value).decode(), at_once=at_once)
 
 
 def write_bytes(data: Buffer) -> None:
-    """Write bytes to stdout, after everything printed before; errors as for `print_line`."""
+    """Write bytes to stdout, after flushing the text printed before; see `print_line` for the
+    errors.
+    """
     flush()
     try:
         sys.stdout.buffer.write(data)
@@ -55,7 +57,7 @@ def write_bytes(data: Buffer) -> None:
 
 
 def flush() -> None:
-    """Flush stdout; errors as for `print_line`."""
+    """Flush stdout; see `print_line` for the errors."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -72,9 +74,10 @@ def unwritten(error: OSError) -> Exception:
 
 
 def report_console(**options: Any) -> Console:
-    """Return a console on stdout for tables; errors as for `print_line`, options as in rich.
+    """Return a console of rich on stdout for tables; `options` are those of rich. Its errors are
+    those of `print_line`.
 
-    If stdout is not a terminal, nothing is cut or wrapped.
+    If stdout is not a terminal, lines are not cut or wrapped.
     """
     from rich.console import Console
 
@@ -94,12 +97,12 @@ def report_console(**options: Any) -> Console:
 
 
 def report_table(*names: str, numbers: Sequence[str] = (), **options: Any) -> Table:
-    """Return a table whose cells are never cut, on any terminal.
+    """Return a table whose cells are never cut, however narrow the terminal is.
 
     Args:
         names: headings of text columns, which are wrapped.
-        numbers: headings of the columns after them, which stay on one line.
-        options: as in rich.
+        numbers: headings of the columns after the text columns; their cells stay on one line.
+        options: options of rich's `Table`.
     """
     from rich.table import Table
 
@@ -128,7 +131,7 @@ def on_terminal() -> bool:
 
 
 def log_to_stderr() -> None:
-    """Log warnings and errors to stderr, for commands without their own log."""
+    """Log warnings and errors to stderr; for commands that have no log of their own."""
     from olr_pg.observability.logging_setup import WARNINGS, configure_logging
 
     configure_logging(WARNINGS)
@@ -136,7 +139,7 @@ def log_to_stderr() -> None:
 
 @contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr, if that is a terminal.
+    """Show a progress bar on stderr, if stderr is a terminal.
 
     Yields:
         A function to call with (done, total), both in bytes.

@@ -96,7 +96,7 @@ def prove(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """Show the progress on stderr, if that is a terminal."""
+    """Show the progress on stderr, if stderr is a terminal."""
     if not on_terminal():
         yield lambda _done, _all, _name: None
         return

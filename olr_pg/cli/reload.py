@@ -22,7 +22,7 @@ def reload(config: ConfigOption) -> None:
 
     loaded = load_for_work(config)
     try:
-        ask_status(loaded, page="healthz")  # another process may have this process id by now
+        ask_status(loaded, page="healthz")  # the process id may belong to another process
     except OlrPgError as error:
         if error.code != Code.APPLIANCE_SILENT:
             raise

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TIME_FORMATS: Final = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"]
 FIRST_YEAR: Final = 1988
-"""The year in which redo times begin."""
+"""The first year that times in redo can represent."""
 
 
 class LogForm(StrEnum):
@@ -139,13 +139,13 @@ def run(
     if once and isinstance(loaded.source, OfflineSource):
         from olr_pg.appliance.offline_checks import check_any_log
 
-        # A run that found no log at all must not report success.
+        # A run with an end must not report success if there is no log at all.
         check_any_log(loaded.source)
     raise typer.Exit(code)
 
 
 def _until(scn: int | None, time: datetime | None) -> Until | None:
-    """Return where the run ends; None if it has no end."""
+    """Return the point at which the run ends; None if it has no end."""
     if scn is not None and time is not None:
         raise typer.BadParameter("give --until-scn or --until-time, not both")
     if scn is None and time is None:
@@ -161,7 +161,7 @@ def _until(scn: int | None, time: datetime | None) -> Until | None:
 
 
 def with_log_options(config: Config, level: int | None, log_format: str | None) -> Config:
-    """Return `config` with the command line's log options in place of the file's."""
+    """Return `config` with its log options replaced by those of the command line."""
     options = {"level": level, "format": log_format}
     given = {key: value for key, value in options.items() if value is not None}
     return config.model_copy(update={"log": config.log.model_copy(update=given)})

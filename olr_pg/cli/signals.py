@@ -1,9 +1,10 @@
-"""Handles SIGTERM and SIGINT in a command: the first one ends it in order, the second one at once.
+"""Handles SIGTERM and SIGINT in a command: the first signal ends the command after cleanup, the
+second one at once.
 
-The first signal raises an exception in the main thread, so that every `finally` runs: sockets,
-Java, PostgreSQL. A command that must end in time calls `ends_within`; after that time the process
-exits without further cleanup, as with SIGKILL. Replication loses nothing then, as tests with
-SIGKILL show: what is confirmed is durable, and the rest is delivered again.
+The first signal raises an exception in the main thread, so that every `finally` runs and closes
+sockets, Java and PostgreSQL. A command that must end in time calls `ends_within`; after that time
+the process exits without further cleanup, as with SIGKILL. Replication loses no changes in that
+case, as tests with SIGKILL show: confirmed changes are durable, and the others are delivered again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Ending:
         self._bell: int | None = None
 
     def end_within(self, seconds: float) -> None:
-        """End the process `seconds` after the first signal, by a thread that waits for the signal.
+        """Start a thread that waits for the first signal, and ends the process `seconds` after it.
 
         The thread is started before the signal, because a signal handler must not take a lock that
         the interrupted code may hold.
@@ -61,16 +62,17 @@ class _Ending:
         raise SystemExit(EXIT_TERMINATED)
 
     def raise_again(self, lost: sys.UnraisableHookArgs) -> None:
-        """Send a signal again if its exception was lost where none can be raised.
+        """Send a signal again if its exception was lost, because it was raised where Python ignores
+        exceptions.
 
-        This happens in a callback from native code, such as the compilation of kernels: the command
-        would continue as if it had received no signal.
+        This happens in a callback from native code, such as the compilation of kernels. Otherwise
+        the command would continue as if it had received no signal.
         """
         number = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(lost.exc_type)
         if number is None:
             sys.__unraisablehook__(lost)
             return
-        # Repeat it after this callback has ended; within it, the signal would be lost again.
+        # Send the signal after this callback has ended; during the callback it would be lost again.
         again = threading.Timer(_REPEAT_SECONDS, self._repeat, (number,))
         again.daemon = True
         again.start()
@@ -84,7 +86,9 @@ _ending = _Ending()
 
 
 def take_signals() -> None:
-    """Make SIGTERM and SIGINT end the command that begins; only in the main thread."""
+    """Make SIGTERM and SIGINT end the command that now begins. This has an effect only in the main
+    thread.
+    """
     global _ending
     if threading.current_thread() is not threading.main_thread():
         return
@@ -96,12 +100,12 @@ def take_signals() -> None:
 
 
 def ends_within(seconds: float) -> None:
-    """Make the process end `seconds` after a first signal, even if something blocks."""
+    """Make the process end `seconds` after the first signal, even if a thread is blocked."""
     _ending.end_within(seconds)
 
 
 def _end_at_once(number: int, why: str) -> NoReturn:
-    # Nobody may be reading stderr any more, and a write would block.
+    # Write only if stderr is ready: if its reader has stopped reading, a write would block.
     if select.select([], [2], [], _SAY_SECONDS)[1]:
         os.write(2, f"{why}\n".encode())
     os._exit(128 + number)

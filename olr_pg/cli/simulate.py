@@ -37,7 +37,7 @@ USUAL: Final = RowShape()
 LOG_SECONDS: Final = 10
 """Seconds of redo in a log, with ``--live``."""
 LOGS_PER_SIZE: Final = 16
-"""A log contains a sixteenth of the redo of a simulation."""
+"""Number of logs into which the redo of a simulation is divided."""
 
 
 class Release(StrEnum):
@@ -468,10 +468,10 @@ def _serve(
     *,
     as_json: bool,
 ) -> None:
-    """Serve until interrupted; first print how to connect, or the JSON record for a program.
+    """Print how to connect (as JSON with `as_json`); then serve until the command is interrupted.
 
     Args:
-        place: the port, and the seconds between two archived logs.
+        place: the port, and the number of seconds between two archived logs.
     """
     from olr_pg.simulator.oracle_net.serve import served
 
@@ -487,7 +487,7 @@ def _serve(
 
 
 def _print(record: dict[str, Any], *, as_json: bool) -> None:
-    """Print what was written."""
+    """Print a summary of the written files."""
     if as_json:
         print_json(record)
         return
@@ -496,7 +496,7 @@ def _print(record: dict[str, Any], *, as_json: bool) -> None:
 
 
 def interruption() -> threading.Event:
-    """Return an event that Ctrl-C or SIGTERM sets, so that the work ends in order."""
+    """Return an event that Ctrl-C or SIGTERM sets, so that the work can end with cleanup."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -504,7 +504,7 @@ def interruption() -> threading.Event:
 
 
 def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str, Any]:
-    """Return what was written in the form that ``--json`` prints."""
+    """Return the summary of the written files, as ``--json`` prints it."""
     from olr_pg.simulator.fields.redo_format import COMPATIBLE
 
     shape, redo = summary.shape, summary.shape.redo

@@ -1,4 +1,6 @@
-"""``olr-pg simulate --sql``: executes a file of SQL, and a server that executes more."""
+"""``olr-pg simulate --sql``: executes a file of SQL, and can serve a port that executes more
+SQL.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> Summary:
-    """Execute a file of SQL; return the amount of what was written."""
+    """Execute a file of SQL; return a summary of the written files."""
     from olr_pg.proving.scenario import read_scenario
     from olr_pg.simulator.sql.recorded_files import simulate_script
 
@@ -29,10 +31,10 @@ def simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> Summ
 def serving_sql(
     seed: int, out: Path, file: Path, shape: DatabaseShape, place: tuple[int, float]
 ) -> Iterator[StandIn]:
-    """Execute a file of SQL, and serve a port that executes more while the context is active.
+    """Execute a file of SQL; while the context is active, serve a port that executes more SQL.
 
     Args:
-        place: the port, and the seconds between log switches.
+        place: the port, and the number of seconds between log switches.
     """
     from olr_pg.proving.scenario import read_scenario
     from olr_pg.simulator.oracle_net.sql_serving import SqlServer

@@ -91,7 +91,7 @@ def _print(console: Console, record: dict[str, Any]) -> None:
 
 
 def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
-    """Return who replicates from where to where, and the positions."""
+    """Return the source, the target and the positions of replication as texts."""
     identity, source, port = record["identity"], record["source"], record["port"]
     places = (identity["source"], identity["container"], identity["source_place"])
     age = record["archive_seconds"]
@@ -115,7 +115,7 @@ def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _amounts(record: dict[str, Any]) -> dict[str, str]:
-    """Return the amounts that wait, the rates, and the resources of the process."""
+    """Return the amounts of waiting data, the rates, and the resources of the process as texts."""
     port, rates, process = record["port"], record["rates"], record["process"]
     bound = f" of {port['bytes_max'] / 2**20:.0f}" if port["bytes_max"] else ""
     return {
@@ -175,7 +175,7 @@ def _tables(record: dict[str, Any]) -> Table:
 
 
 def _left_out(source: dict[str, Any]) -> str:
-    """Describe what was decoded and is not delivered; empty if nothing."""
+    """Describe the decoded changes and values that are not delivered; empty if there are none."""
     counts = {
         "rows excluded by the filter": source["rows_filtered"],
         "transactions excluded by the filter": source["transactions_filtered"],
@@ -186,7 +186,7 @@ def _left_out(source: dict[str, Any]) -> str:
 
 
 def _verified(table: dict[str, Any], at: float) -> str:
-    """Describe when the table was last found equal to the source's, if it was."""
+    """Describe when the table was last found equal to the source's table, if it ever was."""
     if table.get("verified_at") is None:
         return ""
     said = counted(table["differences"], "row") + " DIFFER" if table["differences"] else "equal"

@@ -138,7 +138,7 @@ def resume(
     """
     from olr_pg.applier.stopped.pausing import paused_tables, resume_all, unpause_table
 
-    del by  # the running appliance logs who resumed the table
+    del by  # `by`: the running appliance logs who resumed the table
     _check_choice(table, whole=whole)
     loaded = read_config(config, target_name)
     with open_target_of(loaded) as (connection, settings):
@@ -257,7 +257,7 @@ def parse_name(text: str) -> TableName:
     """Parse OWNER.NAME.
 
     Raises:
-        OlrPgError: 3018, it is no such name.
+        OlrPgError: 3018, the text is not such a name.
     """
     from olr_pg.config.names import TableName
     from olr_pg.dictionary.selection import parse_table_name
@@ -282,11 +282,11 @@ def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
 def _check_there(
     config: Config, connection: Connection[Any], settings: ApplierSettings, names: Sequence[str]
 ) -> None:
-    """Check that the tables exist in the target's ledger or in the source, if patterns or a query
-    select them.
+    """Check that each table exists in the target's ledger or in the source; used if patterns or a
+    query select the tables.
 
     Raises:
-        OlrPgError: 8015, one is in neither.
+        OlrPgError: 8015, a table exists in neither.
     """
     from olr_pg.applier.stopped.table_states import read_table_states
     from olr_pg.load import sources
@@ -363,7 +363,7 @@ def _known(
     settings: ApplierSettings,
     names: Sequence[str],
 ) -> list[str]:
-    """Return the names as in the ledger or the configuration.
+    """Return the names in the exact form of the ledger or the configuration.
 
     Raises:
         OlrPgError: 8013, a table cannot be paused individually.
@@ -392,7 +392,7 @@ def _target(settings: ApplierSettings, name: str) -> str:
 
 
 def _who(by: str | None) -> str:
-    """Return the name of the user who runs this command."""
+    """Return `by`, or the name of the user who runs this command."""
     import getpass
     import socket
 
@@ -400,7 +400,7 @@ def _who(by: str | None) -> str:
         return by
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # in a container, the user may have no name
+    except (KeyError, OSError):  # inside a container, the user may have no name
         user = "somebody"
     return f"{user}@{socket.gethostname()}"
 

@@ -1,5 +1,5 @@
-"""Opens the target for commands that need nothing else: a connection, and the applier's
-settings.
+"""Opens a connection to the target and returns it with the applier's settings, for commands that
+need only these.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
     """Open a connection to the target; return it with the applier's settings.
 
     Args:
-        config: with one target only.
+        config: the configuration; it has only one target.
 
     Raises:
         OlrPgError: 1091 there is no target, 5003 the target cannot be reached, 5015 errors of the
@@ -50,8 +50,9 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
     section = config.apply
     replica = section is not None and section.triggers == TriggerHandling.REPLICA.value
     with opened_target(config, replica=replica) as (connection, target):
-        assert section is not None  # without this section there is no target
+        assert section is not None  # `opened_target` has checked this
         order = ByteOrder(config.port.byte_order)
-        # The facts about the source are stored with the held changes.
+        # Default facts about the source are sufficient, because the real ones are stored with the
+        # held changes.
         settings = applier_settings(section, target, ("", 0), order, DEFAULT_FACTS)
         yield connection, replace(settings, containers=containers_of(config))

@@ -8,7 +8,9 @@ from typing import Final
 from olr_pg.errors import Code, OlrPgError
 
 USUAL_FILES: Final = (Path("olr-pg.json"), Path("configs", "Replicator.json"))
-"""The default configuration files, relative to the working directory; the second is OLR's."""
+"""The default configuration files, relative to the working directory; the second is the default of
+OLR.
+"""
 
 
 def usual_file() -> Path:

@@ -35,7 +35,7 @@ def platform_text() -> str:
 
 
 def print_and_exit(wanted: bool) -> None:
-    """Print the version and exit, for the eager ``--version`` option."""
+    """Print the version and exit; called by the ``--version`` option."""
     if wanted:
         print_line(f"olr-pg {version_of_package()}")
         raise typer.Exit

@@ -55,7 +55,7 @@ class Identity(NamedTuple):
 
     @property
     def is_always(self) -> bool:
-        """Tell whether the column is GENERATED ALWAYS."""
+        """Return whether the column is GENERATED ALWAYS."""
         return self.generation == _ALWAYS
 
     @property

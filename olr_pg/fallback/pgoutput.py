@@ -191,7 +191,7 @@ class Header(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Tell whether the message is a row change."""
+        """Return whether the message is a row change."""
         return self.kind in _CHANGES
 
 

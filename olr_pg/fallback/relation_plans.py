@@ -131,7 +131,7 @@ class RelationPlans:
         self._relations, self._plans = dict(known[0]), dict(known[1])
 
     def is_own(self, oid: int) -> bool:
-        """Tell whether a relation is a bookkeeping table of the replication from Oracle."""
+        """Return whether a relation is a bookkeeping table of the replication from Oracle."""
         return oid in self._own
 
     def table_name(self, oid: int) -> str | None:

@@ -148,7 +148,7 @@ class TransactionReader:
 
     @property
     def is_within(self) -> bool:
-        """Tell whether the stream is inside a transaction or inside a segment of one."""
+        """Return whether the stream is inside a transaction or inside a segment of one."""
         return self._open is not None or self._piece is not None
 
     def close(self) -> None:

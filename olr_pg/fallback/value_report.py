@@ -196,7 +196,7 @@ class _Judged:
 
     @property
     def is_judged(self) -> bool:
-        """Tell whether the column has a possible cause, so that its values must be checked."""
+        """Return whether the column has a possible cause, so that its values must be checked."""
         return bool(self._back.causes) or not self.column.nullable
 
     def judge(self, raw: Sequence[bytes | None]) -> None:

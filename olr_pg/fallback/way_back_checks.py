@@ -116,7 +116,7 @@ class SlotState(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether PostgreSQL has removed WAL that the slot needs."""
+        """Return whether PostgreSQL has removed WAL that the slot needs."""
         return self.wal_status == "lost"
 
 

@@ -312,7 +312,7 @@ def _digits(data: U8, at: int, end: int, count: int) -> int:
 
 @inlined
 def _marked(data: U8, at: int) -> bool:
-    """Tell whether the separators between the digits of a date and time are right."""
+    """Return whether the separators between the digits of a date and time are right."""
     date = data[at + 4] == _MINUS and data[at + 7] == _MINUS
     clock = data[at + 13] == _COLON and data[at + 16] == _COLON
     blank = data[at + 10] == _BLANK or data[at + 10] == _UPPER_T

@@ -114,7 +114,7 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
 
 
 def _is_of_rows(error: OlrPgError) -> bool:
-    """Tell whether an error concerns a value or a row that this table does not accept."""
+    """Return whether an error concerns a value or a row that this table does not accept."""
     return "column" in error.where or "sqlstate" in error.where
 
 

@@ -318,7 +318,7 @@ def _anew(
 
     Returns:
         The restarted work; None if the options do not allow a restart, or the table was restarted
-            too often.
+        too often.
     """
     later = None
     if options.later is not None and work.restarts < RESTARTS_MAX:

@@ -1,8 +1,8 @@
-"""The progress of a migration: rows of tables that are being loaded, lag, and what needs an
+"""The progress of a migration: rows of the tables that are being loaded, lag, and actions for an
 operator.
 
-`MigrationWatch` observes it from its own thread: the load over its own connection, and replication
-through the status of the appliance, which runs in the same process.
+`MigrationWatch` observes the migration from a thread of its own: the load over a separate
+connection, and replication through the status of the appliance, which runs in the same process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.migration.migration_steps import MigrationStep
 
 _WINDOW_SECONDS: Final = 30.0
-"""Seconds over which rates are measured."""
+"""Length of the period over which rates are measured."""
 
 _REPLICATING: Final = ("replication", "")
 
@@ -37,7 +37,7 @@ class LoadingTable(NamedTuple):
     Attributes:
         total: total number of rows; None if the source does not know it.
         rate: recent rows per second.
-        seconds_left: None if unknown.
+        seconds_left: estimated remaining seconds; None if unknown.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Replicating(NamedTuple):
     """The state of replication.
 
     Attributes:
-        state: of the appliance, such as WAITING_FOR_REDO.
-        lag_seconds: of the table that is most behind; None if unknown.
+        state: the appliance's state, such as WAITING_FOR_REDO.
+        lag_seconds: lag of the table that is furthest behind; None if unknown.
         rate: recent changes applied per second.
-        waiting: number of changes that are decoded and not applied yet.
+        waiting: number of changes that are decoded but not applied yet.
     """
 
     state: str
@@ -70,7 +70,7 @@ class MigrationProgress(NamedTuple):
     Attributes:
         step: name of the current step; empty when the target is ready and replication continues.
         seconds: seconds since the step began.
-        needs: what an operator must do.
+        needs: the actions that an operator must take.
     """
 
     step: str
@@ -88,7 +88,7 @@ class RowRates:
         self._samples = deque[tuple[float, dict[str, int]]]()
 
     def add(self, at: float, rows: Mapping[str, int]) -> None:
-        """Add the number of rows of each table at a time."""
+        """Add the number of rows that each table has at the time `at`."""
         self._samples.append((at, dict(rows)))
         while len(self._samples) > 2 and self._samples[1][0] <= at - _WINDOW_SECONDS:
             self._samples.popleft()
@@ -118,7 +118,8 @@ def table_loads(
 
 
 class MigrationWatch:
-    """Observes a migration; `read` is for one thread, the other methods for the migration's thread.
+    """Observes a migration. One thread calls `read` and `close`; the thread of the migration calls
+    the other methods.
 
     Args:
         clock: monotonic, in seconds.
@@ -136,7 +137,7 @@ class MigrationWatch:
         self._rates = RowRates()
 
     def begin(self, step: MigrationStep | None) -> None:
-        """Record that a step begins; None when replication continues after the last step."""
+        """Record that a step begins; None if the last step is done and replication continues."""
         with self._lock:
             self._step = "" if step is None else step.name
             self._title = "the target is ready: replicating on" if step is None else step.title
@@ -153,7 +154,7 @@ class MigrationWatch:
 
         Args:
             targets: ``OWNER.NAME`` → (schema, table) in the target.
-            totals: number of rows of each; None if unknown.
+            totals: number of rows of each table; None if unknown.
         """
         with self._lock:
             self._totals = totals
@@ -165,12 +166,14 @@ class MigrationWatch:
             self._opened = None
 
     def note(self, needs: tuple[str, ...]) -> None:
-        """Record what an operator must do, in addition to the problems in the status."""
+        """Record the actions that an operator must take, in addition to the problems in the
+        status.
+        """
         with self._lock:
             self._noted = needs
 
     def read(self) -> MigrationProgress:
-        """Read the progress; values that cannot be read now are missing."""
+        """Read the progress. Values that cannot be read now are left out."""
         with self._lock:
             step, title, noted, began = self._step, self._title, self._noted, self._began
         tables = self._tables()
@@ -179,7 +182,7 @@ class MigrationWatch:
         return MigrationProgress(step, title, seconds, tables, behind, (*noted, *problems))
 
     def close(self) -> None:
-        """Close the connection; call it from the reading thread."""
+        """Close the connection; called by the thread that calls `read`."""
         if self._watch is not None:
             self._watch.__exit__()
             self._watch = None
@@ -249,7 +252,7 @@ def table_line(table: LoadingTable) -> str:
 
 
 def replicating_line(one: Replicating) -> str:
-    """Return how far replication is behind, as text."""
+    """Describe the lag of replication as text."""
     lag = "unknown" if one.lag_seconds is None else _span(one.lag_seconds)
     return f"{one.state}, lag {lag}, {one.rate:,.0f} changes/s, {one.waiting:,} waiting"
 

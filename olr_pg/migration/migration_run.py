@@ -1,4 +1,4 @@
-"""Runs a migration: each step uses the code of the command that does the same."""
+"""Runs a migration. Each step calls the code of the command that does the same work."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from olr_pg.schema.statement import Statement
 
 _CATCHES_UP: Final = "replication"
-"""The step that runs again when the migration is continued."""
+"""The step that runs again each time the migration is continued."""
 
 _NOT_COMPARED: Final = "not_compared"
-"""Key in the detail of a comparison that was skipped."""
+"""Key in the findings of the step `verify` if the comparison was skipped."""
 
 _log = structlog.get_logger(__name__)
 
@@ -62,12 +62,12 @@ def state_of(config: Config) -> list[StepState]:
 
 
 def is_ready(states: list[StepState]) -> bool:
-    """Tell whether every step is done."""
+    """Return whether every step is done."""
     return {state.step for state in states if state.is_over} == {step.name for step in STEPS}
 
 
 def planned(config: Config) -> dict[str, Counter[str]]:
-    """Count what the schema's steps would create, by kind, and what they leave out."""
+    """Return the numbers of objects that the steps would create or leave out, by kind."""
     schemas = read_schemas(config)
     statements = all_statements(config, schemas)
     replicated = sum(len(one.replicated) for one in schemas)
@@ -88,7 +88,7 @@ def migrate(
     Args:
         session: returns the Spark session; called only if needed.
         progress: called with each step when it begins.
-        watch: receives what happens.
+        watch: receives the events of the migration, to display its progress.
 
     Raises:
         OlrPgError: 5260 and errors of the steps; the step is then recorded as failed.
@@ -98,7 +98,7 @@ def migrate(
     over = {state.step: state.detail for state in state_of(config) if state.is_over}
     watch.note(needed(over))
     if len(over) < len(STEPS):
-        # If the migration continues after a pause, the target is behind again.
+        # If the migration was interrupted, the target is behind again: repeat this step.
         over.pop(_CATCHES_UP, None)
     for step in STEPS:
         if step.name in over:
@@ -118,7 +118,7 @@ def migrate(
 
 
 def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
-    """Return what must be done by hand.
+    """Return the actions that must be done by hand.
 
     Args:
         details: the findings of each step, by its name.
@@ -198,7 +198,8 @@ class _Migration:
     def _statements(
         self, target: OpenedTarget, wanted: Callable[[Statement], bool]
     ) -> dict[str, Any]:
-        """Create what is wanted of the schema and missing in the target.
+        """Create the objects of the schema for which `wanted` is true and that are missing in the
+        target.
 
         Raises:
             OlrPgError: 5260, a table cannot be created.
@@ -285,7 +286,8 @@ class _Migration:
             except OlrPgError as error:
                 failures = (error,)
         if failures and _is_of_files(config, failures[0]):
-            # The files are as of their own SCN, and replication has passed it.
+            # The files contain the rows as of their own SCN, and the target already contains later
+            # changes.
             return {_NOT_COMPARED: "`olr-pg cutover --tables DIR` compares with files of the end"}
         if failures:
             raise failures[0]
@@ -305,7 +307,9 @@ class _Migration:
             return {**done, "lacking": [one.words for one in lacking]}
 
     def _set_aside(self, target: OpenedTarget) -> None:
-        """Disable what was created, if it must not be active before the cut-over."""
+        """Disable the created triggers and foreign keys that must not be active before the
+        cut-over.
+        """
         schemas = read_schemas(self._config)
         named = {
             named_target(one.settings(self._config, target.connect_string), name)

@@ -1,8 +1,8 @@
 """The steps of a migration, and their states.
 
 The states are stored in the target beside those of the cut-over, so they survive the loss of this
-host. A completed step is not run again, except replication while there is work left. An interrupted
-or failed step is run again; each step can be repeated at any time.
+host. A completed step does not run again, except the step `replication` as long as later steps
+remain. An interrupted or failed step runs again; each step can be repeated at any time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEPS: Final = (
     MigrationStep("verify", "the tables are compared with the source's"),
     MigrationStep("rest", "foreign keys, views and grants are made"),
 )
-"""After the last step, the target is ready for the cut-over."""
+"""The steps in order. After the last step, the target is ready for the cut-over."""
 
 
 def migration_state(connection: Connection[Any], subscription: str) -> dict[str, StepState]:

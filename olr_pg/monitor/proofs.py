@@ -48,7 +48,7 @@ class Proof(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Tell whether both sides were compared and equal."""
+        """Return whether both sides were compared and equal."""
         return bool(self.at) and not self.failure and not self.differences
 
 

@@ -202,7 +202,7 @@ class StatusService:
             self._socket.close()
 
     def _is_announced(self, file: Path) -> bool:
-        """Tell whether the file is still ours; an appliance may have started beside a load."""
+        """Return whether the file is still ours; an appliance may have started beside a load."""
         try:
             return bool(json.loads(file.read_bytes())["instance"] == self._instance)
         except (OSError, ValueError, KeyError, TypeError):

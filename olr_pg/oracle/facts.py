@@ -134,7 +134,7 @@ def read_written_scn(connection: Connection) -> int | None:
 
 
 def is_physical_standby(connection: Connection) -> bool:
-    """Tell whether the database only applies another database's redo."""
+    """Return whether the database only applies another database's redo."""
     role = connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one()
     return str(role) == _STANDBY
 

@@ -115,7 +115,7 @@ class LobFetcher:
 
 
 def is_readable(column: Column) -> bool:
-    """Tell whether the driver returns a column's values in the form in which they are delivered.
+    """Return whether the driver returns a column's values in the form in which they are delivered.
 
     The driver converts JSON and VECTOR, and for binary XML a query returns only the text.
     """

@@ -87,7 +87,7 @@ def unlogged_files(connection: Connection) -> list[UnloggedFile]:
 
 
 def is_forced(connection: Connection) -> bool:
-    """Tell whether FORCE LOGGING is enabled for the database."""
+    """Return whether FORCE LOGGING is enabled for the database."""
     return connection.execute(select(tables.DATABASE.c.FORCE_LOGGING)).scalar() == "YES"
 
 

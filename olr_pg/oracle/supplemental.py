@@ -86,7 +86,7 @@ def may_read_levels(connection: Connection) -> bool | None:
 
 
 def _has_containers(connection: Connection) -> bool:
-    """Tell whether the release supports containers."""
+    """Return whether the release supports containers."""
     return (connection.dialect.server_version_info or ()) >= FIRST_CDB
 
 

@@ -58,7 +58,7 @@ def query_fields(table: Table, *, has_sparse: bool = False) -> tuple[QueryField,
 
 
 def _is_read_row_by_row(table: Table) -> bool:
-    """Tell whether `lob_row_reading` reads the table."""
+    """Return whether `lob_row_reading` reads the table."""
     return any(_is_lob(one) or one.charset_form == _NATIONAL_FORM for one in table.delivered)
 
 

@@ -402,7 +402,7 @@ def _make_open(path: Path) -> None:
 
 
 def _reachable(path: Path, account: Account) -> bool:
-    """Tell whether `account` can enter `path` and every folder above it (plain mode bits)."""
+    """Return whether `account` can enter `path` and every folder above it (plain mode bits)."""
     for folder in (path, *path.parents):
         status = folder.stat()
         if status.st_uid == account.uid:
@@ -520,7 +520,7 @@ def find_server(data: Path) -> Running | None:
 
 
 def _is_server(pid: int, data: Path) -> bool | None:
-    """Tell whether a process is alive and runs in `data`; None if it belongs to another user.
+    """Return whether a process is alive and runs in `data`; None if it belongs to another user.
 
     The directory is checked because another process can have the pid of a server that has ended. A
     zombie process has no directory, so it does not count as alive.

@@ -321,7 +321,7 @@ def may_last(error: psycopg.Error) -> bool:
 
 
 def is_conflict(error: psycopg.Error) -> bool:
-    """Tell whether existing rows of the table conflict with a new one."""
+    """Return whether existing rows of the table conflict with a new one."""
     return error.sqlstate in _CONFLICTS
 
 
@@ -336,17 +336,17 @@ def is_malformed(error: psycopg.Error) -> bool:
 
 
 def is_missing(error: psycopg.Error) -> bool:
-    """Tell whether a table, schema, role or other object does not exist."""
+    """Return whether a table, schema, role or other object does not exist."""
     return error.sqlstate in _MISSING
 
 
 def is_locked(error: psycopg.Error) -> bool:
-    """Tell whether the lock timeout expired because of another session's lock."""
+    """Return whether the lock timeout expired because of another session's lock."""
     return error.sqlstate == _LOCKED
 
 
 def is_cancelled(error: psycopg.Error) -> bool:
-    """Tell whether somebody cancelled the statement, or it reached its time limit."""
+    """Return whether somebody cancelled the statement, or it reached its time limit."""
     return error.sqlstate == _CANCELLED
 
 
@@ -356,7 +356,7 @@ def is_out_of_memory(error: psycopg.Error) -> bool:
 
 
 def is_forbidden(error: psycopg.Error) -> bool:
-    """Tell whether the role lacks a privilege."""
+    """Return whether the role lacks a privilege."""
     return error.sqlstate == _FORBIDDEN
 
 
@@ -368,12 +368,12 @@ def is_in_use(error: psycopg.Error) -> bool:
 
 
 def is_unusable(error: psycopg.Error) -> bool:
-    """Tell whether an object is in an unusable state, such as a slot whose WAL is gone."""
+    """Return whether an object is in an unusable state, such as a slot whose WAL is gone."""
     return error.sqlstate == _UNUSABLE
 
 
 def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:
-    """Tell whether the next statement over the same connection can still succeed."""
+    """Return whether the next statement over the same connection can still succeed."""
     return not connection.closed and not is_out_of_reach(error)
 
 

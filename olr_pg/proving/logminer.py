@@ -242,7 +242,7 @@ def _differing(change: MinedChange, event: Event) -> Iterator[str]:
 
 
 def same_value(literal: str | None, value: Any) -> bool:
-    """Tell whether a literal of LogMiner equals a decoded value."""
+    """Return whether a literal of LogMiner equals a decoded value."""
     if literal is None or value is None:
         return (literal or None) is None and value is None
     if isinstance(value, Decimal):

@@ -212,7 +212,7 @@ class _Run:
         return self._folder / f"{name.replace('/', '.')}.json"
 
     def is_done(self, scenario: Scenario) -> bool:
-        """Tell whether a scenario has a result."""
+        """Return whether a scenario has a result."""
         return self._path(scenario.name).exists()
 
     def note(self, result: ScenarioResult) -> None:

@@ -68,7 +68,7 @@ def logs_with(
 
 
 def _has(scan: LogScan, last: int) -> bool:
-    """Tell whether every open redo thread was read past an SCN."""
+    """Return whether every open redo thread was read past an SCN."""
     ends: dict[int, int] = {}
     for log in scan.logs:
         ends[log.header.thread] = max(ends.get(log.header.thread, 0), log.next_scn)

@@ -45,7 +45,7 @@ class ScenarioFailedError(Exception):
 
 
 def may_commit(step: ScenarioStep) -> bool:
-    """Tell whether a transaction may have committed after a statement."""
+    """Return whether a transaction may have committed after a statement."""
     return _COMMITS.match(step.text) is not None
 
 

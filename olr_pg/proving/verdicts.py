@@ -79,7 +79,7 @@ class ScenarioResult(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Tell whether a judge found a difference."""
+        """Return whether a judge found a difference."""
         return any(one.word is Word.DIFFERS for one in self.verdicts.values())
 
     @classmethod
@@ -115,7 +115,7 @@ class Proof(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Tell whether any judge found a difference."""
+        """Return whether any judge found a difference."""
         return any(one.differs for one in self.results)
 
     def counts(self) -> dict[Judge, Counter[Word]]:

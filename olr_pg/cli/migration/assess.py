@@ -83,7 +83,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
             rates = measure_rates(connection, config.apply.workers)
     redo_rates = None
     if rates is not None and any(one.inventory.redo for one in schemas):
-        from olr_pg.bench.redo_rates import measure_redo  # imports the kernels, which take memory
+        from olr_pg.bench.redo_rates import measure_redo  # late import: kernels take memory
 
         redo_rates = measure_redo()
     reports = {

@@ -127,7 +127,7 @@ def _announce(step: CutOverStep) -> None:
 
 
 def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json: bool) -> None:
-    """Show which steps are done, and how to go back."""
+    """Show which steps are done, and how to return to the source."""
     over = [state for state in states if state.is_over]
     backs = {step.name: step.way_back for step in steps}
     back = backs[over[-1].step] if over else "nothing is done yet"

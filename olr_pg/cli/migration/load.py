@@ -103,7 +103,7 @@ def load_tables(
     """Load tables of a configuration, and print what was loaded.
 
     Args:
-        loaded: with one target only.
+        loaded: the configuration; it has only one target.
         table: table names; empty for all of `apply.tables`.
         resume, restart, anew, later_scn: see the options of the command.
 
@@ -196,8 +196,8 @@ def load_progress(
 
 
 def row_totals(work: Sequence[SourceTable], times: int = 1) -> dict[str, int | None]:
-    """Return the number of rows of each table, times `times`; None if the source does not know
-    it.
+    """Return the number of rows of each table, multiplied by `times`; None if the source does not
+    know it.
     """
     known = any(one.data.rows for one in work)
     return {one.table.full_name: times * one.data.rows if known else None for one in work}
@@ -206,8 +206,8 @@ def row_totals(work: Sequence[SourceTable], times: int = 1) -> dict[str, int | N
 def _watch(
     open_watch: Callable[[], LoadWatch], progress: RowProgress, stop: threading.Event
 ) -> None:
-    """Show the load's progress until `stop`; nothing without a connection or the ledger's
-    tables.
+    """Show the load's progress until `stop` is set. Show nothing if there is no connection, or if
+    the ledger's tables are missing.
     """
     import psycopg
 
@@ -231,7 +231,7 @@ def _json(done: LoadedTable) -> dict[str, Any]:
 
 
 def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
-    """Return the counts of values that policies changed, by column, without zeros."""
+    """Return the counts of values that policies changed, by column; counts of 0 are left out."""
     return {
         column: {kind: count for kind, count in asdict(counters).items() if count}
         for column, counters in losses.items()
@@ -259,7 +259,9 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
 
 
 def _print_structure(parts: Sequence[StructurePart]) -> None:
-    """Print how many objects of each kind were created, and each one that failed."""
+    """Print how many objects of each kind were created, and each object that could not be
+    created.
+    """
     for kind in dict.fromkeys(part.kind for part in parts):
         states = Counter(part.state for part in parts if part.kind == kind)
         counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))

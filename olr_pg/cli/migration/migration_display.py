@@ -1,4 +1,6 @@
-"""Displays a migration's progress: a table on a terminal, otherwise lines from time to time."""
+"""Displays a migration's progress: as a table on a terminal, otherwise as lines every few
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def migration_display(
 ) -> Iterator[None]:
     """Show the progress of a migration while the context is active.
 
-    On a terminal it is shown on stderr; otherwise as lines on stdout, or as JSON objects with
-    `as_json`.
+    On a terminal the progress is a table on stderr. Otherwise it is printed to stdout as lines, or
+    as JSON objects with `as_json`.
 
     Args:
         seconds: interval between updates.
@@ -47,7 +49,7 @@ def _looking(
     stop = threading.Event()
 
     def look() -> None:
-        # The migration must continue if nobody reads the output any more.
+        # The migration must continue even if the reader of the output has closed it.
         with suppress(OSError):
             while not stop.wait(seconds):
                 now = watch.read()
@@ -97,8 +99,8 @@ def progress_view(progress: MigrationProgress) -> Group:
 
 
 class ProgressLines:
-    """Prints the progress line by line; whatever needs an operator is printed each time that it
-    changes.
+    """Prints the progress as lines. The actions that an operator must take are printed each time
+    they change.
     """
 
     def __init__(self) -> None:

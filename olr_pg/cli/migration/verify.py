@@ -37,13 +37,15 @@ if TYPE_CHECKING:
     from olr_pg.monitor.proofs import Proof
 
 DEFINITIONS_SECONDS: Final = 600.0
-"""For which `--continuous` goes by the tables and definitions that it has read."""
+"""Time after which `--continuous` reads the list of tables and their definitions again."""
 
 FAILURE_SECONDS: Final = 30.0
-"""The same where a table cannot be compared: its definition may have changed."""
+"""The same time after a table could not be compared. It is shorter, because the table's definition
+may have changed.
+"""
 
 SHOWN_MAX: Final = 20
-"""Maximum number of differences that are printed per table; the file contains all."""
+"""Maximum number of differences that are printed per table; the file contains all of them."""
 
 DifferencesOption = Annotated[
     Path | None,
@@ -212,10 +214,10 @@ def print_verification(
 def both_sides(
     stack: ExitStack, loaded: Config, *, folder: Path | None = None, scn: int | None = None
 ) -> tuple[TableSource, ApplierSettings]:
-    """Open the source's tables and the target until the stack closes.
+    """Open the source's tables and the target; both stay open until the stack closes.
 
     Args:
-        folder, scn: as for `load.sources.open_tables`.
+        folder, scn: see `load.sources.open_tables`.
     """
     from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
@@ -229,7 +231,9 @@ def both_sides(
 
 
 def _lag(loaded: Config) -> float:
-    """Return the highest lag in seconds of the running tables of `run`; 0 if none runs."""
+    """Return the highest lag in seconds of the tables of the running appliance; 0 if none is
+    running.
+    """
     from olr_pg.monitor.status_client import ask_status
 
     page = f"status.json?target={loaded.name}" if loaded.name else "status.json"
@@ -249,11 +253,12 @@ def _verify_continuously(
     *,
     as_json: bool,
 ) -> None:
-    """Compare without end; the tables and their definitions are read again now and then.
+    """Compare the tables endlessly; read the list of tables and their definitions again
+    periodically.
 
     Args:
         budget: see `load.verification.continuous.Budget`.
-        mend_per_hour: rows; 0: no row is repaired.
+        mend_per_hour: maximum number of rows to repair per hour; 0 to repair none.
     """
     from olr_pg.appliance.encryption import row_key
     from olr_pg.files.sealed import sealing
@@ -273,7 +278,7 @@ def _verify_for_a_while(
     *,
     as_json: bool,
 ) -> None:
-    """Compare until the definitions that were read are old, or may be wrong."""
+    """Compare until the tables and definitions must be read again (see `DEFINITIONS_SECONDS`)."""
     from olr_pg.appliance.target import target_directory
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.continuous import Budget, ContinuousVerification
@@ -350,7 +355,7 @@ def repair(
     from olr_pg.load.verification.repair import repair as mend
 
     loaded = read_config(config, target_name)
-    with sealing(row_key(loaded)):  # `verify --continuous` encrypts its file where a key is set
+    with sealing(row_key(loaded)):  # `verify --continuous` encrypts its file if a key is configured
         tables = read_differences(differences, sources.apply_section(loaded).subscription)
     if not as_json:
         _print_plan(tables)
@@ -366,7 +371,9 @@ def repair(
 
 
 def _report(repaired: Iterable[RepairedTable], tables: Sequence[str], *, as_json: bool) -> None:
-    """Print what was done to the tables, also if the repair fails midway."""
+    """Print the result for each table, also if the repair fails before it has repaired all
+    tables.
+    """
     done: list[RepairedTable] = []
     try:
         for one in repaired:

@@ -62,7 +62,7 @@ class StepState(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the next step may begin."""
+        """Return whether the next step may begin."""
         return self.state in (DONE, SKIPPED)
 
 

@@ -250,7 +250,7 @@ class ContinuousVerification:
         return not goes_on, known.tried_at, table.full_name
 
     def is_walking(self, table: str) -> bool:
-        """Tell whether a walk through a table has begun and not ended."""
+        """Return whether a walk through a table has begun and not ended."""
         return self._walks.is_unfinished(table)
 
     def _known(self, table: Table) -> Proof:

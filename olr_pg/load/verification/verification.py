@@ -136,7 +136,7 @@ class VerifiedTable(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Tell whether no difference was found."""
+        """Return whether no difference was found."""
         return self.differing == 0
 
 

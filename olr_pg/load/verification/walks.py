@@ -83,7 +83,7 @@ class WalkFile:
         return known if known is not None and known.shape == tuple(shape) else Walk(tuple(shape))
 
     def is_unfinished(self, table: str) -> bool:
-        """Tell whether a walk has begun."""
+        """Return whether a walk has begun."""
         return table in self._walks
 
     def put(self, table: str, walk: Walk | None) -> None:

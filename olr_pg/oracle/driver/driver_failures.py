@@ -94,7 +94,7 @@ def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> 
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether an immediate retry can help."""
+    """Return whether an immediate retry can help."""
     return isinstance(error, OlrPgError) and error.code in _TRANSIENT
 
 
