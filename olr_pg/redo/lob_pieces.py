@@ -93,13 +93,16 @@ from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES
 class LobOp(IntEnum):
     """The kinds of LOB pieces.
 
-    - PAGE: the whole payload of a block. `head_bdba` is its page number, in a 19.1 only. - FILL:
-    bytes that are written at offset `slot` of the block's payload. - ZERO: zeros that are written
-    at offset `slot`; `head_bdba` is their number. The piece has no bytes. - LIST: the list of
-    extents in a map block. - LIST_AT: a part of such a list, from entry `head_bdba` on. - HEADER:
-    the addresses of the four list blocks, from a LOB header block. - INDEX: a row of a LOB index;
-    `head_bdba` is its page number. - OPERATION: an 11.17. `sup_type` is its kind, `sup_flags` its
-    operation, `slot` the column, `head_bdba` the size. The piece has no bytes.
+    - PAGE: the whole payload of a block. `head_bdba` is its page number, in a 19.1 only.
+    - FILL: bytes that are written at offset `slot` of the block's payload.
+    - ZERO: zeros that are written at offset `slot`; `head_bdba` is their number. The piece has no
+      bytes.
+    - LIST: the list of extents in a map block.
+    - LIST_AT: a part of such a list, from entry `head_bdba` on.
+    - HEADER: the addresses of the four list blocks, from a LOB header block.
+    - INDEX: a row of a LOB index; `head_bdba` is its page number.
+    - OPERATION: an 11.17. `sup_type` is its kind, `sup_flags` its operation, `slot` the column,
+      `head_bdba` the size. The piece has no bytes.
     """
 
     PAGE = 1

@@ -6,14 +6,15 @@ of the row is the first one of a piece. Both follow from the links between the p
 one on:
 
 - INSERT: the last piece is written first. Each further piece has a link (nrid) to the piece that
-was written before it. The head is written last. - DELETE: the head is deleted first, then the piece
-to which it links, and so on to the last piece. - UPDATE that moves a whole row to another block:
-new pieces are written, then the head is overwritten by a stub that links to them. If the row moves
-back: the stub is overwritten by the row, then the pieces are deleted. If it moves on to a third
-block: new pieces are written, the old piece is deleted, and the head gets a new forwarding address.
+  was written before it. The head is written last.
+- DELETE: the head is deleted first, then the piece to which it links, and so on to the last piece.
+- UPDATE that moves a whole row to another block: new pieces are written, then the head is
+  overwritten by a stub that links to them. If the row moves back: the stub is overwritten by the
+  row, then the pieces are deleted. If it moves on to a third block: new pieces are written, the old
+  piece is deleted, and the head gets a new forwarding address.
 - UPDATE that makes a row too long for its head: new pieces are written, then a shorter head.
 - UPDATE of a row's first piece, which begins with column 1, or of a piece that the same transaction
-wrote before, together with all other pieces of the row.
+  wrote before, together with all other pieces of the row.
 
 All other changes are refused, because a piece that is not the first does not show its row or its
 first column. Facts: redo-format; only from the document, because all available real records of such

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class LaterFaults(NamedTuple):
-    """Further transactions, without one in between that was decoded, whose changes of a table
-    cannot be decoded.
+    """Later faults of a stopped table that were combined with an earlier fault while it was held
+    (`applier.stopped.hold`).
 
     Attributes:
-        transactions: number of these transactions.
+        transactions: number of transactions with these faults.
         commit_scn, xid: commit SCN and XID of the last one.
     """
 
@@ -41,8 +41,7 @@ class SchemaEvent(NamedTuple):
         statement: the text of the DDL, empty if it was not logged.
         is_fault: True if the event is not DDL: changes of the table in the transaction cannot be
             decoded.
-        later: if is_fault is True, later faults of the table that were combined with this one while
-            it was waiting.
+        later: for a fault, later faults of the table that were combined with it while it was held.
         lobs: if not empty, the event is not DDL: these LOB values are missing in the changes of the
             table in the transaction.
         view: for a fault, the only view that receives it; None for all views.

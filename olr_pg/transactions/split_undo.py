@@ -6,8 +6,9 @@ in different splits. So they are kept as events with raw fields, and are joined 
 transaction is complete:
 
 - UNDO_PART is a TAIL or MID. It has one piece, whose entries are the fields of the vector from
-field 3 on. - SPLIT_CHANGE is a HEAD with its row vector. It has two pieces: one has the fields of
-the HEAD from field 3 on, the other those of the row vector from field 2 on.
+  field 3 on.
+- SPLIT_CHANGE is a HEAD with its row vector. It has two pieces: one has the fields of the HEAD from
+  field 3 on, the other those of the row vector from field 2 on.
 
 The joined events become a CHANGE event. If they cannot be joined, they become an UNDECODED event.
 

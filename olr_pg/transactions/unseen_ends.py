@@ -1,19 +1,21 @@
-"""Changes for which the redo is contradictory about whether they were committed.
+"""Finds changes for which the redo does not show clearly whether they were committed. There are
+three cases:
 
-- Another transaction uses the slot of an open one. Oracle reuses a slot only after its transaction
-  has ended. So the end was not read, or was misread. A surviving instance may have rolled the
-  transaction back in another redo thread. This is decided when all redo was read up to the reuse.
-- A rollback undoes every change before it ends (redo-format §4.4). If a change remains, the end was
-  misread, or redo is missing. Undo that is applied in parallel can be in any order, so each change
-  is searched among all undo markers of its transaction.
+- The slot of an open transaction is used by another one. Oracle reuses a slot only after its
+  transaction has ended. So the end was not read or was misread, or a surviving Oracle instance
+  rolled the transaction back in another redo thread. This can be decided when the redo of all
+  threads was read up to the SCN of the reuse.
+- A transaction was rolled back, but one of its changes was not undone. A rollback undoes every
+  change before it ends (redo-format §4.4). So the end was misread, or redo is missing. Undo that is
+  applied in parallel can be in any order, so each change is compared with all undo markers of its
+  transaction.
+- An undo marker names the slot of its transaction and the undo record, but only a transaction on
+  another slot has this undo record. So the slot was misread. The marker of a transaction's first
+  undo record contains no undo block. In this case the row decides: the vector before the marker
+  names the row, and only one open transaction can have changed it, because Oracle locks the row.
 
-- An undo marker names the slot of its transaction, and the undo record. If no transaction on that
-  slot has the record, but one on another slot does, the slot was misread. The marker of a
-  transaction's first record contains no undo block. But the vector before it names the row, and
-  only one open transaction at a time can have changed a row, because Oracle locks it.
-
-It is unknown whether these changes were committed. An UNDECODED change replaces them in each of
-their tables and stops the table with the reason (`row_faults`).
+It is unknown whether these changes were committed. For each table with such changes, one UNDECODED
+change replaces them. It stops the table, and the reason is reported (`row_faults`).
 """
 
 from __future__ import annotations
@@ -41,16 +43,18 @@ if TYPE_CHECKING:
 _LOB = int(EventKind.LOB)
 _USN = 48
 _AT_HEAD = np.uint64(1 << 63)
-"""Marks the key of an undo record that a 5.11 identifies by the previous block."""
+"""The bit that marks keys of undo records that contain the previous undo block, as in a 5.11,
+instead of the record's own block.
+"""
 _SLOT = np.uint64(32)
 """Bit offset of undo segment and slot in a packed XID."""
 
 
 class Superseded(NamedTuple):
-    """An open transaction whose slot is reused.
+    """An open transaction whose slot another transaction uses now.
 
     Attributes:
-        successor: the first event of the transaction that uses it.
+        successor: the first event of the other transaction.
     """
 
     transaction: OpenTransaction
@@ -58,7 +62,9 @@ class Superseded(NamedTuple):
 
 
 class UnseenEnds:
-    """Transactions whose slots are reused, until all redo up to the reuse was read."""
+    """Keeps transactions whose slots are used by other transactions, until all redo up to this
+    reuse was read.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[int, int], Superseded] = {}
@@ -72,18 +78,22 @@ class UnseenEnds:
         return [one.transaction for one in self._waiting.values()]
 
     def add(self, key: int, transaction: OpenTransaction, successor: EventColumns) -> None:
-        """Add a transaction that was removed from its slot, with the slot's key from
+        """Add a transaction that was removed from its slot. `key` is the slot, from
         `delimit.slot_keys`.
         """
         self._waiting[key, transaction.xid] = Superseded(transaction, successor)
 
     def pop(self, key: int, xid: int) -> OpenTransaction | None:
-        """Return and remove a transaction whose end was found after all."""
+        """Remove and return a transaction whose end was found later; return None if it is not
+        waiting.
+        """
         found = self._waiting.pop((key, xid), None)
         return None if found is None else found.transaction
 
     def passed(self, scn: int) -> list[Superseded]:
-        """Remove and return the transactions that no redo from before `scn` can end any more."""
+        """Remove and return the transactions whose slot was reused before `scn`. All redo before
+        `scn` was read, so their end is missing.
+        """
         found = {key: one for key, one in self._waiting.items() if one.successor.scn[0] < scn}
         for key in found:
             del self._waiting[key]
@@ -99,14 +109,14 @@ class UnseenEnds:
 def successors(
     opened: Mapping[int, OpenTransaction], whole: TransactionColumns
 ) -> list[tuple[int, EventColumns]]:
-    """Return the slots of open transactions that other complete transactions have used since.
+    """Return the slots of open transactions that complete transactions have used since then.
 
     Args:
-        opened: by slot.
-        whole: complete transactions, of the same redo thread or others.
+        opened: the open transactions, by slot.
+        whole: complete transactions, of any redo thread.
 
     Returns:
-        (slot, an event at the begin of the other transaction).
+        (slot, an event with the SCN at which the complete transaction began) for each such slot.
     """
     if not opened or whole.xid.size == 0:
         return []
@@ -126,7 +136,7 @@ def successors(
 def _uses_slot_of(
     one: OpenTransaction, first: EventColumns, whole: TransactionColumns, row: int
 ) -> bool:
-    """Return whether a complete transaction used the same slot after an open one, in the same
+    """Return whether a complete transaction used the slot of an open one after it, in the same redo
     thread and container.
     """
     return bool(
@@ -141,10 +151,11 @@ def _uses_slot_of(
 def misplaced_markers(
     events: EventColumns, opened: Mapping[int, OpenTransaction]
 ) -> list[ChangeBatch]:
-    """Return a transaction with a fault for each undo marker whose slot differs from its change's.
+    """Return an artificial transaction with a fault for each undo marker whose slot differs from
+    the slot of its change.
 
     Args:
-        events: of a batch, in redo order.
+        events: the events of a batch, in redo order.
         opened: the open transactions, by slot.
     """
     markers = np.flatnonzero((events.kind == EventKind.UNDONE) & (events.table >= 0))
@@ -153,7 +164,8 @@ def misplaced_markers(
     lost = markers[~np.isin(_marker_keys(events, markers)[1], _undone_keys(events)[1])]
     if lost.size == 0:
         return []
-    # Search from the newest transaction, among its own events: no other events are needed.
+    # Search first the open transactions on the slots of the markers, from their newest events back.
+    # Usually all markers are found there.
     slots = set(slot_keys(take(events, lost)).tolist())
     own_first = sorted(opened, key=lambda slot: slot not in slots)
     waiting = [opened[slot].chunks.batches for slot in own_first]
@@ -176,8 +188,8 @@ def misplaced_markers(
 def _related(
     events: EventColumns, records: npt.NDArray[np.uint64], markers: EventColumns
 ) -> EventColumns:
-    """Return the events that have one of these undo records, or that concern a row that a marker
-    names.
+    """Return the events that have one of these undo records, or that concern a row that one of the
+    markers names.
     """
     rows, keys = _undo_records(events)
     is_related = (events.session != 0) & np.isin(_row_keys(events), _row_keys(markers))
@@ -186,14 +198,17 @@ def _related(
 
 
 def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
-    """Return whether a transaction that is open at a marker has the undo record in the marker.
+    """Return whether a transaction that is open at the position of a marker has the undo record
+    that the marker names.
 
-    The change of a marker can be unknown: it can be from before the batch, or have no row, such as
-    a lock. Undo blocks are reused after their transactions have ended, so another transaction,
-    earlier or later, can have had a record with the same position and wrap.
+    That the record exists in some transaction is not enough. An undo block is reused after its
+    transactions have ended, so an earlier or later transaction can have a record with the same
+    position and wrap. And the change of the marker can be unknown: it can be older than the batch,
+    or change no row, such as a lock.
 
     Args:
-        events: in redo order, those of open transactions before the batch first.
+        events: the events of open transactions from before the batch, followed by those of the
+            batch in redo order.
     """
     before = take(events, slice(0, marker))
     records, keys = _undo_records(before)
@@ -206,9 +221,10 @@ def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
 def _on_locked_rows(
     known: EventColumns, events: EventColumns, markers: npt.NDArray[np.int64]
 ) -> list[int]:
-    """Return those markers whose row an open transaction in another slot has changed.
+    """Return the markers whose row was changed by an open transaction on another slot.
 
-    A batch may not be in redo order, so SCNs decide what was first within a redo thread.
+    The events of a batch are not always in redo order, so SCNs decide which event of a redo thread
+    was first.
     """
     markers = markers[events.session[markers] != 0]
     if markers.size == 0:
@@ -235,11 +251,11 @@ def _on_locked_rows(
 
 
 def _locks(of_row: EventColumns, ends: npt.NDArray[np.uint64], scn: int) -> bool:
-    """Return whether the transactions of a slot have locked a row at an SCN.
+    """Return whether the transaction on a slot has locked a row at an SCN.
 
     Args:
-        of_row: their changes of the row, and markers of them.
-        ends: the SCNs at which they end.
+        of_row: the changes of this row by transactions on the slot, and their undo markers.
+        ends: the SCNs at which transactions on the slot end.
     """
     before = ends[ends <= scn].max(initial=0)
     of_row = take(of_row, (of_row.scn >= before) & (of_row.scn <= scn))
@@ -249,7 +265,7 @@ def _locks(of_row: EventColumns, ends: npt.NDArray[np.uint64], scn: int) -> bool
 
 
 def _row_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Return the row of each event, as one number."""
+    """Return the row that each event concerns, as one number."""
     block = events.session.astype(np.uint64) << np.uint64(16) | events.serial.astype(np.uint64)
     segment = events.con_id.astype(np.uint64) << np.uint64(32) | events.dataobj.astype(np.uint64)
     mixed: npt.NDArray[np.uint64] = block ^ segment * np.uint64(0x9E3779B97F4A7C15)
@@ -259,7 +275,7 @@ def _row_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
 def _marker_keys(
     events: EventColumns, markers: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the undo record of each marker, as in `_undone_keys`."""
+    """Return the key of the undo record that each marker names, as in `_undone_keys`."""
     own = take(events, markers)
     at_head = own.slot_head != 0
     keys = np.where(
@@ -271,10 +287,12 @@ def _marker_keys(
 def _undone_keys(
     events: EventColumns,
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the undo record of each change that has one: alone, and combined with its slot.
+    """Return the keys of the undo records of changes: without the slot of the transaction, and
+    combined with it.
 
-    A 5.11 contains the block before the record's. The first record of a transaction has none, and
-    is identified by its slot and row.
+    A 5.11 does not contain the block of the undo record, but the undo block before it. For the
+    first undo record of a transaction, there is no such block, and slot and row identify the
+    record.
     """
     rows, keys = _undo_records(events)
     changes = take(events, rows)
@@ -285,9 +303,9 @@ def _undone_keys(
 def _undo_records(
     events: EventColumns,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Return the rows of the changes with an undo record, and its key.
+    """Return the rows of the changes that have an undo record, and the keys of these records.
 
-    The first record of an undo block has a second key, as in a 5.11.
+    If the record is the first one of an undo block, it has a second key, in the form of a 5.11.
     """
     rows = np.flatnonzero(have_undo(events))
     own = take(events, rows)
@@ -298,8 +316,8 @@ def _undo_records(
 
 
 def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Combine each event's key with its slot, and with its row if the event contains no undo
-    block.
+    """Combine the key of each event with its slot. If the key contains no undo block, combine it
+    with the row too.
     """
     mixed: npt.NDArray[np.uint64] = keys ^ slot_keys(events) * np.uint64(0x9E3779B97F4A7C15)
     is_first = (keys & _AT_HEAD != 0) & (events.prev_dba == 0)
@@ -308,10 +326,11 @@ def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[
 
 
 def _told_alone(told: EventColumns) -> ChangeBatch:
-    """Return a separate transaction, at the position of an event, with a fault for its table.
+    """Return an artificial transaction, at the position of an event, with a fault for the event's
+    table.
 
     Args:
-        told: the event, three times.
+        told: three copies of the event. They become BEGIN, UNDECODED and COMMIT.
     """
     place = int(told.offset[0] & 0xFFFF) << _USN - 16 | int(told.block[0])
     told.xid[:] = NO_TRANSACTION_USN << _USN | place
@@ -323,8 +342,8 @@ def _told_alone(told: EventColumns) -> ChangeBatch:
 
 
 def left_without_end(one: Superseded, storage: Storage) -> list[ChangeBatch]:
-    """Return a transaction with a fault for each table that another transaction, which has no end,
-    has changed.
+    """Return an artificial transaction with a fault for each table that a transaction without an
+    end has changed.
     """
     chunks = one.transaction.chunks.batches
     return left_of_large(chunks, one.successor, storage, ChangeStatus.NO_END)
@@ -336,11 +355,11 @@ def left_of_large(
     storage: Storage,
     status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
 ) -> list[ChangeBatch]:
-    """Do what `left_changes` does for one transaction that may be on disk.
+    """Do what `left_changes` does, for one transaction that may be on disk.
 
     Args:
-        chunks: its events.
-        end: the event where it ends.
+        chunks: the events of the transaction.
+        end: the event at which it ends.
     """
     standing = StandingChanges(storage)
     for chunk in chunks:
@@ -348,7 +367,7 @@ def left_of_large(
             pass
     first: dict[int, EventColumns] = {}
     for changes in standing.stretches():
-        # One change of a table is enough.
+        # One remaining change of each table is enough.
         is_left = (changes.kind != EventKind.LOB) & (changes.table >= 0)
         left = take(changes, is_left & ~np.isin(changes.table, list(first)))
         for place in reversed(range(len(chunks) if left.size else 0)):
@@ -367,11 +386,11 @@ def left_changes(
     rows: npt.NDArray[np.int64],
     status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
 ) -> list[ChangeBatch]:
-    """Return, for each transaction with remaining changes, a transaction with a fault for each of
-    their tables.
+    """Return an artificial transaction for each transaction with remaining changes. It contains a
+    fault for each table of these changes.
 
-    The remaining changes are those of transactions that ended without a COMMIT, and that no undo
-    marker has taken back.
+    The transactions `rows` ended without a COMMIT. A remaining change is one that no undo marker
+    has undone.
     """
     live, undoable, left = np.empty((3, events.size), np.int64)
     counts = np.zeros(rows.size, np.int64)
@@ -393,7 +412,9 @@ def left_changes(
 
 
 def _is_marked(changes: EventColumns, events: EventColumns) -> npt.NDArray[np.bool_]:
-    """Return which changes have an undo marker among the events, in whatever order."""
+    """Return True for each change for which there is an undo marker among the events, in any
+    order.
+    """
     at_head = (events.kind == EventKind.UNDONE) & (events.slot_head != 0)
     by_block = take(events, (events.kind == EventKind.UNDONE) & (events.slot_head == 0))
     by_slot = take(events, at_head)
@@ -406,8 +427,8 @@ def _is_marked(changes: EventColumns, events: EventColumns) -> npt.NDArray[np.bo
 
 
 def _undo_keys(dba: npt.NDArray[np.uint32], events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Return one number for the undo record of each event. Records are the same where `delimit`
-    takes them as the same.
+    """Return the undo record of each event as one number. Two records have the same number if
+    `delimit` treats them as the same.
     """
     keys: npt.NDArray[np.uint64] = (
         dba.astype(np.uint64) << np.uint64(24)
@@ -422,7 +443,7 @@ def _find_left(
     events: EventColumns, order: Any, first: Any, rows: Any, live: Any, undoable: Any, left: Any,
     counts: Any,
 ) -> int:  # fmt: skip
-    """Fill `left` with the row changes that remained after a rollback, and `counts` with their
+    """Fill `left` with the row changes that were not undone by a rollback, and `counts` with their
     number per transaction.
     """
     found = 0
@@ -431,7 +452,7 @@ def _find_left(
         count, _, _ = live_changes(events, order, first[row], first[row + 1], live, undoable)
         for k in range(count):
             event = events[np.uint64(live[k])]
-            # Changes logged without undo cannot be undone, and pages of LOBs stay.
+            # A change without an undo record cannot be undone, and LOB pages are not undone either.
             if event.kind != _LOB and event.undo_dba != 0 and event.table >= 0:
                 left[found] = live[k]
                 found += 1
@@ -440,11 +461,11 @@ def _find_left(
 
 
 def told_of(events: EventColumns, end: EventColumns, status: ChangeStatus) -> ChangeBatch:
-    """Return a transaction with an UNDECODED change for each table of some changes.
+    """Return a transaction with one UNDECODED change for each table of some changes.
 
     Args:
         events: the BEGIN of the transaction, and its changes.
-        end: the event where it counts as committed.
+        end: the event at which the returned transaction commits.
     """
     _, first = np.unique(events.table[1:], return_index=True)
     begin, changes, commit = take(events, slice(0, 1)), take(events, 1 + np.sort(first)), end.copy()

@@ -1,8 +1,9 @@
-"""The interface of the storage where open transactions wait: in memory, or wherever the caller puts
-what does not fit in memory.
+"""The interface of the storage for open transactions. They are kept in memory; if they need too
+much memory, the storage can keep them elsewhere.
 
-The core does no I/O. Its caller passes in a storage. Both the tables of events, pieces and entries
-and the bytes of values wait there. For small rows, the tables are the larger part.
+This package does no I/O, so its caller passes in a storage. The storage keeps the tables of events,
+pieces and entries, and the bytes of values. If rows are small, the tables are larger than the
+values.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ Allocate: TypeAlias = "Callable[[int], U8]"
 
 
 _ALIGNED: Final = 8
-"""A table's row begins at an address that is a multiple of this."""
+"""The address of every row of a table is a multiple of this number."""
 
 
 class StoredBytes(Protocol):
-    """Bytes that are kept outside of memory. They are read when they are needed."""
+    """Bytes that are kept outside of memory and are read when they are needed."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
 
     def read(self, first: int, size: int) -> memoryview:
         """Read some of the bytes into memory and return them."""
@@ -44,9 +45,9 @@ class StoredBatch(Protocol):
     """A batch that is kept outside of memory. `open` reads it into memory.
 
     Attributes:
-        size: bytes, in memory once it is opened.
-        changes: how many changes it holds.
-        lowest_scn: of its events.
+        size: bytes of memory that the batch needs after `open`.
+        changes: number of changes in the batch.
+        lowest_scn: the lowest SCN of its events.
     """
 
     size: int
@@ -58,7 +59,9 @@ class StoredBatch(Protocol):
 
 
 class Gathering(Protocol):
-    """Bytes that are written one after the other, whose number is not known in advance."""
+    """Collects bytes that are written one after the other, if their total number is unknown at
+    first.
+    """
 
     def append(self, data: U8) -> None:
         """Add some bytes. The caller may change its own buffer afterwards."""
@@ -68,19 +71,21 @@ class Gathering(Protocol):
 
 
 class Storage(Protocol):
-    """The storage where transactions wait."""
+    """A storage for open transactions."""
 
     @property
     def memory_max(self) -> int:
-        """How many bytes may wait in memory for the end of their transactions."""
+        """The maximum number of bytes of open transactions in memory."""
 
     @property
     def part_bytes(self) -> int:
-        """About how many bytes are processed at a time of a transaction outside of memory."""
+        """The approximate number of bytes that are processed together, for a transaction outside of
+        memory.
+        """
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes wait outside of memory now."""
+        """The number of bytes that are outside of memory now."""
 
     def allocate(self, size: int) -> U8:
         """Return a writable buffer of `size` bytes. It is in memory only if `size` is small."""
@@ -89,12 +94,14 @@ class Storage(Protocol):
         """Return a writable buffer of `size` bytes, outside of memory if that is possible."""
 
     def store(self, batches: Sequence[ChangeBatch]) -> Sequence[StoredBatch] | None:
-        """Keep the events of batches outside of memory. Returns None if the storage does not do
-        that; the caller then copies them into what `spill` returns.
+        """Store the events of batches outside of memory. Return None if the storage cannot do this;
+        the caller must then copy them into a buffer from `spill`.
         """
 
     def keep(self, data: U8) -> U8 | StoredBytes:
-        """Keep bytes outside of memory if that can be had; they may be read, not written."""
+        """Store bytes outside of memory if that is possible. The result can be read but not
+        written.
+        """
 
     def gather(self) -> Gathering:
         """Return an object that collects bytes outside of memory."""
@@ -112,7 +119,7 @@ class _GatheredInMemory:
 
 
 class InMemory:
-    """A storage that keeps everything in memory, for input whose size is bounded, such as one
+    """A storage that keeps everything in memory. It is for input of limited size, such as one
     split.
     """
 
@@ -121,16 +128,16 @@ class InMemory:
     waiting_bytes: Final = 0
 
     def allocate(self, size: int) -> U8:
-        """Return room in memory."""
+        """Return a buffer in memory."""
         return np.empty(size, np.uint8)
 
     spill = allocate
 
     def store(self, batches: Sequence[ChangeBatch]) -> None:
-        """Return None: this storage keeps no batches itself."""
+        """Return None, because this storage cannot store batches outside of memory."""
 
     def keep(self, data: U8) -> U8:
-        """Return them as they are."""
+        """Return the bytes unchanged."""
         return data
 
     def gather(self) -> Gathering:
@@ -142,7 +149,7 @@ IN_MEMORY: Final = InMemory()
 
 
 def joined(parts: Sequence[U8], allocate: Allocate) -> U8:
-    """Join the parts, one after the other."""
+    """Return the parts, joined one after the other. A single part is not copied."""
     if len(parts) == 1:
         return parts[0]
     room = allocate(sum(part.size for part in parts))
@@ -154,12 +161,14 @@ def joined(parts: Sequence[U8], allocate: Allocate) -> U8:
 
 
 def batch_bytes(batch: ChangeBatch) -> int:
-    """Return the size of a batch: its tables and its bytes."""
+    """Return the number of bytes of a batch, for its tables and its values."""
     return sum(part.nbytes for part in batch)
 
 
 def batch_cells(batch: ChangeBatch) -> list[U8]:
-    """Return the parts of a batch as bytes, in the order in which they are written and read."""
+    """Return the tables and values of a batch as bytes, in the order in which they are written to
+    files.
+    """
     return [np.ascontiguousarray(part).view(np.ndarray).view(np.uint8) for part in batch]
 
 
@@ -167,21 +176,21 @@ Kept: TypeAlias = "ChangeBatch | StoredBatch"
 
 
 def kept_bytes(kept: Kept) -> int:
-    """Return the size of a batch in memory, also if it is not in memory now."""
+    """Return the number of bytes that a batch needs in memory, even if it is not in memory now."""
     return batch_bytes(kept) if isinstance(kept, ChangeBatch) else kept.size
 
 
 def opened(kept: Kept) -> ChangeBatch:
-    """Return a batch in memory, read from the storage if it was spilled."""
+    """Return the batch in memory; read it from the storage if necessary."""
     return kept if isinstance(kept, ChangeBatch) else kept.open()
 
 
 class Batches(Sequence[ChangeBatch]):
-    """A sequence of batches. A stored batch is opened when it is asked for, and the last one opened
-    stays in memory.
+    """A sequence of batches, some of which can be stored outside of memory. Access to such a batch
+    reads it; only the batch that was read last stays in memory.
 
     Attributes:
-        kept: what they are, opened or not.
+        kept: the batches; those outside of memory as `StoredBatch`.
     """
 
     def __init__(self, *parts: Sequence[Kept]) -> None:
@@ -207,16 +216,17 @@ class Batches(Sequence[ChangeBatch]):
             return kept
         number = place % len(self.kept)
         if self._last is None or self._last[0] != number:
-            self._last = None  # release it before the next one is allocated
+            self._last = None  # release its memory before the next batch is read
             self._last = number, kept.open()
         return self._last[1]
 
 
 class Waiting:
-    """Batches that wait for the end of their transaction, with a count of their bytes in memory.
+    """The batches of a transaction whose end was not read yet, with their number of bytes in
+    memory.
 
     Attributes:
-        changes: how many changes they hold.
+        changes: number of changes in the batches.
     """
 
     def __init__(self) -> None:
@@ -226,21 +236,21 @@ class Waiting:
 
     @property
     def batches(self) -> Batches:
-        """All batches, in the order in which they came."""
+        """All batches, in the order in which they were added."""
         return Batches(self._spilled, self._recent)
 
     @property
     def in_memory(self) -> int:
-        """Bytes that wait in memory."""
+        """The number of bytes of the batches in memory."""
         return sum(map(batch_bytes, self._recent))
 
     @property
     def is_spilled(self) -> bool:
-        """Whether any of the batches waits outside of memory."""
+        """Whether any of the batches is outside of memory."""
         return bool(self._spilled)
 
     def copy(self) -> Waiting:
-        """Return a copy with the same batches. Both share the bytes of the batches."""
+        """Return a copy. Both objects share the batches."""
         other = Waiting()
         other._spilled, other._recent = list(self._spilled), list(self._recent)
         other.changes = self.changes
@@ -256,7 +266,9 @@ class Waiting:
         chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]],
         needs_opening: Callable[[StoredBatch], bool] = lambda _: True,
     ) -> None:
-        """Keep only the events for which `chosen` is True; of what needs no opening, all."""
+        """Remove the events for which `chosen` is False. A stored batch for which `needs_opening`
+        is False is not read, and all its events stay.
+        """
         spilled: list[Kept] = []
         for kept in self._spilled:
             if isinstance(kept, ChangeBatch) or needs_opening(kept):
@@ -268,15 +280,15 @@ class Waiting:
         self.changes = sum(map(_changes, [*self._spilled, *self._recent]))
 
     def keep_since(self, scn: int) -> None:
-        """Keep only the events of this SCN or later."""
+        """Remove the events before this SCN."""
         self.keep(
             lambda batch: batch.events.scn >= np.uint64(scn),
             needs_opening=lambda stored: stored.lowest_scn < scn,
         )
 
     def move_to(self, room: U8) -> None:
-        """Move the batches that are in memory into `room`, which has exactly their size and is
-        aligned.
+        """Move the batches that are in memory into the buffer `room`. It must be aligned, and have
+        exactly their size.
         """
         rest = room
 
@@ -290,8 +302,8 @@ class Waiting:
         self._recent = []
 
     def move_into(self, storage: Storage) -> bool:
-        """Let the storage keep the batches that are in memory. Returns False if the storage only
-        offers buffers for them.
+        """Move the batches that are in memory to the storage. Return False if the storage cannot
+        store batches.
         """
         stored = storage.store(self._recent)
         if stored is None:
@@ -314,9 +326,10 @@ def _changes(kept: Kept) -> int:
 
 
 def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
-    """Move the largest transactions out of memory, until the rest takes half of the allowed memory.
+    """If too much memory is used, move the largest transactions out of memory until the others use
+    at most half of the allowed memory.
 
-    They share one piece of storage, so that the number of pieces stays small.
+    All transactions that are moved share one buffer or file, so that there are few of them.
     """
     held = [(_aligned(one.in_memory), one) for one in waiting]
     total = sum(size for size, _ in held)
