@@ -1,6 +1,7 @@
 """Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.
 
-The rooms, as the journey of a row (docs/internals/architecture.md has the functions it passes):
+The rooms (sub-packages), in the order in which a row passes through them
+(docs/internals/architecture.md names the functions):
 
     capture        which archived logs there are, in which order
     redo           blocks → records → change vectors → row pieces (redo.format: what is where)

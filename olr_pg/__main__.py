@@ -1,4 +1,4 @@
-"""``python -m olr_pg`` is ``olr-pg``."""
+"""Runs the command line: ``python -m olr_pg`` does the same as ``olr-pg``."""
 
 from olr_pg.cli.entry import run
 

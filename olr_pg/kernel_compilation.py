@@ -36,10 +36,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PART_BYTES: Final = 700
-"""So small that transactions of the generated logs are spilled to disk and finished in parts."""
+"""Bytes of a part of a large transaction. They are so few that transactions of the generated logs
+are spilled to disk and finished in parts.
+"""
 
 _SPLIT_BYTES: Final = 4096
-"""So small that transactions of the generated logs end in another split than they began."""
+"""Bytes of a split. They are so few that transactions of the generated logs begin in one split and
+end in another.
+"""
 
 _NEW_YEAR: Final = bytes((120, 126, 1, 1, 1, 1, 1, 0, 0, 0, 1))
 
@@ -61,23 +65,25 @@ def compile_kernels() -> None:
 
 
 def export_kernels(path: Path) -> int:
-    """Compile the kernels and write them to a pack; return their number. Errors as for
-    `write_pack`.
+    """Compile the kernels and write them to a pack; return the number of kernels. The errors are
+    those of `write_pack`.
     """
     compile_kernels()
     return write_pack(path)
 
 
 def import_kernels(path: Path) -> int:
-    """Load the kernels from a pack instead of compiling them; errors as for `read_pack`."""
-    # `read_pack` finds only kernels of imported modules. This module imports all modules with
-    # kernels.
+    """Read the kernels from a pack instead of compiling them; return the number of kernels. The
+    errors are those of `read_pack`.
+    """
+    # `read_pack` finds only kernels of modules that are imported. This module imports all modules
+    # with kernels, so all kernels are found.
     return read_pack(path)
 
 
 def _decode_in_every_form(folder: Path) -> None:
-    """Decode logs to messages through files, and to JSON Lines and Parquet; count their change
-    vectors.
+    """Decode generated logs to messages, through files, and to JSON Lines and Parquet, and count
+    their change vectors, so that the kernels for this are compiled.
     """
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     logs = [str(folder / "logs")]
@@ -101,12 +107,16 @@ def _decode_in_every_form(folder: Path) -> None:
 
 
 def _roll_back() -> None:
-    """Compile the search for remains of rollbacks, because no transaction of the logs needs it."""
+    """Call the kernels that find changes that a rollback did not undo, so that they are compiled.
+    No transaction of the generated logs needs them.
+    """
     events = empty_batch().events
     left_changes(events, delimit(events), np.empty(0, np.int64))
 
 
 def _convert_nanoseconds() -> None:
-    """Convert a Parquet time in nanoseconds, which is finer than the times of Python."""
+    """Convert a Parquet time with nanoseconds, so that its kernel is compiled. The other times have
+    no nanoseconds.
+    """
     column = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
     arrow_converter(column, arrow_type(column), Database("W"))(column_of([_NEW_YEAR]))

@@ -1,4 +1,6 @@
-"""Runs work ahead by an executor, with limited pending items; results are taken in order."""
+"""Starts work in advance in an executor, for a limited number of items, and yields the results in
+the order of the items.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ def in_order(
     window: int | Callable[[], int],
     give_up: Callable[[T, Future[R]], object] = lambda _, future: future.cancel(),
 ) -> Generator[tuple[T, R], None, None]:
-    """Yield each item with the result of its work, in order; raise the errors of the work.
+    """Yield each item with the result of its work, in order. If the work raised an error, raise it.
 
     Args:
-        submit: starts the work of an item.
-        window: maximum number of pending items, including the awaited one; or a function that
-            returns it, called before each result.
-        give_up: called with the pending work when the generator is closed or fails.
+        submit: starts the work for an item.
+        window: maximum number of items whose work was started and whose result was not yielded yet;
+            or a function that returns this number, which is called before each result.
+        give_up: called for each item whose work is still pending when the generator is closed or
+            fails.
     """
     size = window if callable(window) else lambda: window
     todo = iter(items)

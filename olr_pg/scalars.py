@@ -1,7 +1,7 @@
 """Oracle's scalar values: SCN, XID, RBA, DBA, ROWID and redo time.
 
-In hot paths all are plain integers; the functions here format and parse them. Facts: redo-format
-§0.3, checked on real logs of 19c and 23ai.
+Code that runs for each row uses them as integers. The functions here format and parse them. Facts:
+redo-format §0.3, checked on real logs of 19c and 23ai.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 SCN_NONE: Final = (1 << 64) - 1
-"""The value of an SCN field without an SCN (all bits set)."""
+"""The value of an SCN field that contains no SCN: all bits are set."""
 
 MAX_SCN: Final = (1 << 63) - 1
 
@@ -33,7 +33,7 @@ def parse_rba(text: str) -> Rba:
     """Parse an RBA: ``0x00000f.00000244.0168`` (hexadecimal after 0x), or three decimal numbers.
 
     Raises:
-        ValueError: the text has neither form.
+        ValueError: if the text has neither form.
     """
     parts = text.lower().split(".")
     if len(parts) != 3:
@@ -61,7 +61,7 @@ def parse_xid(text: str) -> int:
     """Parse an XID: decimal ``usn.slot.sequence``, or ``0x000A.00C.0000023C``; return it packed.
 
     Raises:
-        ValueError: the text has neither form.
+        ValueError: if the text has neither form.
     """
     parts = text.split(".")
     if len(parts) != 3:

@@ -1,1 +1,3 @@
-"""Decodes splits of logs: the work of a Spark task, and the data that it needs."""
+"""Decodes splits of logs. This is the work of a Spark task; the room also has the data that a task
+needs.
+"""

@@ -1,4 +1,6 @@
-"""Follows the dictionary changes of one container's tables; see `decoding.dictionary_follower`."""
+"""Follows the dictionary changes of the tables in one container; see
+`decoding.dictionary_follower`.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,11 @@ if TYPE_CHECKING:
 
 
 class Version(NamedTuple):
-    """A table's definition from an SCN on; None if the table no longer exists.
+    """The definition of a table from an SCN on. `table` is None if the table no longer exists.
 
     Attributes:
-        root: the number of its name: OBJ# of the first table that had it, where this one was
-            created in the place of that, or renamed; else None.
+        root: the number of the table's name, if an earlier table had this name or the table was
+            renamed; otherwise None. `ContainerFollower` describes these numbers.
     """
 
     since: int
@@ -55,8 +57,8 @@ class Version(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Indexes of tables by the keys that statements use: their own OBJ#, that of a partition, or
-    owner and name.
+    """Finds tables by what DDL statements contain: the OBJ# of a table or partition, or owner and
+    name.
     """
 
     by_number: dict[int, int]
@@ -64,7 +66,9 @@ class _Places(NamedTuple):
 
     @classmethod
     def of(cls, tables: Mapping[int, Table | None]) -> _Places:
-        """Index tables by OBJ#."""
+        """Return the indexes for tables that are given by OBJ#. None stands for a table that no
+        longer exists.
+        """
         alive = [(obj, table) for obj, table in tables.items() if table is not None]
         numbers = {part: obj for obj, table in alive for part in table.partitions}
         numbers.update((obj, obj) for obj, _ in alive)
@@ -72,28 +76,31 @@ class _Places(NamedTuple):
 
 
 class ContainerFollower:
-    """Keeps the versions of a container's tables, by OBJ#.
+    """Keeps the versions of the tables in one container, by OBJ#.
+
+    Clients and targets know tables by name. A name has a number here: the OBJ# of the first table
+    that had the name (`_roots` contains the number for each later table). If a table got the name
+    by a rename, and no table had the name before, the name gets a number of its own
+    (`new_tables.number_of_name`).
+
+    If new tables are followed (`take` is not None), two more rules apply. A table that is created
+    under the name of a dropped or renamed table replaces this table. A table that is renamed ends
+    the history of its old name and continues the history of its new name.
 
     Args:
-        snapshot: the initial dictionary, of one container.
-        record: receives every transaction with changes before it takes effect, to make it durable;
-            or None.
-        filters: the filters of columns and operations.
-        tell: receives the meaning of a table's change, and whether the table ends because the
-            effect of the change is unknown.
+        snapshot: the initial dictionary of the container.
+        record: called with every transaction that changes a table, before it takes effect, to store
+            it durably; or None.
+        filters: the filters for columns and operations.
+        tell: called with a table, the event for its change, and whether replication of the table
+            ends because the effect of the change is unknown.
         take: see `decoding.new_tables.Take`.
 
     Attributes:
-        snapshot_scn: of the initial dictionary.
-        followed: the SYS tables whose rows it needs.
-        versions: of tables that changed, by OBJ#.
-        done: the commit of the last processed transaction.
-
-    Clients and targets know tables by name. A name is known here by the number of its first table
-    (`_roots` has that of each later one), or by one of its own, where a table got it that had
-    another one before (`new_tables.number_of_name`). Where `take` says that new tables are
-    followed, a table that is created under the name of one that was dropped or renamed takes the
-    place of that, and a table that is renamed leaves the history of one name for that of another.
+        snapshot_scn: SCN of the initial dictionary.
+        followed: the SYS tables whose row changes the follower needs.
+        versions: the versions of changed tables, by OBJ#.
+        done: the commit position of the last processed transaction.
     """
 
     def __init__(
@@ -135,7 +142,7 @@ class ContainerFollower:
 
     @property
     def taken(self) -> Set[str]:
-        """The names of the later tables that `take` took."""
+        """The names of the new tables that `take` accepted."""
         return self._new_tables.taken
 
     def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
@@ -155,16 +162,17 @@ class ContainerFollower:
     def take(
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> dict[int, Version]:
-        """Process a committed transaction of this container; each transaction is passed only once.
+        """Process a committed transaction of this container. A transaction that was processed
+        before is ignored.
 
         Args:
-            rest: the known transactions that committed after it.
+            rest: the known transactions that committed later.
 
         Returns:
             The new versions, by OBJ#.
 
         Raises:
-            OlrPgError: 3070, 3005, invalid rows of SYS tables.
+            OlrPgError: 3070 or 3005 if rows of SYS tables are invalid.
         """
         if transaction.order <= self.done:
             return {}
@@ -223,7 +231,7 @@ class ContainerFollower:
         before, after = self._joined.get(obj) or old, self._join(obj)
         self._joined[obj] = after
         now_beside = self._look_beside(after)
-        # A table of which no SYS row changed keeps its previous state.
+        # If no row of a SYS table changed for this table, nothing beside its columns has changed.
         beside = self._beside.get(obj, now_beside), now_beside
         self._beside[obj] = now_beside
         said: tuple[Statement, ...] = ()
@@ -258,7 +266,7 @@ class ContainerFollower:
             root = self._roots.get(obj, obj)
             if self._named.get(old.full_name) == root:
                 self._gone[old.full_name] = root, old, beside[0]
-            # Redo of the dropped table that is still read is decoded with its last definition.
+            # Redo of the dropped table can still follow. It is decoded with the last definition.
             self._tell(obj, transaction, evolution, old)
             return Version(transaction.commit_scn, None)
         self._tell(obj, transaction, evolution, new)
@@ -268,7 +276,9 @@ class ContainerFollower:
         return Version(transaction.commit_scn, new if alive else None)
 
     def _exchanged(self, objects: Sequence[int], parts: Mapping[int, str]) -> dict[int, Evolution]:
-        """Return what an exchange of segments means for each of both tables; empty if none is."""
+        """Return what an exchange of a partition with a table means for each of the two tables.
+        Return an empty dictionary if there was no exchange.
+        """
         if self._dictionary is None or len(objects) < 2:
             return {}
         pairs = ((obj, self._joined.get(obj), self._join(obj)) for obj in objects)
@@ -283,7 +293,7 @@ class ContainerFollower:
     def _replace(
         self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]
     ) -> Version:
-        """Let a table that was created take the place of the last one that had its name."""
+        """Process a new table that replaces the last table that had its name."""
         root, old, before = self._gone.pop(table.full_name)
         self._roots[table.obj] = root
         is_empty = is_made_without_rows(table, said)
@@ -294,7 +304,7 @@ class ContainerFollower:
         return Version(transaction.commit_scn, table if alive else None)
 
     def _is_renamed(self, before: Table, after: Table) -> bool:
-        """Return whether a table has another name now, and names are followed."""
+        """Return whether a table was renamed and renames are followed."""
         in_bin = is_dropped(before) or is_dropped(after)
         return self._replaces and not in_bin and before.full_name != after.full_name
 
@@ -305,8 +315,8 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         statements: Sequence[Statement],
     ) -> Version:
-        """Record a rename: the table leaves the history of its old name and enters the history of
-        its new name.
+        """Process a rename: the history of the old name ends, and the table continues the history
+        of the new name.
         """
         obj, scn = after.obj, transaction.commit_scn
         self._used.update(statements)
@@ -341,14 +351,16 @@ class ContainerFollower:
         transaction: DictionaryTransaction,
         statements: Sequence[Statement],
     ) -> Version:
-        """Restore a table from the recycle bin, before another table has replaced it."""
+        """Process a table that was restored from the recycle bin before another table replaced
+        it.
+        """
         del self._gone[table.full_name]
         self._tell(obj, transaction, flashed_back(table, statements), table)
         return Version(transaction.commit_scn, table)
 
     def _is_name_known(self, table: Table) -> bool:
-        """Return whether another table had the name, so that its target and ledger belong to that
-        table.
+        """Return whether another table of the snapshot has the name of this table. The target table
+        and the ledger then belong to the other table.
         """
         return any(
             other.obj != table.obj and other.full_name == table.full_name
@@ -358,10 +370,11 @@ class ContainerFollower:
     def _of_new_table(
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[Statement]:
-        """Yield the statements that may have created an unknown table, which identify it by name,
-        not number.
+        """Yield the statements that may have created a new table. They contain its name, not its
+        number.
 
-        Its rows of SYS tables can belong to a recursive transaction, which commits earlier.
+        The rows of SYS tables can be inserted by a recursive transaction, which commits before the
+        transaction with the statement.
         """
         yield from transaction.statements
         for later in rest:
@@ -369,9 +382,9 @@ class ContainerFollower:
                 yield from later.statements
 
     def created(self) -> Iterator[Table]:
-        """Yield the tables that came to be since the snapshot, each as it was made.
+        """Yield the tables that got their name after the snapshot, with their first definition.
 
-        Those that had another name in the snapshot, by the number of the new one.
+        A table that was renamed has the number of its new name.
         """
         for number in self._named.values():
             if number in self._by_name and number not in self._first:
@@ -384,7 +397,9 @@ class ContainerFollower:
     def _end(
         self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]
     ) -> Version | None:
-        """End the table because of a DDL whose effect is unknown."""
+        """End replication of the table if one of the statements is a DDL whose effect is
+        unknown.
+        """
         ending = [statement for statement in statements if statement.command in ROW_COMMANDS]
         if not ending:
             return None
@@ -403,7 +418,7 @@ class ContainerFollower:
         root = self._roots.get(obj, obj)
         if root not in self._first:
             return
-        # Clients and the target know the table by the name under which they subscribed to it.
+        # Clients and the target use the name under which they subscribed to the table.
         first = self._first[root]
         evolution, definition = self._filters.shape_evolution(evolution, definition)
         event = SchemaEvent(
@@ -418,15 +433,15 @@ class ContainerFollower:
         self._tell_all(first, event, ends)
 
     def _join(self, obj: int) -> Table | None:
-        """Return the current definition of a table, under its name among the tables of all
-        containers.
+        """Return the current definition of a table. Its name is the one that it has among the
+        tables of all containers.
         """
         assert self._dictionary is not None
         table = self._dictionary.table(obj)
         return None if table is None else self._names.qualify(table)
 
     def _look_beside(self, table: Table | None) -> BesideColumns:
-        """Return what a table has beside its columns as it is now."""
+        """Return the current state of what a table has beside its columns (`BesideColumns`)."""
         if table is None or self._dictionary is None:
             return NOTHING
         return self._dictionary.beside(table)
@@ -443,7 +458,9 @@ class ContainerFollower:
     def _later_statements(
         self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> list[Statement]:
-        """Return the statement, which commits later, whose recursive transaction this is."""
+        """Return the statements for a table from a transaction that commits later. `transaction`
+        can be a recursive transaction of this later one.
+        """
         for later in rest:
             if later.con_id == self.con_id and later.begin_scn <= transaction.commit_scn:
                 found = self._statements(obj, later)

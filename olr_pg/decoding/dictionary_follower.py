@@ -1,43 +1,48 @@
-"""Follows dictionary changes: tables have versions, each valid from an SCN on.
+"""Follows dictionary changes: a table has several versions of its definition, each valid from an
+SCN on.
 
 How it works with splits in parallel
 ------------------------------------
-In addition to the clients' tables, a subscription contains the SYS tables that define tables. Tasks
-decode their rows like others and return them separately (`SplitResult.dictionary`); clients never
-receive them. The row plan can contain several versions of a table, each with its SCNs. The kernel
-that looks up an object uses the version for the record's SCN. So a row change is decoded with the
-definition that was valid when it was made, in any task.
+A subscription contains the tables of clients and the SYS tables that contain the definitions of
+tables. Tasks decode the rows of SYS tables like other rows, and return them separately
+(`SplitResult.dictionary`). Clients never receive them. The row plan can contain several versions of
+a table, each with its SCNs. The kernel that looks up an object uses the version for the record's
+SCN. So a row change is decoded with the definition that was valid when it was made, in any task.
 
-A task cannot know a DDL before its split; it decodes with the versions known when its job began.
-The driver (`ordering.merger.Merger`) merges splits in redo order. It passes each committed
-dictionary transaction to the `DictionaryFollower` in commit order, when every redo thread has been
-read past it, and before any later commit is released. If the transaction changes a table of the
-subscription:
+A task does not know the DDL in other splits. It decodes with the versions that were known when its
+job began. The driver (`ordering.merger.Merger`) merges splits in redo order. It passes each
+committed dictionary transaction to the `DictionaryFollower`, in commit order. It does so when all
+redo threads were read up to the commit of this transaction, and before it releases any transaction
+that committed later. If the transaction changes a table of the subscription:
 
-1. The follower adds the version, from the commit SCN x on; tables keep their numbers in the plan.
-2. The driver restores its own state from before the first split that reaches past x, and the splits
-from there on are decoded again with the new plan. Transactions that were already released committed
-before x, and are not delivered again.
+1. The follower adds the new version, which is valid from the commit SCN x on. Tables keep their
+   numbers in the plan.
+2. The driver restores the state that it had before the first split with redo after x. This split
+   and all later ones are decoded again with the new plan. Transactions that were already released
+   committed before x, and are not delivered again.
 
 So for any division into splits, the result is the same as if all versions had been known from the
-beginning. Only DDL on tables of the subscription has a cost: decoding one split again. A row that
-does not match the old definition is a fault (`SplitResult.faults`), which waits like a transaction.
-If a DDL explains it, it disappears when the split is decoded again.
+beginning. A DDL costs time only if it changes a table of the subscription: a split must be decoded
+again. If a row does not match the old definition, this is a fault (`SplitResult.faults`). The fault
+is merged like a transaction. If a DDL is the reason, the fault disappears when the split is decoded
+again.
 
-A DDL takes effect at the commit of the transaction that changed the SYS tables. Oracle lets a DDL
-on a table begin only when no transaction has uncommitted changes of it, so no transaction changed
-rows of the table before x and commits behind it.
+A DDL takes effect at the commit of the transaction that changed the SYS tables. Oracle begins a DDL
+on a table only when no transaction has uncommitted changes in the table. So a transaction that
+changed rows of the table before x also committed before x.
 
 Each container of the database has its own dictionary (`decoding.container_follower`), and its
 changes do not affect other containers.
 
-Without the rows of SYS tables in the snapshot, definitions cannot be followed. A DDL statement
-(24.1) on a table then ends that table at the statement's commit; the others continue.
+If the snapshot does not contain the rows of SYS tables, definitions cannot be followed. A DDL
+statement (24.1) on a table then ends the replication of this table at the commit of the statement.
+The other tables continue.
 
-`dictionary.evolution` determines what a change means for the target; the bundled applier receives
-that in the ready queue (`server.queued_events`). External clients receive no such events, because
-their row changes name the columns. If a table ends and there is no bundled applier to report it,
-the whole delivery ends (OLR-02013): otherwise its changes would be missing silently.
+`dictionary.evolution` determines what a change means for the target. The bundled applier receives
+this as an event from the ready queue (`server.queued_events`). External clients receive no events,
+because row changes contain the names of the columns. If replication of a table ends and there is no
+bundled applier that can report it, the delivery of all tables ends (OLR-02013). Otherwise nobody
+would notice that changes of this table are missing.
 """
 
 from __future__ import annotations
@@ -71,24 +76,27 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _CONTAINER: Final = 0xFFFF_FFFF << 32
-"""The bits of `Table.object_key` with the container."""
+"""The bits of `Table.object_key` that contain the container."""
 
 _log = structlog.get_logger(__name__)
 
 
 class SubscribedTables:
-    """The tables of one subscription with their versions; a table's number never changes.
+    """The tables of one subscription with their versions. The number of a version in the row plan
+    never changes.
 
     Args:
-        tables: their initial definitions.
-        followed: the SYS tables to follow.
-        con_id: the container of tables that do not name one.
-        ledgers: of the way back: clients do not get them, nor a transaction that changes one.
-        views: what is encoded of them; they agree in the form of binary XML.
-        filters: which columns and operations are left out.
+        tables: the initial definitions of the tables.
+        followed: the SYS tables whose row changes are needed.
+        con_id: the container of tables without a container id.
+        ledgers: the ledger tables of the fallback. Clients receive neither them nor a transaction
+            that changes them.
+        views: the views to encode. All have the same setting for binary XML.
+        filters: the filters for columns and operations.
 
     Attributes:
-        names: `Table.object_key` by which the names that clients subscribed to are known.
+        names: the numbers of the names to which clients subscribed, each a `Table.object_key` (see
+            `container_follower.ContainerFollower`).
     """
 
     def __init__(
@@ -145,7 +153,9 @@ class SubscribedTables:
         return span.delivered and not self._filters.is_ledger(table)
 
     def concerns(self, key: int, version: Version) -> bool:
-        """Return whether a version belongs to a table that clients receive, or to a ledger."""
+        """Return whether a version belongs to a table that clients receive, or to a ledger of the
+        fallback.
+        """
         table = version.table
         return (
             key in self.objects
@@ -155,10 +165,10 @@ class SubscribedTables:
         )
 
     def add(self, key: int, version: Version) -> None:
-        """Add another definition of a subscription's table, valid from an SCN on.
+        """Add another definition of a table of the subscription, which is valid from an SCN on.
 
         Args:
-            key: its `Table.object_key`.
+            key: `Table.object_key` of the table.
         """
         number = self._newest.pop(key, None)
         if number is not None:
@@ -167,15 +177,15 @@ class SubscribedTables:
         if version.table is None:
             return
         if self._filters.is_ledger(version.table):
-            name = None  # ledgers are unknown to clients, whichever table had the name before
+            name = None  # clients do not know ledgers, even if another table had the name before
         if name is None or name in self.names:
             self._append(version.table, Span(since=version.since), name)
 
     def subscription(self) -> Subscription:
-        """Return the subscription with all versions so far.
+        """Return the subscription with all versions that are known now.
 
         Raises:
-            OlrPgError: 4006, a name is too long for the protocol.
+            OlrPgError: 4006 if a name is too long for the protocol.
         """
         return subscribe(
             self._tables,
@@ -202,16 +212,18 @@ class SubscribedTables:
 
 
 class DictionaryFollower:
-    """Keeps the versions of the tables of a dictionary; see the module.
+    """Keeps the versions of the tables of a dictionary; see the module's docstring.
 
     Args:
-        record: receives every transaction with changes before it takes effect, to make it durable.
-        ends_delivery: whether the delivery ends when a table ends, because no client is informed.
-        filters: the filters of columns and operations.
+        record: called with every transaction that changes a table, before it takes effect, to store
+            it durably.
+        ends_delivery: whether the delivery of all tables ends if replication of one table ends,
+            because no client can be informed.
+        filters: the filters for columns and operations.
         take: see `decoding.new_tables.Take`.
 
     Attributes:
-        events: all events so far, in commit order, of every table of the snapshot.
+        events: all events so far, for all tables of the snapshot, in commit order.
         end: the event at which the delivery ends, or None.
     """
 
@@ -239,15 +251,17 @@ class DictionaryFollower:
 
     @property
     def done(self) -> tuple[int, tuple[int, int, int, int]]:
-        """The commit of the last processed transaction; a higher one means more progress."""
+        """The commit position of the last processed transaction. It grows as transactions are
+        processed.
+        """
         return max(one.done for one in self._containers.values())
 
     def created(self) -> list[Table]:
-        """Return the tables created since the snapshot, each as it was created."""
+        """Return the tables that got their name after the snapshot, with their first definition."""
         return [table for one in self._containers.values() for table in one.created()]
 
     def snapshot_scn(self, con_id: int) -> int:
-        """Return the SCN of a container's initial dictionary."""
+        """Return the SCN of the initial dictionary of a container."""
         container = self._containers.get(con_id)
         return self.snapshot.scn if container is None else container.snapshot_scn
 
@@ -262,10 +276,11 @@ class DictionaryFollower:
 
         Args:
             views: the views to encode.
-            wanted: tells whether the subscription would include a table of that owner and name.
+            wanted: returns whether the subscription would include a table with a given owner and
+                name.
 
         Raises:
-            OlrPgError: 4006, a name is too long for the protocol.
+            OlrPgError: 4006 if a name is too long for the protocol.
         """
         self._subscribed = SubscribedTables(
             tables,
@@ -293,7 +308,7 @@ class DictionaryFollower:
         """Return the subscription with the versions that `apply` has found since.
 
         Raises:
-            OlrPgError: 4006, a name is too long for the protocol.
+            OlrPgError: 4006 if a name is too long for the protocol.
         """
         assert self._subscribed is not None
         return self._subscribed.subscription()
@@ -307,23 +322,25 @@ class DictionaryFollower:
 
     @property
     def replicated(self) -> frozenset[str]:
-        """``OWNER.NAME`` of the tables of the subscription, and of the tables of an extended
-        subscription that will follow.
+        """``OWNER.NAME`` of the tables of the subscription, and of the new tables that the next
+        subscription will contain.
 
-        The extended one exists as soon as the maker of the subscription has started again
+        The next subscription is made when the part that made this one starts again
         (`decoding.new_tables.Take`).
         """
         return self.names.union(*(one.taken for one in self._containers.values()))
 
     def versions(self) -> Iterator[tuple[int, Table]]:
-        """Yield the definitions of the subscription's tables, each with the SCN from which it is
-        valid.
+        """Yield the definitions of the tables that clients receive, each with the SCN from which it
+        is valid.
         """
         assert self._subscribed is not None
         return self._subscribed.versions()
 
     def ended(self) -> list[OlrPgError]:
-        """Return the errors of tables of the subscription that ended for us but still exist."""
+        """Return the errors of those tables of the subscription whose replication ended although
+        they still exist.
+        """
         names = self.names
         return [
             event.evolution.error
@@ -337,7 +354,8 @@ class DictionaryFollower:
         """Process committed transactions, in commit order.
 
         Args:
-            transactions: all that commit up to some SCN; those that were passed before are skipped.
+            transactions: all dictionary transactions that committed up to an SCN. Those that were
+                processed before are skipped.
 
         Returns:
             The SCN from which the plan of the subscription has changed; None if it has not.
@@ -359,17 +377,17 @@ class DictionaryFollower:
         return changed
 
     def _key(self, container: ContainerFollower, obj: int) -> int:
-        """Return `Table.object_key` of a container's table."""
+        """Return `Table.object_key` of a table in a container."""
         return container.con_id << 32 | obj if self.snapshot.members else obj
 
     def _is_subscribed(self, key: int) -> bool:
         return self._subscribed is not None and key in self._subscribed.names
 
     def _told(self, table: Table, event: SchemaEvent, ends: bool) -> None:
-        """Record what happened to a table.
+        """Record an event of a table.
 
         Args:
-            ends: its further definition is unknown.
+            ends: True if replication of the table ends, because its new definition is unknown.
         """
         self.events.append(event)
         if not self._is_subscribed(table.object_key):
@@ -380,7 +398,9 @@ class DictionaryFollower:
 
 
 def _report(event: SchemaEvent) -> None:
-    """Log a failed change; if the bundled applier stops the table, the applier logs it."""
+    """Log an event, at a level that depends on its error. If the bundled applier stops the table,
+    the applier logs that.
+    """
     evolution, error = event.evolution, event.evolution.error
     facts = {"table": event.table, "scn": event.commit_scn}
     if error is None:

@@ -1,17 +1,20 @@
 """Filters: leave out tables, columns, operations and transactions (`filter`).
 
-They apply when redo is decoded, so that external clients, the bundled applier, the initial load and
-verification get the same rows:
+Filters apply where redo is decoded, so that external clients, the bundled applier, the initial load
+and verification all get the same rows:
 
-- Tables and columns: when a TableList is resolved, and for every later version of a table. They are
-  not decoded.
-- Columns of a single target, rows and operations: in the decoding tasks, before messages are built.
-- Transactions: when splits are merged, because only then the session of every transaction is known.
-  A transaction is delivered if its session's attributes are not in the redo that was read.
-- Transactions of the fallback: when they are complete, by their change of its ledger.
+- Tables and columns are left out when a TableList is resolved, and from every later version of a
+  table. They are not decoded.
+- Columns of a single target, rows and operations are left out in the decoding tasks, before
+  messages are built.
+- Transactions are left out when splits are merged, because only then the session of every
+  transaction is known. If the attributes of its session are not in the redo that was read, a
+  transaction is delivered.
+- Transactions of the fallback are left out when they are complete. They are recognised because they
+  change the ledger of the fallback.
 
-What filters of rows, operations and transactions leave out is counted (`Account.rows_filtered`,
-`transactions_filtered`).
+Row changes and transactions that are left out are counted (`Account.rows_filtered`,
+`transactions_filtered`), except those of left-out tables.
 """
 
 from __future__ import annotations
@@ -56,21 +59,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a configuration: shell patterns that are compared with the name as it is and
-    in upper case.
+    """The filters of a configuration. Their patterns are shell patterns. A name matches if the
+    pattern fits as it is written, or in upper case.
 
     Attributes:
-        include: patterns of ``OWNER.NAME``, or ``PDB.OWNER.NAME`` (also below); empty for all.
-        exclude: patterns of ``OWNER.NAME``; they take precedence.
-        columns: pattern of ``OWNER.NAME`` → patterns of columns that are left out.
-        operations: pattern of ``OWNER.NAME`` → kinds of row changes that are left out.
-        sessions: attribute of `SessionAttributes` → patterns of values whose transactions are left
-            out.
+        include: patterns of ``OWNER.NAME`` or ``PDB.OWNER.NAME``, as all patterns of tables here.
+            If it is empty, all tables match.
+        exclude: patterns of tables that are left out even if `include` matches.
+        columns: pattern of tables → patterns of their columns that are left out.
+        operations: pattern of tables → kinds of row changes that are left out.
+        sessions: attribute of `SessionAttributes` → patterns. If the value of the attribute
+            matches, the transactions of the session are left out.
         xids: packed XIDs of transactions that are left out.
-        include_too: like `include`; a table must match both.
-        rows: (pattern of ``OWNER.NAME``, the condition for the tables' rows); all that match apply.
-        ledger: ``OWNER.NAME`` of the fallback's ledger: transactions that change it replicate the
-            target's changes to the source, and are left out; empty without a fallback.
+        include_too: further patterns, as in `include`. A table must match both.
+        rows: (pattern of tables, condition for their rows). If several patterns match a table, all
+            their conditions apply.
+        ledger: ``OWNER.NAME`` of the fallback's ledger in the source, empty without a fallback.
+            Transactions that change it were written by the fallback and come from the target, so
+            they are left out.
     """
 
     include: tuple[str, ...] = ()
@@ -84,7 +90,7 @@ class Filters:
     ledger: str = ""
 
     def is_ledger(self, table: Table) -> bool:
-        """Return whether a table is the fallback's ledger."""
+        """Return whether a table is the ledger of the fallback."""
         return bool(self.ledger) and self.ledger in table.names
 
     def is_of_way_back(self, name: str) -> bool:
@@ -92,16 +98,20 @@ class Filters:
         return bool(self.ledger) and name.startswith(self.ledger)
 
     def ledgers(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
-        """Return which of the tables are ledgers of the fallback; None if none is."""
+        """Return True for each table that is a ledger of the fallback; None if there is no such
+        table.
+        """
         found = np.array([self.is_ledger(table) for table in tables], np.bool_)
         return found if found.any() else None
 
     def wants(self, table: Table) -> bool:
-        """Return whether a table is not left out."""
+        """Return whether a table is replicated, according to the filters."""
         return self.wants_named(table.names)
 
     def wants_named(self, names: Collection[str]) -> bool:
-        """Return whether a table is not left out, by all that it is called (`Table.names`)."""
+        """Return whether a table is replicated, according to the filters. `names` are all its names
+        (`Table.names`).
+        """
         lists = (self.include, self.include_too)
         return (
             not any(map(self.is_of_way_back, names))
@@ -115,12 +125,12 @@ class Filters:
         """Return the tables that are not left out, in the form in which they are delivered.
 
         Args:
-            tables: those to choose from.
-            database: their database; None if its character sets are unknown.
+            tables: the tables to choose from.
+            database: the database of the tables; None if its character sets are unknown.
 
         Raises:
-            OlrPgError: 1095 no table remains, 1096 a key column would be left out, 1132 to 1134 a
-                row condition does not match its table's columns.
+            OlrPgError: 1095 if no table remains, 1096 if a key column would be left out, 1132 to
+                1134 if a row condition does not match the columns of its table.
         """
         chosen = tuple(self.shape(table) for table in tables if self.wants(table))
         if tables and not chosen:
@@ -146,7 +156,7 @@ class Filters:
             described: see `compile_condition`.
 
         Raises:
-            OlrPgError: 1132 to 1134, the condition does not match the columns.
+            OlrPgError: 1132 to 1134 if the condition does not match the columns.
         """
         found = tuple(one for pattern, one in self.rows if _fits_table(table, (pattern,)))
         return compile_condition(found, table, charsets, described) if found else None
@@ -154,8 +164,8 @@ class Filters:
     def conditions(self, tables: Sequence[Table], charsets: Charsets) -> Conditions | None:
         """Return the conditions for the tables of a row plan; None if there are none.
 
-        A version of a table that lacks a column of its condition gets a condition that raises an
-        error when it is evaluated.
+        If a version of a table lacks a column of its condition, it gets an unusable condition,
+        which causes a fault for every row change.
         """
         found = dict[int, RowCondition | Unusable]()
         for number, table in enumerate(tables):
@@ -169,8 +179,8 @@ class Filters:
         return Conditions(found) if found else None
 
     def idle(self, tables: Sequence[Table]) -> list[tuple[str, str]]:
-        """Return (key, pattern) of filters that match nothing in `tables`, perhaps misspelt
-        names.
+        """Return (key, pattern) of filters that match nothing in `tables`. Their names may be
+        misspelt.
         """
         found = [
             ("filter.tables.exclude", pattern)
@@ -199,7 +209,7 @@ class Filters:
         """Return the table without its left-out columns.
 
         Raises:
-            OlrPgError: 1096, a key column is left out, or no column remains.
+            OlrPgError: 1096 if a key column would be left out, or no column remains.
         """
         patterns = self._column_patterns(table)
         if not patterns:
@@ -215,7 +225,8 @@ class Filters:
     def shape_evolution(
         self, evolution: Evolution, definition: Table | None
     ) -> tuple[Evolution, Table | None]:
-        """Return the meaning of a DDL for a table without its left-out columns.
+        """Return the meaning and the definition that a DDL has for a table without its left-out
+        columns.
 
         Raises:
             OlrPgError: as for `shape`.
@@ -240,7 +251,9 @@ class Filters:
         return Evolution((), error), definition
 
     def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
-        """Return which delivered columns of all tables are left out; None if none is."""
+        """Return True for each column, among the delivered columns of all tables, that is left out;
+        None if no column is.
+        """
         if not self.columns:
             return None
         patterns = [self._column_patterns(table) for table in tables]
@@ -252,7 +265,7 @@ class Filters:
         return np.array(left, np.bool_) if any(left) else None
 
     def shape_lobs(self, table: Table, lobs: Sequence[LostLob]) -> tuple[LostLob, ...]:
-        """Return the LOB values whose column and operation are not left out."""
+        """Return the missing LOB values whose column and operation are not left out."""
         left = self._column_patterns(table)
         kinds = [kinds for key, kinds in self.operations.items() if _fits_table(table, (key,))]
         dropped = np.array([any(kind in one for one in kinds) for kind in KINDS], np.bool_)
@@ -276,8 +289,8 @@ class Filters:
         return replace(column, hidden=True)
 
     def dropped(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
-        """Return whether inserts, deletes, updates are left out, shape (tables, 3); None if none
-        is.
+        """Return whether the inserts, deletes and updates of each table are left out, shape
+        (tables, 3); None if there is no filter of operations.
         """
         if not self.operations:
             return None
@@ -291,7 +304,7 @@ class Filters:
 
     @property
     def concerns_transactions(self) -> bool:
-        """Return whether any transactions are left out."""
+        """Return whether there is a filter of transactions."""
         return bool(self.sessions or self.xids)
 
     def drops(self, xid: int, attributes: SessionAttributes | None) -> bool:
@@ -313,7 +326,9 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _comes(step: Step, patterns: Sequence[str]) -> bool:
-    """Return whether a column gets a new name under which it is no longer left out."""
+    """Return whether a step gives a left-out column a new name under which it is no longer left
+    out.
+    """
     return (
         step.kind is DdlKind.RENAME_COLUMN
         and (step.before is not None and _fits(step.before.name, patterns))
@@ -322,9 +337,10 @@ def _comes(step: Step, patterns: Sequence[str]) -> bool:
 
 
 def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
-    """Return a step as it applies to the copy without the left-out columns.
+    """Return a step in the form for a target table without the left-out columns; None if it is not
+    needed there.
 
-    If a column gets a name under which it is left out, the step drops it.
+    If the step gives a column a name under which it is left out, the target must drop the column.
     """
     names = [None if c is None else c.name for c in (step.before, step.after)]
     was_seen, is_seen = (name is not None and not _fits(name, patterns) for name in names)
@@ -335,7 +351,9 @@ def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
 
 
 def _fits_table(table: Table, patterns: Iterable[str]) -> bool:
-    """Return whether a table fits, by its name with its container or without it."""
+    """Return whether a table matches one of the patterns, by its name with or without its
+    container.
+    """
     return _fit(table.names, patterns)
 
 
@@ -354,10 +372,10 @@ def charsets_of(database: Database | None) -> Charsets:
 
 
 def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
-    """Read the filters of the configuration.
+    """Return the filters of a section of the configuration.
 
     Args:
-        fallback: the fallback, whose transactions are left out.
+        fallback: the section of the fallback, whose transactions are left out.
     """
     transactions = section.transactions
     named = {
@@ -383,8 +401,9 @@ def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
 
 
 def filters_of_target(config: Config) -> Filters:
-    """Read the filters of a target: the common ones and its own."""
-    # Import it here: a process without a configuration then need not build all of its models.
+    """Return the filters of a target: the common filters and its own ones."""
+    # Import this here, so that a process without a configuration does not build all models of the
+    # configuration.
     from olr_pg.config.model import NamedTarget
 
     common = filters_of(config.filter, config.fallback)
@@ -400,7 +419,7 @@ def filters_of_target(config: Config) -> Filters:
 
 
 class FilteredDatabase:
-    """A source database without the filtered tables and columns."""
+    """A source database without the tables and columns that the filters leave out."""
 
     def __init__(self, source: SourceDatabase, filters: Filters) -> None:
         self._source = source
@@ -423,7 +442,7 @@ class FilteredDatabase:
         """See `SourceDatabase.resolve`.
 
         Raises:
-            OlrPgError: also 1095, 1096.
+            OlrPgError: the errors of the source database, and those of `Filters.chosen`.
         """
         snapshot, tables = self._source.resolve(sql, is_abandoned)
         if not self._is_reported:
@@ -458,6 +477,8 @@ class FilteredDatabase:
 
 
 def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:
-    """Log a warning about every filter pattern that matches no table of the dictionary."""
+    """Log a warning about every filter pattern that matches no table or column of the
+    dictionary.
+    """
     for key, pattern in filters.idle(tables):
         log_left_out(OlrPgError(Code.FILTER_PATTERN_FITS_NOTHING, pattern, key=key, **named))

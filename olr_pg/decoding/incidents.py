@@ -1,7 +1,7 @@
-"""Incident files: a decoding error stores the redo of its transaction in a file.
+"""Writes incident files: if decoding fails, the redo of the transaction is stored in a file.
 
-The file is ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``; ``olr-pg dump --incident`` opens it
-(`redo.dump.incident`). The same error writes the same file again.
+The file is named ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``. ``olr-pg dump --incident``
+prints it (`redo.dump.incident`). If the same error occurs again, the same file is overwritten.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ _CODES: Final = (
     Code.LOB_PAGES_WITHOUT_REDO,
     Code.DICTIONARY_ROW_UNREADABLE,
 )
-"""The errors that the bytes of records can explain."""
+"""The errors whose cause can be found in the bytes of redo records."""
 
 _BLOCKS_BEFORE: Final = (64, 4096, 1 << 32)
-"""How many blocks before the failure the beginning of its LWN group is searched."""
+"""Numbers of blocks before the failure in which the beginning of its LWN group is searched, one
+after the other until it is found.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -63,13 +65,13 @@ class LogFile(NamedTuple):
 def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | None) -> OlrPgError:
     """Write an incident file; return the error with the file's path as `incident`.
 
-    The error is returned unchanged if nothing can be written: there is no directory, no position in
-    the redo, or the records cannot be found.
+    The error is returned unchanged if no file can be written: if `directory` is None, if the error
+    has no position in the redo, or if the records cannot be found.
 
     Args:
         error: the error that decoding raised.
         logs: the decoded logs.
-        directory: created if it is missing.
+        directory: the folder for incident files. It is created if it is missing.
     """
     place = [error.where.get(key) for key in ("thread", "sequence", "block", "offset")]
     if directory is None or error.code not in _CODES or "incident" in error.where:
@@ -92,7 +94,7 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
         directory.mkdir(parents=True, exist_ok=True)
         replace_file(path, sealed_bytes(content))
     except (OSError, OlrPgError) as reason:
-        # The original error matters more than the file that explains it.
+        # The original error is more important than the incident file, so this error is only logged.
         _log.warning("could not write an incident file", reason=plain_reason(reason))
         return error
     where = {**error.where, "incident": str(path)}
@@ -100,7 +102,7 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
 
 
 def _window_of(path: str, block: int) -> Window | None:
-    """Return the LWN groups around a block."""
+    """Return the LWN groups around a block, None if they cannot be read."""
     for before in _BLOCKS_BEFORE:
         first = max(FIRST_DATA_BLOCK, block - before)
         log = open_for_decoding(path, first, block + 1)
@@ -113,7 +115,9 @@ def _window_of(path: str, block: int) -> Window | None:
 
 
 def _xid(error: OlrPgError, window: Window, position: int) -> int | None:
-    """Return the transaction of the failure: from the error, or else from the record."""
+    """Return the transaction of the failure: the one in the error, otherwise the one that the
+    record names; None if it is unknown.
+    """
     named = error.where.get("xid")
     if isinstance(named, str):
         return parse_xid(named)

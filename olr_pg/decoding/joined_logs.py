@@ -1,14 +1,16 @@
-"""Decodes small logs together, as one log.
+"""Decodes several small logs together, as if they were one log.
 
-A database can switch logs every few seconds. Then the costs per log, which do not depend on its
-contents (kernel calls, merging, durable writes), dominate. So consecutive small logs of a redo
-thread form one split: their blocks are read one after the other and renumbered, so that the kernels
-see one log. The events then get their positions in their own logs back (`Places`).
+If a database switches logs every few seconds, most of the time is spent on work that each log needs
+whatever its size: kernel calls, merging and durable writes. So consecutive small logs of a redo
+thread are decoded as one split. Their blocks are read one after the other and renumbered, so that
+kernels see a single log. After decoding, the positions of events are converted back to positions in
+the original logs (`Places`).
 
-Nothing is checked less strictly. Each block must have the number and sequence of its own log before
-it is renumbered. Its checksum is changed accordingly, so that a wrong checksum stays wrong. If
-anything is wrong, the whole split fails, and `ordering.split_merging` decodes its logs one by one.
-That finds the error again, at its position, after everything before it.
+All checks of single logs are made here too. Before a block is renumbered, it must have the correct
+number and sequence of its own log. Its checksum is changed in the same way, so a wrong checksum
+remains wrong. If a check fails, the whole split fails, and `ordering.split_merging` decodes its
+logs one by one. This finds the error again, with its position, after everything before it was
+decoded.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.uninterpreted import Passed
 
 JOINED_MAX: Final = 16 << 20
-"""Maximum bytes that are decoded together, because they are read into memory."""
+"""Maximum bytes of logs that are decoded together. They are limited because they are read into
+memory.
+"""
 
 _SMALL: Final = 8
 """A log is small if a split can contain this many of them."""
@@ -47,7 +51,7 @@ class JoinedLog(NamedTuple):
 
     Attributes:
         blocks: number of used blocks, including the two header blocks.
-        next_scn: the end of its SCNs, exclusive.
+        next_scn: every SCN in the log is lower than this one.
     """
 
     path: str
@@ -62,11 +66,11 @@ class JoinedLog(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The positions of the blocks of joined logs.
+    """The positions of the original blocks of joined logs.
 
     Attributes:
         first: shape (logs); the number of each log's first data block in the joined log.
-        sequence: shape (logs).
+        sequence: shape (logs); the log sequence number of each log.
     """
 
     first: npt.NDArray[np.int64]
@@ -74,20 +78,20 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, logs: Sequence[JoinedLog]) -> Places:
-        """Return the positions of the blocks of logs."""
+        """Return the positions for the given logs."""
         counts = np.array([log.data_blocks for log in logs], np.int64)
         first = FIRST_DATA_BLOCK + np.cumsum(counts) - counts
         return cls(first, np.array([log.sequence for log in logs], np.int64))
 
     def give_back(self, batch: ChangeBatch) -> None:
-        """Replace the blocks and sequences of events by those in their own logs."""
+        """Replace blocks and sequences of events by those in the original logs."""
         events = batch.events
         at = np.searchsorted(self.first, events.block, "right") - 1
         events.sequence[:] = self.sequence[at]
         events.block[:] = events.block - self.first[at] + FIRST_DATA_BLOCK
 
     def given_back(self, passed: Passed) -> Passed:
-        """Return the uninterpreted vectors with positions in their own logs."""
+        """Return the uninterpreted vectors with positions in the original logs."""
         noted = []
         for one in passed.noted:
             thread, _, block, offset = one.position
@@ -98,10 +102,10 @@ class Places(NamedTuple):
 
 
 def joined_runs(logs: Iterable[ArchivedLog], split_bytes: int) -> list[list[ArchivedLog]]:
-    """Group small consecutive logs of a redo thread; a large log stays alone.
+    """Group small consecutive logs of the same redo thread. A large log is a group of its own.
 
     Args:
-        logs: in the order to decode them.
+        logs: the logs in the order in which they are decoded.
         split_bytes: approximate size of a split.
     """
     most = min(split_bytes, JOINED_MAX)
@@ -121,7 +125,9 @@ def joined_runs(logs: Iterable[ArchivedLog], split_bytes: int) -> list[list[Arch
 
 
 def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
-    """Return whether both logs are small compared with a split, and consecutive."""
+    """Return whether `log` follows `before` in the same redo thread, and both are small compared
+    with a split.
+    """
     return (
         log.header.sequence == before.header.sequence + 1
         and all(one.used_bytes * _SMALL <= most and _is_plain(one) for one in (before, log))
@@ -130,7 +136,9 @@ def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
 
 
 def _is_plain(log: ArchivedLog) -> bool:
-    """Return whether a log is a whole file with redo, none of it orphaned."""
+    """Return whether a log is a complete file with redo, and none of its redo is orphaned by a
+    RESETLOGS.
+    """
     is_whole = not log.grows and log.end_scn is None and log.blocks > FIRST_DATA_BLOCK
     return is_whole and not is_by_ranges(log.path)
 
@@ -143,10 +151,10 @@ def _kind(header: LogHeader) -> tuple[object, ...]:
 
 
 def open_joined(logs: Sequence[JoinedLog]) -> Log:
-    """Read logs as one; its header is the first log's, except for its end.
+    """Read several logs as one log. Its header is that of the first log, except for the end.
 
     Raises:
-        OlrPgError: 2002 to 2008; their position can be wrong.
+        OlrPgError: 2002 to 2008; the position in the error can be wrong.
     """
     first = logs[0]
     header, _ = read_header(first.path)
@@ -167,7 +175,7 @@ def open_joined(logs: Sequence[JoinedLog]) -> Log:
 
 
 def _read(path: str, rooms: list[memoryview]) -> None:
-    """Fill buffers with the beginning of a file."""
+    """Fill the buffers, one after the other, from the beginning of a file."""
     wanted = sum(room.nbytes for room in rooms)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -184,7 +192,7 @@ def _read(path: str, rooms: list[memoryview]) -> None:
 def _check_heads(
     heads: npt.NDArray[np.uint8], logs: Sequence[JoinedLog], header: LogHeader
 ) -> None:
-    """Refuse files that have changed since the logs were found."""
+    """Raise an error if a file has changed since its log was found."""
     order = ">" if header.big_endian else "<"
     for name, wanted in (
         ("nab", [log.blocks for log in logs]),

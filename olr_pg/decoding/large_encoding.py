@@ -1,4 +1,4 @@
-"""Encodes transactions that do not fit in memory: part by part, to one run of messages."""
+"""Encodes transactions that do not fit in memory, part by part, to one sequence of messages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 def encode_large(
     subscription: Subscription, large: LargeTransaction, storage: Storage
 ) -> tuple[list[Encoded], list[RowFault]]:
-    """Encode a large transaction once for each view; return nothing if no changes remain.
+    """Encode a large transaction once for each view. Return (encoded transactions, faults of single
+    views).
 
-    Afterwards its account counts what was encoded. The faults are those of single views.
+    Views without row changes are not in the result. Afterwards, the account of the transaction
+    contains the counts of what was encoded.
     """
     faults: list[RowFault] = []
     while True:
@@ -43,7 +45,7 @@ def encode_large(
             for encoder in encoders:
                 encoder.add(large.columns, dml)
             if (len(large.faults), len(faults)) != known:
-                break  # the encoded form is invalid, because more tables have faults now
+                break  # more tables have faults now, so what was encoded is invalid
         if large.is_whole and (len(large.faults), len(faults)) == known:
             break
     if is_way_back:
@@ -55,7 +57,7 @@ def encode_large(
 
 
 def _left_out(large: LargeTransaction) -> list[Encoded]:
-    """Leave the whole transaction out, with its faults, and count its changes."""
+    """Leave out the whole transaction with its faults, and count its changes as filtered."""
     account = large.account
     account.rows, account.rows_filtered = 0, account.rows_filtered + account.rows
     account.committed, account.transactions_filtered = 0, 1
@@ -67,7 +69,9 @@ def _left_out(large: LargeTransaction) -> list[Encoded]:
 def _without_rows(
     subscription: Subscription, large: LargeTransaction, dml: DmlColumns
 ) -> DmlColumns:
-    """Return the row changes that meet the conditions for all targets, and count the others."""
+    """Return the row changes that meet the row conditions for all targets; count the others as
+    filtered.
+    """
     if subscription.conditions is None:
         return dml
     left = fulfil(
@@ -84,8 +88,8 @@ def _without_rows(
 def _without_dropped(
     subscription: Subscription, large: LargeTransaction, dml: DmlColumns
 ) -> DmlColumns:
-    """Return the row changes whose operations are not left out for all targets, and count the
-    others.
+    """Remove the row changes whose operation is left out for all targets, and count them as
+    filtered; return the others.
     """
     if subscription.dropped is None:
         return dml
@@ -98,15 +102,15 @@ def _without_dropped(
 
 
 def _columns(transaction: TransactionColumns, dml: DmlColumns) -> TransactionColumns:
-    """Return the transaction's columns with only these row changes."""
+    """Return the columns of the transaction for these row changes only."""
     return transaction._replace(dml_first=np.array([0, dml.kind.size]))
 
 
 class _ViewEncoder:
-    """The messages of one transaction for one view.
+    """Encodes one transaction for one view.
 
     Args:
-        faults: changes that cannot be encoded for a view; new ones are added.
+        faults: list of changes that cannot be encoded for a view; new faults are added to it.
 
     Attributes:
         rows: number of row changes so far.
@@ -143,7 +147,7 @@ class _ViewEncoder:
         self.rows += dml.kind.size
 
     def finish(self, transaction: TransactionColumns) -> Encoded:
-        """Return all messages; there must be rows."""
+        """Return all messages. At least one row change must have been added."""
         found = self._output.finish()
         blob, stored = (
             (found, None) if isinstance(found, np.ndarray) else (np.empty(0, np.uint8), found)

@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 def report_left_out(tables: Iterable[Table]) -> None:
-    """Log a warning with the reason for every column that users see and clients do not receive."""
+    """Log a warning, with the reason, for every visible column that clients do not receive."""
     for table in tables:
         for column in table.left_out:
             detail = f"{column.unsupported}"
@@ -34,17 +34,17 @@ def report_left_out(tables: Iterable[Table]) -> None:
 
 
 def log_left_out(error: OlrPgError) -> None:
-    """Log what is left out as a warning with its code."""
+    """Log a warning, with the error's code, about something that is left out."""
     _log.warning(
         error.title, code=error.label, reason=error.detail, action=error.action, **error.where
     )
 
 
 class LossReporter:
-    """Logs each loss the first time that it happens.
+    """Logs a warning about each kind of loss when it happens for the first time.
 
     Args:
-        tables: the subscription, in the order of its row plan.
+        tables: the tables of the subscription, in the order of its row plan.
     """
 
     def __init__(self, tables: Sequence[Table]) -> None:
@@ -55,13 +55,13 @@ class LossReporter:
         self._reported: set[tuple[int, str, str]] = set()
 
     def for_tables(self, tables: Sequence[Table]) -> LossReporter:
-        """Return a reporter for other tables that does not repeat warnings."""
+        """Return a reporter for other tables, which does not repeat warnings of this one."""
         other = LossReporter(tables)
         other._reported = self._reported
         return other
 
     def report(self, losses: LobLosses) -> None:
-        """Log a warning about new losses."""
+        """Log a warning about losses that were not reported before."""
         if not losses.any:
             return
         for code, counts in (
@@ -77,7 +77,7 @@ class LossReporter:
             self._warn(Code.LOB_WITHOUT_ROW_CHANGE, name, "", int(losses.unclaimed[number]))
 
     def report_passed(self, noted: Iterable[PassedVector]) -> None:
-        """Log a warning about uninterpreted vectors of subscribed tables, once per kind and
+        """Log a warning about uninterpreted vectors of subscribed tables, once per opcode and
         table.
         """
         for one in noted:
@@ -96,7 +96,7 @@ class LossReporter:
             )  # fmt: skip
 
     def report_fetched(self, error: OlrPgError) -> None:
-        """Log a warning about LOB pages that are not in the redo, whose values are read from the
+        """Log a warning about LOB pages that are not in the redo. Their values are read from the
         source.
         """
         key = Code.LOB_PAGES_WITHOUT_REDO, str(error.where["table"]), str(error.where["column"])

@@ -1,12 +1,17 @@
 """Detects tables that are created after the dictionary snapshot.
 
-A subscription holds the tables that there were when it was made. A table that a statement made
-without rows can be replicated from there on: all that it will ever hold is in redo. Whoever makes
-the subscription is told (`Take`), and makes a longer one. The same holds for the new name of a
-table whose rows are replicated. Any other later table (one that was filled by the statement that
-made it, that had another name under which it was not replicated, or of whose making no statement
-was logged) is replicated once somebody has loaded it. It is reported once, never passed over in
-silence.
+A subscription contains the tables that existed when it was made. If a later statement creates a
+table without rows, the table can be replicated from then on, because all its rows will be in the
+redo. `Take` is called, so that the part that made the subscription can make one that also contains
+the new table. The same is done if a replicated table gets a new name.
+
+Other new tables cannot be replicated until somebody has loaded them:
+
+- a table that the statement created together with rows;
+- a table that was renamed and was not replicated under its old name;
+- a table for which no statement was logged.
+
+A warning about such a table is logged once.
 """
 
 from __future__ import annotations
@@ -35,11 +40,11 @@ CREATE_TABLE: Final = 1
 
 
 class Begin(NamedTuple):
-    """Where the history of a name begins.
+    """The beginning of the history of a table name.
 
     Attributes:
-        scn: the commit of the statement that made the table, or gave it the name.
-        is_renamed: the table had another name before, and has its rows.
+        scn: commit SCN of the statement that created the table, or gave it the name.
+        is_renamed: True if the table had another name before, so it already has rows.
     """
 
     scn: int
@@ -47,28 +52,34 @@ class Begin(NamedTuple):
 
 
 Take = Callable[["Table", Begin], bool]
-"""Is given a table that is replicated from its beginning on, and that beginning, before anything
-that commits later leaves; tells whether it is."""
+"""A function that is called with a new table that can be replicated from its beginning on, and this
+beginning. It returns whether the table will be replicated. It is called before any transaction that
+committed later is delivered.
+"""
 
 NUMBERS: Final = 1 << 31
-"""From here on OBJ# are none of Oracle's, but of the names that tables got (`number_of_name`)."""
+"""Numbers from this one on are not used by Oracle as OBJ#. They are numbers of names
+(`number_of_name`).
+"""
 
 _UNSEEN: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
-"""Literals and comments of a statement."""
+"""Finds the literals and comments of a statement."""
 
 _HAS_ROWS: Final = re.compile(
     r"\bAS[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b|\b(?:SEG_FILE|OBJNO_REUSE)\b"
 )
-"""CREATE TABLE … AS SELECT, and the statement that plugs in a transportable tablespace's table."""
+"""Finds statements that create a table with rows: CREATE TABLE … AS SELECT, and the statement for a
+table of a transportable tablespace.
+"""
 
 
 class _Named(NamedTuple):
-    """A table that has its name since an SCN.
+    """A table that got its name at an SCN after the snapshot.
 
     Attributes:
-        obstacle: to replicating it, if one is known.
-        made: the table, where it was made without rows, or had another name before.
-        was: owner and name that it had before, under which its rows may be replicated.
+        obstacle: the reason why the table cannot be replicated, None if none is known.
+        made: the table if it was created without rows or was renamed, otherwise None.
+        was: its owner and name before a rename. Its rows may be replicated under this name.
     """
 
     owner: str
@@ -80,12 +91,16 @@ class _Named(NamedTuple):
 
 
 def number_of_name(name: str) -> int:
-    """Return a number for ``OWNER.NAME`` that no table has: the same one in every run."""
+    """Return the number of the name ``OWNER.NAME``. It is the same in every run and is not the OBJ#
+    of a table.
+    """
     return NUMBERS | crc32(name.encode())
 
 
 def with_number(table: Table, number: int) -> Table:
-    """Return a table by another number, and without its segments: nothing in redo is of it."""
+    """Return a table with another number and without its segments, so that no redo belongs to
+    it.
+    """
     columns = tuple(
         column if column.lob is None else replace(column, lob=replace(column.lob, segments=()))
         for column in table.columns
@@ -112,10 +127,10 @@ class NewTables:
     """Reports the new tables that match a subscription.
 
     Args:
-        take: see `Take`; None: nobody makes a longer subscription.
+        take: see `Take`; None if new tables cannot be added to the subscription.
 
     Attributes:
-        taken: the names of those that `take` took.
+        taken: the names of the new tables that `take` accepted.
     """
 
     def __init__(self, take: Take | None = None) -> None:
@@ -128,8 +143,8 @@ class NewTables:
         """Report new tables from now on, and those that already exist.
 
         Args:
-            wanted: tells whether the subscription matches a table of that owner and name; None to
-                match none.
+            wanted: returns whether the subscription includes a table with a given owner and name;
+                None if it includes no new table.
         """
         self._wanted = wanted
         for named in self._found.values():
@@ -156,17 +171,20 @@ class NewTables:
             self._add(obj, named)
 
     def see_renamed(self, before: Table, table: Table, scn: int) -> None:
-        """Note that a table whose rows may be replicated got a name that was none of a table.
+        """Record that a table, which may be replicated under its old name, was renamed to a name
+        that no table had before.
 
         Args:
-            table: by its new name, and the number of that.
+            table: the table with its new name and the number of this name.
         """
         was = before.owner, before.name
         named = _Named(table.owner, table.name, scn, table.obstacle, table, was)
         self._add((table.owner, table.name), named)
 
     def see_statement(self, statement: Statement, scn: int) -> None:
-        """Record a DDL statement that committed at `scn`, if nothing else shows its effect."""
+        """Record a DDL statement that committed at `scn`. Call this only if rows of SYS tables are
+        not available.
+        """
         if statement.command == CREATE_TABLE:
             place = statement.owner, statement.name
             self._add(place, _Named(*place, scn))

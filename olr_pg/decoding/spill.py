@@ -1,17 +1,17 @@
 """Stores bytes of large transactions in files when they do not fit in memory.
 
-A file is mapped into memory and unlinked at once, so it disappears with the last use of its bytes,
-also after a kill. The pages of a mapping stay resident until the memory is needed. A thread
-releases them early and often, so that the process never looks larger than it is, and other programs
-keep their memory.
+A file is mapped into memory and unlinked immediately. So the operating system deletes it when its
+bytes are no longer used, even if the process is killed. The pages of a mapping would stay in memory
+until another program needs the memory. A thread releases them every few milliseconds, so that the
+process does not seem larger than it is, and other programs keep their memory.
 
-Encrypted data cannot be mapped. With encryption (`files.sealed`), batches and messages are sealed
-in files (`files.waiting_rows`), and their readers open a few MiB at a time. Data that kernels need
-as one array then stays in memory: the largest LOB value. So do a bit for each event of a
-transaction that rolled back to a savepoint, and a byte for each piece of a LOB.
+Encrypted data cannot be mapped. With encryption (`files.sealed`), batches and messages are stored
+in encrypted files (`files.waiting_rows`), and readers decrypt a few MiB at a time. Some data then
+stays in memory: data that kernels need as one array, such as the largest LOB value; one bit for
+each event of a transaction that rolled back to a savepoint; and one byte for each piece of a LOB.
 
-A mapping uses a file descriptor. So spilled data shares files. A new file is larger the more is
-already spilled, which limits the number of files to a few dozen.
+Each mapping uses a file descriptor. So several buffers share one file. The more data is already
+spilled, the larger is a new file, so there are at most a few dozen files.
 """
 
 from __future__ import annotations
@@ -39,18 +39,20 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Gathering, StoredBytes
 
 FILE_BYTES_MIN: Final = 16 << 20
-"""Smaller data stays in memory."""
+"""Data that is smaller than this stays in memory."""
 
 PART_BYTES: Final = 8 << 20
-"""Approximate part of a large transaction that is processed at once; that needs several times as
+"""Approximate bytes of a large transaction that are processed together. This needs several times as
 much memory.
 """
 
 STORED_BYTES: Final = 8 << 20
-"""Approximate size of an encrypted batch; several of them are open at a time."""
+"""Approximate bytes of an encrypted batch. Several of them can be open at the same time."""
 
 _SHARED_BYTES_MIN: Final = 64 << 20
-"""Size at which a new encrypted file is begun; a file's space is released when all its data is."""
+"""Size of an encrypted file from which a new file is begun. The space of a file is released when
+none of its data is needed.
+"""
 
 SPILLED: Final = WaitingUse("spill-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)
 
@@ -62,14 +64,14 @@ class SpillFiles:
     """Implements `transactions.waiting_storage.Storage` in a directory.
 
     Args:
-        directory: of the files; created when first needed.
-        memory_max: maximum bytes in memory that wait for the end of their transactions.
-        file_bytes_min: size from which a piece gets its own file.
+        directory: the folder for the files. It is created when it is needed for the first time.
+        memory_max: maximum bytes of open transactions in memory.
+        file_bytes_min: size from which `allocate` uses a file.
         disk_max: maximum bytes of all files together, None for no limit.
         part_bytes: see `Storage.part_bytes`.
 
     Attributes:
-        disk_max: the limit.
+        disk_max: the maximum bytes of all files.
         spilled_bytes: bytes of files created so far.
     """
 
@@ -97,12 +99,12 @@ class SpillFiles:
 
     @property
     def waiting_bytes(self) -> int:
-        """See `Storage.waiting_bytes`; counts files still in use."""
+        """See `Storage.waiting_bytes`. Files that are still in use are counted."""
         sealed = sum(one.size for one in list(self._sealed))
         return self._released.mapped_bytes + sum(list(self._growing.values())) + sealed
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return a buffer in memory, or in a file if it is large.
+        """Return a buffer of `size` bytes: in memory, or in a file of its own if it is large.
 
         Raises:
             OlrPgError: 2081.
@@ -112,11 +114,12 @@ class SpillFiles:
         return np.frombuffer(self._reserved(size), np.uint8)
 
     def spill(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return a buffer in a file, which can be shared.
+        """Return a buffer of `size` bytes in a file. Several buffers can share the file.
 
         Raises:
-            OlrPgError: 2081 the file cannot be created or the disk is full, 1097 the limit is
-                reached; waiting would not help, because spilled transactions are mostly open.
+            OlrPgError: 2081 if the file cannot be created or the disk is full, 1097 if the limit is
+                reached. Waiting for space would not help, because most spilled transactions are
+                still open.
         """
         if must_seal():
             return np.empty(size, np.uint8)
@@ -137,23 +140,23 @@ class SpillFiles:
             try:
                 return self._reserved(larger)
             except OlrPgError:
-                pass  # there may still be space for the needed size
+                pass  # there is no space for a larger file, but perhaps for one of this size
         return self._reserved(size)
 
     def _reserved(self, size: int) -> mmap.mmap:
-        """Create a new file of that size."""
+        """Create a new file of this size, and map it."""
         self.check_limit(size)
         try:
             with self._file() as file:
-                # Reserve the space now: if the disk were full when the pages are written, the
-                # process would crash.
+                # Reserve the space now. If the disk is full when pages are written later, the
+                # process crashes.
                 os.posix_fallocate(file.fileno(), 0, size)
                 return self.map(file, size)
         except OSError as error:
             raise self.refused(size, error) from error
 
     def store(self, batches: Sequence[ChangeBatch]) -> list[_StoredBatch] | None:
-        """Seal batches in a file, if there is a key.
+        """Store batches in an encrypted file; return None if there is no key.
 
         Raises:
             OlrPgError: as for `spill`.
@@ -167,7 +170,7 @@ class SpillFiles:
         return _StoredBatch(self._shared_rows(batch_bytes(batch)), batch)
 
     def _shared_rows(self, size: int) -> WaitingRows:
-        """Return the encrypted file that takes so many bytes more."""
+        """Return the encrypted file to which the next `size` bytes are appended."""
         self.check_limit(size)
         rows = self._stored
         if rows is None or not rows.may_grow(self.waiting_bytes, _SHARED_BYTES_MIN):
@@ -179,7 +182,7 @@ class SpillFiles:
         """See `Storage.keep`.
 
         Raises:
-            OlrPgError: as `spill`.
+            OlrPgError: as for `spill`.
         """
         if not must_seal():
             room = self.spill(data.size)
@@ -195,10 +198,10 @@ class SpillFiles:
         return rows
 
     def gather(self) -> Gathering:
-        """Return a growing buffer in a file.
+        """Return an object that collects bytes in a file.
 
         Raises:
-            OlrPgError: as for `spill`; the returned object raises them too.
+            OlrPgError: as for `spill`. The methods of the returned object raise the same errors.
         """
         if must_seal():
             return _SealedGathering(self, self._sealed_file())
@@ -208,7 +211,9 @@ class SpillFiles:
             raise self.refused(0, error) from error
 
     def map(self, file: IO[bytes], size: int) -> mmap.mmap:
-        """Map the bytes of a file, which exist until their last use; `size` must be above 0."""
+        """Map the bytes of a file into memory. They exist as long as the mapping is used. `size`
+        must be greater than 0.
+        """
         mapping = mmap.mmap(file.fileno(), size)
         self.spilled_bytes += size
         self._released.add(mapping)
@@ -219,7 +224,7 @@ class SpillFiles:
         return nameless_file(self._directory, "spill-", buffering=0)
 
     def check_limit(self, size: int) -> None:
-        """Raise an error if the limit would be exceeded.
+        """Raise an error if `size` more bytes would exceed the limit.
 
         Raises:
             OlrPgError: 1097.
@@ -243,8 +248,9 @@ class _Gathered:
     """Implements `transactions.waiting_storage.Gathering` in a file.
 
     Args:
-        file: unlinked.
-        growing: total bytes of growing files, including this one until it is complete or dropped.
+        file: the file, which is already unlinked.
+        growing: the bytes of each file that still grows. This file is among them until it is
+            complete or is dropped.
     """
 
     def __init__(self, files: SpillFiles, file: IO[bytes], growing: dict[int, int]) -> None:
@@ -285,7 +291,7 @@ class _Gathered:
 
 
 def _parts(batches: Sequence[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Join and cut batches to batches of about `STORED_BYTES`."""
+    """Yield the events of the batches in new batches of about `STORED_BYTES` bytes."""
     together: list[ChangeBatch] = []
     for batch in batches:
         together.append(batch)
@@ -338,8 +344,8 @@ class _StoredBatch:
 
 
 class _SealedGathering:
-    """Implements `transactions.waiting_storage.Gathering` in an encrypted file; readers use it
-    directly.
+    """Implements `transactions.waiting_storage.Gathering` in an encrypted file. `finish` returns
+    this file.
     """
 
     def __init__(self, files: SpillFiles, rows: WaitingRows) -> None:
@@ -367,8 +373,8 @@ def _close(file: IO[bytes], growing: dict[int, int]) -> None:
 
 
 class _Release:
-    """Releases the pages of mappings to the kernel while they are in use; their bytes are kept in
-    the files.
+    """Releases the pages of mappings to the kernel while the mappings are in use. The bytes remain
+    in the files.
     """
 
     def __init__(self) -> None:
@@ -378,13 +384,13 @@ class _Release:
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of the mappings that still exist."""
+        """The bytes of all mappings that still exist."""
         with self._lock:
             mappings = [one() for one in self._mappings]
         return sum(len(mapping) for mapping in mappings if mapping is not None)
 
     def add(self, mapping: mmap.mmap) -> None:
-        """Watch a mapping until it is released."""
+        """Release the pages of a mapping regularly, as long as it exists."""
         with self._lock:
             self._mappings.append(weakref.ref(mapping))
             if self._thread is None:
@@ -397,7 +403,9 @@ class _Release:
             pause.wait(_RELEASE_SECONDS)
 
     def _release(self) -> bool:
-        """Release pages once; return whether mappings remain (without any, the thread ends)."""
+        """Release the pages of all mappings once; return whether there are any mappings. If there
+        are none, the thread ends.
+        """
         with self._lock:
             self._mappings = [one for one in self._mappings if one() is not None]
             if not self._mappings:

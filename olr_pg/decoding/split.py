@@ -1,8 +1,8 @@
-"""Decodes one split of a log: the work and the result of a Spark task.
+"""Decodes one split of a log. This is the work of a Spark task.
 
-A split is a range of blocks; it owns the LWN groups that begin in it. Transactions that begin and
-end in the split are returned finished, in output format. Everything else is returned as the
-remainder, for the driver's assembler.
+A split is a range of blocks. It owns the LWN groups that begin in it. Transactions that begin and
+end in the split are returned as finished transactions in output format. All other events are
+returned as the remainder, for the assembler of the driver.
 """
 
 from __future__ import annotations
@@ -56,24 +56,26 @@ if TYPE_CHECKING:
     from olr_pg.wire.room_filling import EncodedTransactions
 
 SPLIT_BYTES: Final = 16 << 20
-"""Size of the part of a log that one task decodes: large compared with a task's overhead, small
-compared with memory.
+"""Bytes of a log that one task decodes. The size is large compared with the overhead of a task, and
+small compared with the memory.
 """
 
 _LWN_SCN: Final = 40
 
 
 class View(NamedTuple):
-    """The form and the selection of row changes for a target, or for several with the same
+    """The form and the selection of row changes for a target, or for several targets with the same
     settings.
 
     Attributes:
         big_endian: byte order of the messages.
-        chunk_bytes: bytes of a LOB value in one Chunk element.
-        packed: whether it receives packed transactions instead of messages.
-        dropped: shape (tables, 3); whether inserts, deletes, updates are left out, because the
-            table is not its own or its filter excludes them; None if it receives everything.
-        left_columns: shape (columns), by running number; whether they are left out; None for none.
+        chunk_bytes: maximum bytes of a LOB value in one Chunk element.
+        packed: whether the target receives packed transactions instead of messages.
+        dropped: shape (tables, 3); True if inserts, deletes or updates of the table are left out,
+            because the target does not receive the table or a filter excludes them. None if the
+            target receives all changes.
+        left_columns: shape (columns), for the delivered columns of all tables, one after the other;
+            True if the column is left out. None if no column is.
         conditions: the row conditions; None for all rows.
     """
 
@@ -91,7 +93,9 @@ class View(NamedTuple):
         plan: ElementPlan,
         output: MessageOutput,
     ) -> EncodedTransactions:
-        """Write finished transactions to an output, as `write_messages`."""
+        """Write finished transactions to an output in the form of the view, as `write_messages`
+        does.
+        """
         if self.packed:
             return write_packed(transactions, dml, plan, output)
         return write_messages(transactions, dml, plan, self.big_endian, output, self.chunk_bytes)
@@ -101,14 +105,15 @@ class Subscription(NamedTuple):
     """The tables to decode, prepared for the kernels.
 
     Attributes:
-        tables: the tables, including versions of the same table, and the SYS tables that are
-            followed (`dictionary.decoding_plan.Span`), each with its container.
+        tables: the tables, each with its container. There can be several versions of the same
+            table. The SYS tables that the dictionary follower needs are among them
+            (`dictionary.decoding_plan.Span`).
         views: the views to encode; at least one.
-        dropped: shape (tables, 3); whether inserts, deletes, updates are left out for all targets;
-            None for none.
-        conditions: the row conditions for all targets; None for all rows.
-        ledgers: shape (tables); whether each is a ledger of the fallback (`Filters.ledger`):
-            transactions that change one are not delivered; None if there are none.
+        dropped: shape (tables, 3); True if inserts, deletes or updates of the table are left out
+            for all targets. None if all are delivered.
+        conditions: the row conditions that apply to all targets; None if there are none.
+        ledgers: shape (tables); True if the table is a ledger of the fallback (`Filters.ledger`).
+            Transactions that change a ledger are not delivered. None if there are no ledgers.
     """
 
     tables: tuple[Table, ...]
@@ -121,12 +126,12 @@ class Subscription(NamedTuple):
 
     @property
     def widths(self) -> npt.NDArray[np.int64]:
-        """Shape (tables); the number of delivered columns of each."""
+        """The number of delivered columns of each table; shape (tables)."""
         return np.diff(self.element_plan.table_column)
 
     @property
     def objects(self) -> Objects:
-        """The part of it that the redo kernels need."""
+        """The part of the subscription that the kernels of `redo` need."""
         plan = self.row_plan
         return Objects(
             plan.object_key,
@@ -160,11 +165,11 @@ def subscribe(
 
     Args:
         con_id: the container of tables without one (`Table.con_id`).
-        big_endian, chunk_bytes: of its only view, if `views` is empty.
-        spans: when each table is valid; None for always.
+        big_endian, chunk_bytes: settings of the only view, if `views` is empty.
+        spans: the SCNs at which each table is valid; None if all are always valid.
 
     Raises:
-        OlrPgError: 4006, a name is too long for the protocol.
+        OlrPgError: 4006 if a name is too long for the protocol.
     """
     return Subscription(
         tuple(tables),
@@ -178,15 +183,16 @@ def subscribe(
 
 
 class Split(NamedTuple):
-    """Blocks [first_block, end_block) of the log at `path`, `size` bytes.
+    """The blocks [first_block, end_block) of the log at `path`; they have `size` bytes.
 
     Attributes:
-        first_group: the block at which its first LWN group begins; 0 if unknown.
-        thread, sequence: of the log, for display.
-        known_end: for a log that is still being written, the block after its complete LWN groups,
-            and the lowest SCN of later redo; None if the log's header contains them.
-        joined: small logs that are decoded as one (`joined_logs`): blocks are numbered across them,
-            path and sequence are those of the first; empty for a single log.
+        first_group: the block at which the first LWN group of the split begins; 0 if unknown.
+        thread, sequence: redo thread and sequence of the log, for display.
+        known_end: for a log that is still being written: (the block after the complete LWN groups,
+            the lowest SCN of later redo). None if the header of the log contains its end.
+        joined: small logs that are decoded as one log (`joined_logs`), empty for a single log. The
+            blocks of all logs are numbered one after the other; path and sequence are those of the
+            first log.
     """
 
     path: str
@@ -200,7 +206,7 @@ class Split(NamedTuple):
     joined: tuple[JoinedLog, ...] = ()
 
     def apart(self) -> list[Split]:
-        """Return the splits of joined logs separately."""
+        """Return one split for each of the joined logs."""
         block_size = self.size // (self.end_block - self.first_block)
         return [
             Split(
@@ -212,11 +218,11 @@ class Split(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Finished transactions with their bytes.
+    """Finished transactions with their encoded bytes.
 
     Attributes:
-        view: index of the subscription's view.
-        stored: the bytes, if they are on disk; the messages are then empty.
+        view: index of the view in the subscription.
+        stored: the bytes if they are on disk; then `messages` contains no bytes.
     """
 
     transactions: TransactionColumns
@@ -226,24 +232,24 @@ class Encoded(NamedTuple):
 
 
 class SplitResult(NamedTuple):
-    """The decoded content of a split, for a subscription.
+    """The result of decoding a split for a subscription.
 
     Attributes:
-        encoded: finished transactions, one part per window with any.
+        encoded: finished transactions, in parts: for each view, one or more per window.
         remainder: events of the transactions that do not begin and end in the split.
-        watermark: every record after the split has this SCN or a higher one; 0 if unknown, because
-            the split lies within one LWN group.
-        tally, account: counts.
+        watermark: every record after the split has this SCN or a higher one. 0 if unknown, because
+            no LWN group begins in the split.
+        tally, account: counts of vectors and of transactions.
         losses: LOB values that could not be delivered.
         table_rows: see `Assembler.table_rows`, flattened.
-        failure: the error that ended the decoding of the split early.
+        failure: the error that ended decoding before the end of the split, or None.
         dictionary: dictionary changes of finished transactions.
         faults: changes of finished transactions that could not be decoded.
         sessions: the sessions found in the redo.
-        blocks: [first, end) of the decoded LWN groups; None if there were none.
+        blocks: the blocks [first, end) of the decoded LWN groups; None if there were none.
         passed: the uninterpreted vectors.
-        names: names of transactions, by packed XID, if requested.
-        parallel: the parallel commits that begin or end, in their order.
+        names: names of transactions, by packed XID; empty if they were not requested.
+        parallel: the parallel commits that begin or may have ended, in order.
     """
 
     encoded: tuple[Encoded, ...]
@@ -264,17 +270,18 @@ class SplitResult(NamedTuple):
 
 
 Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]]"
-"""Decodes splits, in their order."""
+"""A function that decodes splits and yields their results in the order of the splits."""
 
 
 def plan_splits(
     log: ArchivedLog, split_bytes: int = SPLIT_BYTES, first_block: int = FIRST_DATA_BLOCK
 ) -> list[Split]:
-    """Divide a log into splits, in order, of about `split_bytes` each; an empty log gives one
-    split.
+    """Divide a log into splits of about `split_bytes` bytes, and return them in order. An empty log
+    gives one split.
 
     Args:
-        first_block: the first block to decode, at which an LWN group begins or the log ends.
+        first_block: the first block to decode. An LWN group must begin at this block, or the log
+            must end there.
     """
     step = max(1, split_bytes // log.header.block_size)
     starts = range(first_block, max(log.blocks, first_block + 1), step)
@@ -292,7 +299,7 @@ def plan_splits(
 
 
 def plan_joined(logs: Sequence[ArchivedLog]) -> Split:
-    """Return the single split of small logs that are decoded as one (`joined_logs.joined_runs`)."""
+    """Return one split for small logs that are decoded as one log (`joined_logs.joined_runs`)."""
     joined = tuple(
         JoinedLog(log.path, log.header.sequence, log.blocks, log.next_scn) for log in logs
     )
@@ -312,10 +319,11 @@ def decode_whole(
 ) -> SplitResult:
     """Open the log of a split and decode the split (`decode_split`).
 
-    If joined logs cannot be opened, the result is a `failure`; they are then decoded separately.
+    If joined logs cannot be opened, the error is the `failure` of the result. The caller then
+    decodes the logs separately.
 
     Raises:
-        OlrPgError: 2002 to 2008, 2210 to 2213, errors of a single log.
+        OlrPgError: 2002 to 2008, 2210 to 2213 if a single log cannot be opened.
     """
     try:
         log = open_split(split)
@@ -350,13 +358,14 @@ def decode_split(
 ) -> SplitResult:
     """Decode the LWN groups that begin in blocks [first, end) of `log`.
 
-    An error ends the split: it is the result's `failure`, in addition to everything decoded before.
+    If an error occurs, it becomes the `failure` of the result, which also contains everything that
+    was decoded before the error.
 
     Args:
         output: receives the messages; None to keep them in memory.
-        first_group: as for `Split`.
+        first_group: as in `Split`.
         with_names: whether to collect the names of transactions.
-        places: positions in the single logs, if `log` is joined.
+        places: the positions in the original logs, if `log` consists of joined logs.
     """
     output = output or Collected()
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
@@ -413,9 +422,11 @@ def decode_split(
 
 
 def remaining(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
-    """Remove filtered rows and operations from finished transactions, and count them.
+    """Remove transactions of the fallback, rows that do not meet their condition, and left-out
+    operations from finished transactions; count them as filtered.
 
-    The delivered operations count: an update that moves a row is an insert or a delete.
+    Operations are checked after row conditions. So if a condition turns an update into an insert or
+    a delete, the filters for inserts or deletes apply.
     """
     finished = _without_way_back(subscription, finished, assembler)
     finished = _fulfilling(subscription, finished, assembler)
@@ -435,9 +446,10 @@ def remaining(subscription: Subscription, finished: Finished, assembler: Assembl
 def _without_way_back(
     subscription: Subscription, finished: Finished, assembler: Assembler
 ) -> Finished:
-    """Remove transactions of the fallback from finished ones, with their faults, and count them.
+    """Remove transactions of the fallback, with their faults, from finished transactions; count
+    them as filtered.
 
-    Their changes came from the target, which must not receive them again.
+    Their changes come from the target, so the target must not receive them again.
     """
     transactions, dml = finished.transactions, finished.dml
     if subscription.ledgers is None or transactions.xid.size == 0:
@@ -462,7 +474,9 @@ def _without_way_back(
 
 
 def _fulfilling(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
-    """Apply the conditions for all targets to finished transactions, and count the removed rows."""
+    """Apply the row conditions for all targets to finished transactions; count the removed row
+    changes as filtered.
+    """
     if subscription.conditions is None or finished.transactions.xid.size == 0:
         return finished
     left = fulfil(
@@ -488,11 +502,12 @@ def encode(
     write: Callable[[Callable[[MessageOutput], EncodedTransactions]], EncodedTransactions],
     faults: list[RowFault],
 ) -> list[Encoded]:
-    """Encode finished transactions, once for each view; empty if there are none.
+    """Encode finished transactions, once for each view. Views without row changes are not in the
+    result.
 
     Args:
-        write: calls its argument with an output to write to.
-        faults: receives changes that cannot be encoded for single views.
+        write: a function that calls its argument with the output to which messages are written.
+        faults: list to which changes are added that cannot be encoded for a single view.
     """
     if finished.transactions.xid.size == 0:
         return []
@@ -511,7 +526,7 @@ def encode(
 def of_view(
     subscription: Subscription, number: int, transactions: TransactionColumns, dml: DmlColumns
 ) -> tuple[TransactionColumns, DmlColumns, tuple[RowFault, ...]]:
-    """Return the part of finished transactions for one view, and count what it loses."""
+    """Return the part of finished transactions for one view, and the faults of this view."""
     view = subscription.views[number]
     faults: tuple[RowFault, ...] = ()
     if view.conditions is not None:
@@ -527,7 +542,8 @@ def of_view(
 
 
 def open_split(split: Split) -> Log:
-    """Map the log of a split; if it is read in ranges, read what decoding the split needs.
+    """Map the log of a split. If logs are read in ranges, read the blocks that are needed to decode
+    the split.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
@@ -548,7 +564,8 @@ def open_split(split: Split) -> Log:
 def open_for_decoding(
     path: str, first: int = 0, end: int | None = None, first_group: int = 0
 ) -> Log:
-    """Map the log at `path`; if it is read in ranges, read what decoding blocks [first, end) needs.
+    """Map the log at `path`. If logs are read in ranges, read what is needed to decode the blocks
+    [first, end).
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.

@@ -1,8 +1,8 @@
 """Writes the result of a split as a stream of bytes, which a task sends to the driver.
 
-The messages come first, as they are made, so that the task never holds all of them. Other large
-arrays follow; then the rest, pickled, with references to the arrays; and finally the pickle's
-length. The reader maps the file, or has the bytes, and does not copy the messages.
+The stream begins with the messages. They are written as they are made, so that a task never has all
+of them in memory. Other large arrays follow; then everything else, pickled, with references to the
+arrays; and finally the length of the pickle. The reader does not copy the messages.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Write: TypeAlias = Callable[[memoryview], object]
 _ALIGNED: Final = 64
 
 _LARGE: Final = 1 << 20
-"""Size from which an array is written separately. Smaller ones are pickled with the rest: a split
-has hundreds, and writing each separately would take longer than copying.
+"""Size from which an array is written separately. Smaller arrays are pickled together: a split has
+hundreds of them, and writing each separately takes longer than copying it.
 """
 
 _END: Final = struct.Struct("<Q")
 
 
 class WrittenMessages(Scratch):
-    """Messages that are written as they are made.
+    """An output that writes messages to the stream as they are made.
 
     Attributes:
-        written: number of bytes so far.
+        written: number of bytes written so far.
     """
 
     def __init__(self, write: Write) -> None:
@@ -49,7 +49,7 @@ class WrittenMessages(Scratch):
         self.written = 0
 
     def take(self, size: int) -> None:
-        """Write the buffer's contents."""
+        """Write the first `size` bytes of the buffer."""
         self._write(self._room[:size].data)
         self.written += size
 
@@ -72,10 +72,10 @@ def write_split(
 
 
 def write_result(result: SplitResult, write: Write, written: int) -> None:
-    """Write a result after its messages.
+    """Write a result whose messages were already written.
 
     Args:
-        result: its blobs are empty.
+        result: the result, without the bytes of the messages.
         write: receives the bytes, piece by piece.
         written: number of bytes of the messages.
     """
@@ -102,7 +102,9 @@ def write_result(result: SplitResult, write: Write, written: int) -> None:
 
 
 def read_result(data: bytes | memoryview) -> SplitResult:
-    """Read a written result; its arrays, except the remainder's, share the memory of `data`."""
+    """Return the result that was written as `data`. Its arrays share the memory of `data`, except
+    those of the remainder.
+    """
     view = memoryview(data)
     (size,) = _END.unpack(view[-_END.size :])
     places, packed = pickle.loads(view[-_END.size - size : -_END.size])  # noqa: S301 - ours
@@ -118,7 +120,9 @@ def read_result(data: bytes | memoryview) -> SplitResult:
 
 
 def _as_plain(batch: ChangeBatch) -> ChangeBatch:
-    """Return tables that `pickle` writes without copying, which it would do for a record array."""
+    """Return the batch with its tables as ordinary arrays. `pickle` writes these without copying
+    them, but it copies record arrays.
+    """
     return ChangeBatch(*(cast("Any", column.view(np.ndarray)) for column in batch))
 
 

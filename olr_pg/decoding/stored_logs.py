@@ -1,9 +1,11 @@
-"""Reads the part of a log that decoding needs, if the log is read in ranges (`capture.readers`).
+"""Reads only the blocks of a log that are needed for decoding, if the log is read in ranges of
+bytes (`capture.readers`).
 
-The kernels need a log as one array. So the array has the log's size, but only the blocks that were
-read use memory: those of a split, then the rest of its last LWN group and the block at which the
-next one begins. A group's length is in its headers. So missing blocks are found when the kernels,
-following the groups, reach a block that was not read.
+Kernels need a log as one array. So the array has the size of the log, but only the blocks that were
+read use memory. First the blocks of the split are read. The last LWN group of the split can
+continue after it, and the block at which the next group begins is needed too. The length of a group
+is in its headers, so further blocks are read when the kernels follow the groups and reach a block
+that was not read yet.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 _BEHIND_BYTES: Final = 64 << 10
-"""Bytes that are first read after a split; groups are usually smaller."""
+"""Bytes after a split that are read first. Most LWN groups are smaller."""
 
 _MORE_BYTES: Final = 1 << 20
-"""Bytes per further read if a group continues."""
+"""Bytes of each further read, if the LWN group continues."""
 
 
 def open_stored(
@@ -38,12 +40,12 @@ def open_stored(
     first_group: int,
     known_end: tuple[int, int] | None = None,
 ) -> Log:
-    """Read what is needed to decode the LWN groups that begin in blocks [first, end).
+    """Read the blocks that are needed to decode the LWN groups that begin in blocks [first, end).
 
     Args:
-        path: of the log, or its URL.
-        end: None for the log's end.
-        first_group, known_end: as for `decoding.split.Split`.
+        path: path or URL of the log.
+        end: None for the end of the log.
+        first_group, known_end: as in `decoding.split.Split`.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
@@ -68,21 +70,23 @@ def open_stored(
 
 
 def _needed(log: Log, first: int, end: int, first_group: int, there: int) -> int:
-    """Return the last block that is needed; if a block is damaged, one that was already read."""
+    """Return the last block that is needed. If a block is damaged, return a block that was already
+    read.
+    """
     last = first
     try:
         for run in group_runs(log, first, end, first_group=first_group, verify=False):
             last = run.end
     except OlrPgError as error:
         block = error.where.get("block")
-        # Decoding reports damage in the blocks that are present.
+        # The damage is in blocks that were read, so decoding reports it.
         return block if isinstance(block, int) else there - 1
     return last
 
 
 _NO_RESERVE: Final[int] = getattr(mmap, "MAP_NORESERVE", 0)
-"""Not defined in every Python. Most of the mapping is never used, so no memory should be reserved
-for it.
+"""Flag of a mapping for which no memory is reserved, because most of it is never used. Not every
+Python defines it.
 """
 
 
@@ -90,8 +94,8 @@ class _Blocks:
     """The bytes of a log that were read.
 
     Attributes:
-        raw: shape (bytes), zero if not read.
-        end: the block after the last one read.
+        raw: shape (bytes); bytes that were not read are 0.
+        end: the block after the last block that was read.
     """
 
     def __init__(self, reader: RangeReader | SealedReader, header: LogHeader) -> None:
@@ -104,7 +108,7 @@ class _Blocks:
         self.end = 0
 
     def read(self, first: int, end: int) -> None:
-        """Read blocks."""
+        """Read the blocks [first, end)."""
         size = self._block_size
         with memoryview(self._memory) as view:
             self._reader.read_into(view[first * size : end * size], first * size)

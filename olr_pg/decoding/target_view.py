@@ -1,4 +1,4 @@
-"""The view of a target: its share of the decoded changes, and their form."""
+"""The view of a target: the selection of decoded changes that it receives, and their form."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """The form in which a target receives row changes, and which of them.
+    """The selection of row changes that a target receives, and their form.
 
     Attributes:
-        big_endian: byte order of its messages.
-        chunk_bytes: bytes of a LOB value in one Chunk element.
-        objects: `Table.object_key` of its tables; None for every decoded table.
-        filters: the columns, operations and transactions that it does not receive.
-        raw_xml: deliver binary XML as stored, not as text. A value is assembled once for all views
-            of a run, so all views have the same setting (`decoder.Decoder`).
-        packed: deliver packed transactions instead of messages (`wire.packed_changes`).
+        big_endian: byte order of the messages.
+        chunk_bytes: maximum bytes of a LOB value in one Chunk element.
+        objects: `Table.object_key` of the tables that the target receives; None for all decoded
+            tables.
+        filters: the filters for columns, operations and transactions that the target does not
+            receive.
+        raw_xml: True to deliver binary XML as it is stored, not as text. A value is assembled once
+            for all views, so all views must have the same setting (`decoder.Decoder`).
+        packed: True to deliver packed transactions instead of messages (`wire.packed_changes`).
     """
 
     big_endian: bool = False
@@ -49,8 +51,8 @@ class TargetView:
         table.
 
         Args:
-            names: for each the `Table.object_key` of the table that its name is known by
-                (`container_follower`); None: its own.
+            names: for each table, the number of its name as a `Table.object_key`
+                (`container_follower.ContainerFollower`). None if it is the table's own.
         """
         dropped = self.filters.dropped(tables)
         if self.objects is not None:

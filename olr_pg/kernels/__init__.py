@@ -1,3 +1,3 @@
-"""How this package uses Numba: the decorators of kernels, the cache of compiled kernels on disk,
-and access to bytes in kernels.
+"""Everything about Numba: the decorators of kernels, the cache of compiled kernels on disk, and
+functions with which kernels read and write bytes.
 """

@@ -1,9 +1,9 @@
-"""Functions of kernels that copy bytes and store integers with single instructions of the
+"""Functions with which kernels copy bytes and store integers by single instructions of the
 processor.
 
-A loop over bytes costs a kernel some nanoseconds each time it starts. The values and headers of a
-row have a few bytes each, so such loops took most of the time. Without compilation, the same
-functions are plain Python.
+Starting a loop over bytes takes a few nanoseconds. Values and headers of a row have only a few
+bytes each, so such loops took most of the time. If kernels are not compiled, the same functions run
+as Python code.
 """
 
 from __future__ import annotations
@@ -22,31 +22,37 @@ _machine: Callable[[Any], Any] = intrinsic
 _raw_memcpy: Callable[..., None] = cgutils.raw_memcpy
 SHORT: Final = 32
 FORWARD: Final = 64
-"""How many bytes `copy_forward` always copies where fewer are asked for."""
+"""Number of bytes that `copy_forward` copies if it is called for more than SHORT bytes and at most
+this many.
+"""
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 
 
 def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy ``data[begin:end]`` to `at` of `out`, both arrays of bytes. Returns where the copy ends.
+    """Copy ``data[begin:end]`` to position `at` of `out`; return the end of the copy. Both are
+    arrays of bytes.
 
-    The bounds are not checked here; the caller must have checked them.
+    The function does not check bounds. The caller must check them.
     """
     out[at : at + end - begin] = data[begin:end]
     return at + end - begin
 
 
 def copy_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy bytes as `copy_bytes` does, faster for few bytes. It may overwrite what follows them in
-    `out`.
+    """Copy bytes as `copy_bytes` does, but faster if there are few. It may also overwrite bytes
+    after the copy in `out`.
 
-    A copy of a fixed size is one load and one store; a call of the C library's copy takes ten times
-    as long. So this is for an output that is written from its beginning to its end.
+    It copies a fixed number of bytes, with few instructions. A call of the copy function in the C
+    library takes ten times as long. Because it overwrites following bytes, use it only for an
+    output that is written from the beginning to the end.
     """
     return copy_bytes(out, at, data, begin, end)
 
 
 def store(out: Any, at: int, value: Any, big: bool) -> None:
-    """Store an integer at `at` of `out`. Its type (16, 32 or 64 bits) gives its size."""
+    """Store an integer at position `at` of `out`. The type of the integer (16, 32 or 64 bits)
+    decides how many bytes are stored.
+    """
     data = np.array([value]).view(np.uint8)
     out[at : at + data.size] = data[::-1] if big else data
 
@@ -84,7 +90,9 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 
 
 def _part(function: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator that gives `function` its compiled form in kernels."""
+    """Return a decorator for a function that produces machine code. Kernels call `function`, and
+    get this code.
+    """
     part: Callable[..., Any] = overload(function, jit_options=_OPTIONS)
     return part
 

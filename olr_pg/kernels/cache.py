@@ -1,10 +1,9 @@
-"""The cache of compiled kernels on disk: where its files are, and how a kernel is loaded with
-little work.
+"""The cache of compiled kernels on disk: finds its files, and loads a kernel quickly.
 
-Numba's own loading prepares for compiling further kernels: it imports everything that the functions
-can be compiled from, and parses what others may inline. Most processes compile nothing. So this
-module loads only the kernel's machine code, at its first call. The rest is done when a kernel is
-compiled that uses it.
+When Numba itself loads a kernel, it also prepares for compiling other kernels: it imports the
+modules that the compiler needs, and parses the code that other kernels may inline. Most processes
+compile nothing. So this module loads only the machine code of a kernel, when the kernel is first
+called. The other steps are done later, if another kernel that uses this one is compiled.
 """
 
 from __future__ import annotations
@@ -32,27 +31,27 @@ _INTRINSIC: Final = "llvm."
 
 
 def is_on_disk(kernel: Any) -> bool:
-    """Return whether a kernel was compiled from these sources, for any argument types and any
-    processor.
+    """Return whether the disk has a form of the kernel that was compiled from the current sources,
+    for any argument types and any processor.
     """
-    found = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
-    # The index comes before what it lists.
+    found = getattr(kernel, "_cache", NullCache())  # with NUMBA_DISABLE_JIT, it is a function
+    # Compiling writes the index first and then the files that it lists, so look for such a file.
     if not isinstance(found, KernelCache) or not found.is_used:
         return False
     return found.index.with_suffix(".1.nbc").exists()
 
 
 def index_of(kernel: Any) -> Path | None:
-    """Return the file that lists the compiled forms of a kernel, or None if kernels are not
-    compiled.
+    """Return the path of the file that lists the compiled forms of a kernel, or None if kernels are
+    not compiled.
     """
     found = getattr(kernel, "_cache", NullCache())
     return found.index if isinstance(found, KernelCache) else None
 
 
 class _Results(CompileResultCacheImpl):
-    """The parts of a compiled kernel that the cache stores: its machine code, and the parts that
-    other kernels inline.
+    """Converts a compiled kernel to the form in the cache and back. The cache contains its machine
+    code, and the code that other kernels inline.
     """
 
     def reduce(self, cres: Any) -> Any:
@@ -84,7 +83,7 @@ class _Results(CompileResultCacheImpl):
             typing_context=target_context.typing_context,
             target_context=target_context,
             entry_point=entry_point,
-            type_annotation="",  # irrelevant, and longer than the rest
+            type_annotation="",  # not needed, and larger than everything else
             signature=signature,
             objectmode=objectmode,
             lifted=lifted,
@@ -99,7 +98,8 @@ class _Results(CompileResultCacheImpl):
 def _environment(module: str, constants: list[Any], name: str) -> Any:
     """Return the environment in which the code of a part finds its constants.
 
-    The module of the part is not imported: only code that works on Python objects uses it.
+    The module of the part is not imported, because only code that works with Python objects needs
+    it.
     """
     found = lookup_environment(name)
     if found is None:
@@ -113,21 +113,21 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
 
 
 class KernelCache(FunctionCache):
-    """Numba's cache of one function, with files that have the digest of the sources in their names.
+    """Numba's cache of one function. The names of its files contain the digest of the sources.
 
     Attributes:
-        is_used: False where the sources have changed since they were imported: nothing is loaded
-            nor saved then.
+        is_used: False if the sources have changed since they were imported. Then the cache loads
+            and saves nothing.
     """
 
     _impl_class = _Results
 
     def __init__(self, function: Any) -> None:
-        """Find the place on disk.
+        """Find the folder on disk.
 
         Args:
-            function: may be of another package: what its module imports of this package counts,
-                Numba looks at the module itself.
+            function: the function, which can be of another package. In this case, the digest covers
+                the modules of this package that its module imports; Numba itself checks its module.
         """
         super().__init__(function)
         place = function.__module__, function.__code__.co_filename
@@ -141,21 +141,23 @@ class KernelCache(FunctionCache):
 
     @property
     def index(self) -> Path:
-        """The file that lists the kernel's compiled forms. It may not exist."""
+        """The path of the file that lists the compiled forms of the kernel. The file may not
+        exist.
+        """
         return Path(self._cache_file._index_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the compiled form for a signature, or return None if there is none."""
-        # Do not use Numba's method: it prepares the context for compiling.
+        # Not Numba's method, because it prepares the context for compiling.
         return self._load_overload(sig, target_context)
 
 
 class _CacheFile(IndexDataCacheFile):
-    """Numba's index file of a cache. An index that names types which no longer exist is treated as
-    absent.
+    """Numba's index file of a cache. If an index names types that no longer exist, it is treated as
+    if it did not exist.
 
-    The argument types of a kernel may come from modules that the kernel's own module does not
-    import.
+    This can happen because the argument types of a kernel can be defined in modules that the
+    kernel's module does not import, so the digest does not cover them.
     """
 
     def _load_index(self) -> Any:
@@ -167,7 +169,7 @@ class _CacheFile(IndexDataCacheFile):
 
 
 class _Names:
-    """The names that a module of LLVM defines, and those that it expects elsewhere."""
+    """The names that an LLVM module defines, and the names that it uses but does not define."""
 
     def __init__(self, module: Any) -> None:
         values = [*module.functions, *module.global_variables]
@@ -180,8 +182,8 @@ class _Names:
 
 
 class LoadedLibrary(JITCodeLibrary):
-    """The machine code of a loaded kernel. Its other parts are parsed only when a kernel is
-    compiled that inlines it.
+    """The machine code of a loaded kernel. The code for inlining is parsed only if another kernel
+    that inlines this one is compiled.
     """
 
     def __init__(
@@ -201,16 +203,16 @@ class LoadedLibrary(JITCodeLibrary):
 
 
 def _know(names: frozenset[str], target_context: Any) -> None:
-    """Make all these names known to the linker. An unknown name would end the process."""
+    """Make these names known to the linker. With an unknown name, LLVM would end the process."""
     _name_runtime()
     if not all(map(_is_known, names)):
-        # The other names come from modules that Numba loads to compile.
+        # The other names are defined by modules that Numba loads for compiling.
         target_context.refresh()
 
 
 @cache
 def _name_runtime() -> None:
-    """Make the names of Numba's array functions known to the linker. Numba itself does that only
+    """Make the names of Numba's array functions known to the linker. Numba itself does this only
     when it compiles.
     """
     for name, address in runtime.c_helpers.items():

@@ -1,7 +1,7 @@
 """The decorators that mark a function as a kernel or as a part of kernels.
 
-Kernels release the GIL and are cached on disk. `kernel.py_func` is the same code as plain Python.
-Numba is not imported before a kernel is called (`late_dispatcher`).
+Kernels release the GIL and are cached on disk. `kernel.py_func` is the undecorated Python function.
+Numba is imported when a kernel is first called (`late_dispatcher`).
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
         """Compile `function` with Numba as a kernel, which Python calls."""
 
     def inlined(function: F) -> F:
-        """Compile `function` with Numba and inline it in the kernels that call it. Python must not
-        call it.
+        """Compile `function` with Numba and inline it into the kernels that call it. Do not call it
+        from Python.
         """
 
     def part(function: F) -> F:
-        """Compile `function` as `inlined` does, but let LLVM decide whether to inline it. Use it
-        for large functions and for those that are called in many places.
+        """Compile `function` as `inlined` does, but let LLVM decide whether to inline it. Use this
+        decorator for functions that are large or are called in many places.
         """
 
     def inlined_kernel(function: F) -> F:
-        """Inline `function` as `inlined` does, and let Python call it too."""
+        """Compile and inline `function` as `inlined` does. Python can call it too."""
 
     def inlined_for(*signatures: Any) -> Callable[[F], F]:
         """Inline the function as `inlined` does, but compile it for these signatures only.
-        Arguments are converted to them.
+        Arguments are converted to the types of the signatures.
         """
 
     def uncompiled(function: F) -> F:
-        """Return the plain Python of a kernel. It also works where nothing is compiled
+        """Return the undecorated Python function of a kernel, also if kernels are not compiled
         (NUMBA_DISABLE_JIT).
         """
 
     def interpreted(function: F, instead: Mapping[Any, Any] | None = None) -> F:
-        """Return the plain Python of a kernel and its parts. It is for work that takes less time
-        than compiling them.
+        """Return a Python function that runs a kernel and all its parts without compiling. Use it
+        if this takes less time than compiling.
 
         Args:
             function: a kernel or a part.
-            instead: Python functions in place of some parts, by part.
+            instead: Python functions that replace some of the parts, by part.
         """
 
 else:
@@ -57,7 +57,9 @@ else:
         return LateDispatcher(function, "kernel")
 
     def inlined(function):
-        """Compile `function` with Numba and inline it in other kernels. Python must not call it."""
+        """Compile `function` with Numba and inline it into other kernels. Do not call it from
+        Python.
+        """
         return LateDispatcher(function, "inlined")
 
     def part(function):
@@ -65,21 +67,22 @@ else:
         return LateDispatcher(function, "part")
 
     def inlined_kernel(function):
-        """Inline as `inlined` does, but let Python call it too."""
+        """Inline a function as `inlined` does. Python can call it too."""
         return LateDispatcher(function, "inlined_kernel")
 
     def inlined_for(*signatures):
-        """Inline as `inlined` does, for these signatures only; arguments are converted to them.
+        """Inline a function as `inlined` does, for these signatures only. Arguments are converted
+        to their types.
 
-        Without signatures Numba compiles a version for every mix of integer types that the callers
-        use: eighteen of one function that stores a value.
+        Without signatures, Numba compiles a version for every combination of integer types in the
+        calls. For a function that stores a value, there were eighteen versions.
         """
         return lambda function: LateDispatcher(function, "inlined_for", signatures)
 
     def uncompiled(function):
-        """Return a kernel as plain Python, also where nothing is compiled."""
+        """Return the undecorated Python function of a kernel, also if kernels are not compiled."""
         return getattr(function, "py_func", function)
 
     def interpreted(function, instead=None):
-        """Make plain Python of a kernel with all its parts."""
+        """Return a Python function that runs a kernel and all its parts without compiling."""
         return plain_python(function, instead)

@@ -1,10 +1,10 @@
-"""Creation of Numba's dispatchers of kernels, one function for each decorator in `compile`.
+"""Creates Numba's dispatchers for kernels, with one function for each decorator in `compile`.
 
-By default, Numba counts the references to every array that is passed in a call. That would be about
-half of a kernel's machine code. The caller holds all arrays anyway, so kernels are compiled without
-it (`_nrt`). Such a kernel cannot allocate memory; Numba reports an error when it compiles one that
-does. Assigning a slice to a slice counts as allocating and is slow to compile because of its error
-messages: copy in a loop instead.
+By default, Numba counts references to every array that is passed in a call. This would be about
+half of the machine code of a kernel. It is not needed, because the caller holds all arrays during
+the call. So kernels are compiled without reference counting (`_nrt`). Such a kernel cannot allocate
+memory; Numba reports an error if it does. To assign a slice to a slice counts as allocating memory,
+and is slow to compile because of its error messages. Copy in a loop instead.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _KERNEL: Final = {"nogil": True, "_nrt": False}
-# Parts are not called from Python, and their wrappers would take an eighth of the compilation.
+# Python does not call parts, so they need no wrappers. Compiling wrappers would take an eighth of
+# the time.
 _SMALL: Final = {
     **_KERNEL,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     "forceinline": True,
 }
-# The kernels that contain the part are on disk.
+# A part has no cache on disk: it is contained in the kernels that are on disk.
 _PART: Final = {**_SMALL, "pipeline_class": PartCompiler}
 
 
@@ -43,12 +44,12 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Create the dispatcher of a part that is inlined if LLVM decides so."""
+    """Create the dispatcher of a part that LLVM may inline."""
     return _of_any_integers(_dispatcher(function, {**_PART, "forceinline": False}))
 
 
 def inlined_kernel(function: Callable[..., Any]) -> Any:
-    """Create the dispatcher of a part that Python calls too."""
+    """Create the dispatcher of an inlined function that Python can call too."""
     return _of_any_integers(_kept(_dispatcher(function, {**_KERNEL, "forceinline": True})))
 
 
@@ -60,7 +61,8 @@ def inlined_for(signatures: tuple[Any, ...], function: Callable[..., Any]) -> An
     template_of = dispatcher.get_call_template
 
     def get_call_template(args: Any, kws: Any) -> Any:
-        # Only compiling a kernel with this part asks for it; a kernel from the disk does not.
+        # The signatures are compiled when a kernel that contains this part is compiled. A kernel
+        # from the disk does not need them.
         if dispatcher._can_compile:
             for signature in signatures:
                 dispatcher.compile(signature)
@@ -72,7 +74,9 @@ def inlined_for(signatures: tuple[Any, ...], function: Callable[..., Any]) -> An
 
 
 def _dispatcher(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    """Return Numba's dispatcher, or `function` itself with NUMBA_DISABLE_JIT."""
+    """Return Numba's dispatcher for a function, or the function itself if NUMBA_DISABLE_JIT is
+    set.
+    """
     return numba.njit(**options)(function)
 
 
@@ -89,7 +93,9 @@ def _kept(dispatcher: Any) -> Any:
 
 
 def _of_any_integers(dispatcher: Any) -> Any:
-    """Compile for `int64` instead of for every literal integer that a kernel passes in a call."""
+    """Make a dispatcher compile one version for `int64`, instead of one for each constant that
+    kernels pass in calls.
+    """
     if not _is_compiled(dispatcher):
         return dispatcher
     template_of = dispatcher.get_call_template

@@ -1,13 +1,12 @@
-"""Kernels whose Numba dispatcher is not created before they are called or compiled into another
+"""Kernels whose Numba dispatcher is created when they are first called, or compiled into another
 kernel.
 
-A module has dozens of kernels. A process that loads one of them from disk (`cache`) needs none of
-the others, and creating each dispatcher takes half a millisecond. Importing Numba itself takes a
-third of a second, and most processes that import a module of kernels call none.
+Most processes that import a module of kernels call only a few of its dozens of kernels, or none. To
+create a dispatcher takes half a millisecond, and to import Numba takes a third of a second.
 
-Compiling the kernels takes half a minute. Without compilation, the first 100 KB of redo take a
-second. So a process whose work is short, or whose kernels another process compiles, runs the
-kernels that are not on disk as plain Python (`interpret_first`).
+To compile the kernels takes half a minute. To run them as Python code, without compiling, takes a
+second for 100 KB of redo. So if the work of a process is short, or another process compiles the
+kernels, the process runs the kernels that are not on disk as Python code (`interpret_first`).
 """
 
 from __future__ import annotations
@@ -30,50 +29,52 @@ _DISK: Final = f"{__package__}.cache"
 """The name of the module that knows which kernels are on disk. It imports Numba."""
 
 LOADED_AT: Final = time.time()
-"""When this process, or the process it was forked from, began to import kernels (Unix time)."""
+"""The Unix time at which this process began to import kernels. If it was forked after that, it is
+the time of the parent process.
+"""
 
 _LOCK: Final = threading.RLock()
-"""The lock under which a kernel's dispatcher is created, so that there is one, whichever threads
-call it.
+"""The lock under which dispatchers are created, so that each kernel has only one, even if several
+threads call it.
 """
 
 _FROM_PYTHON: Final = frozenset({"kernel", "inlined_kernel"})
-"""The kinds of function that Python calls."""
+"""The kinds of functions that Python can call."""
 
 
 class _Interpretation:
-    """How long this process still interprets kernels that are not on disk, counted over all
-    threads.
+    """The time for which this process still interprets kernels that are not on disk. All threads
+    share it.
     """
 
     seconds: float = 0.0
 
 
 def interpret_first(seconds: float) -> None:
-    """Interpret kernels that are not on disk, until their calls have taken `seconds` altogether.
+    """Interpret kernels that are not on disk, until their calls have taken `seconds` in total.
 
-    After that, a kernel is compiled when it is called. A kernel that another process has compiled
-    meanwhile is loaded from disk at its next call.
+    After that, a kernel is compiled when it is called. If another process has compiled a kernel in
+    the meantime, its next call loads it from disk.
     """
     _Interpretation.seconds = seconds
 
 
 class LateDispatcher:
-    """Stands in for the Numba dispatcher of a kernel, and creates that dispatcher at the first
-    call.
+    """Replaces the Numba dispatcher of a kernel until the first call, which creates the
+    dispatcher.
     """
 
-    # A call finds its target in this slot without Python code: first the method that creates the
-    # dispatcher, then the dispatcher.
+    # The slot `__call__` contains the method that creates the dispatcher, and after the first call
+    # the dispatcher itself. So later calls run no Python code of this class.
     __slots__ = ("__call__", "__dict__", "_arguments", "_kind", "_made", "_plain", "py_func")
 
     def __init__(self, function: Callable[..., Any], kind: str, *arguments: Any) -> None:
-        """Take the kernel's code.
+        """Store the function of the kernel.
 
         Args:
-            function: the code.
-            kind: which function of `dispatchers` makes the dispatcher of it.
-            arguments: the arguments of that function before the code.
+            function: the undecorated function.
+            kind: name of the function in `dispatchers` that creates the dispatcher.
+            arguments: the arguments of that function that precede `function`.
         """
         self.py_func = function
         self.__module__ = function.__module__
@@ -85,8 +86,8 @@ class LateDispatcher:
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher, always the same one. With NUMBA_DISABLE_JIT it is the function
-        itself.
+        """The Numba dispatcher, which is created at the first access. If NUMBA_DISABLE_JIT is set,
+        it is the undecorated function.
         """
         if self._made is None:
             with _LOCK:
@@ -102,7 +103,7 @@ class LateDispatcher:
         return self.__call__(*arguments, **named)
 
     def _is_interpreted(self) -> bool:
-        """Return whether this call is interpreted. A later call may find the kernel on disk."""
+        """Return whether to interpret this call. A later call may find the kernel on disk."""
         if _Interpretation.seconds <= 0 or self._kind not in _FROM_PYTHON:
             return False
         return not importlib.import_module(_DISK).is_on_disk(self)
@@ -111,7 +112,7 @@ class LateDispatcher:
         if self._plain is None:
             self._plain = plain_python(self)
         start = time.thread_time()
-        # Integers of a kernel wrap around, as in machine code.
+        # Integers in a kernel may overflow as in machine code, so NumPy must not warn.
         with np.errstate(over="ignore"):
             result = self._plain(*arguments, **named)
         _Interpretation.seconds -= time.thread_time() - start
@@ -119,7 +120,7 @@ class LateDispatcher:
 
     @property
     def _numba_type_(self) -> Any:
-        """The Numba type of this object when another kernel calls it."""
+        """The Numba type of this object, which Numba needs if another kernel calls it."""
         return self.dispatcher._numba_type_
 
     def __getattr__(self, name: str) -> Any:
@@ -133,7 +134,9 @@ _FUNCTIONS: Final = (LateDispatcher, types.FunctionType)
 
 
 def plain_python(function: Any, instead: Mapping[Any, Any] | None = None) -> Any:
-    """Return the plain Python of a kernel with all its parts, see `compile.interpreted`."""
+    """Return a Python function that runs a kernel and all its parts without compiling, see
+    `compile.interpreted`.
+    """
     made = dict(instead or {})
 
     def plain(dispatcher: Any) -> Any:

@@ -1,10 +1,11 @@
-"""A pack of compiled kernels: a file that spares other machines of the same kind the time to
-compile them.
+"""Writes and reads packs of compiled kernels. With a pack, other machines of the same kind need not
+compile the kernels.
 
-A pack begins with a line that says what it is and a line with the SHA-256 of the rest, a gzipped
-tar. Its first member says for which processor, versions and sources the kernels were compiled; the
-others are Numba's files of each kernel (`cache`), named by the kernel's module. The digest finds
-damage, not malice: who can write a pack can write code that its users run.
+The first line of a pack is its format, the second line the SHA-256 of the rest. The rest is a
+gzipped tar file. Its first member contains the processor, the versions and the sources for which
+the kernels were compiled. The other members are Numba's files for each kernel (`cache`); their
+names begin with the module of the kernel. The SHA-256 detects damage, but it does not protect
+against an attacker: anyone who can write a pack can make its users run any code.
 """
 
 from __future__ import annotations
@@ -50,17 +51,19 @@ _WORDS: Final = {
     "llvm": "another LLVM",
     "sources": "other sources of olr_pg",
 }
-"""What must be the same on both machines, in the order in which differences are reported."""
+"""The facts that must be the same on both machines, with the words for a difference, in the order
+in which differences are reported.
+"""
 
 
 def write_pack(path: Path) -> int:
-    """Write the compiled kernels of all imported modules of this package into a pack.
+    """Write the compiled kernels of all imported modules of this package to a pack.
 
     Returns:
-        How many kernels it has.
+        The number of kernels in the pack.
 
     Raises:
-        OlrPgError: 1210 it cannot be written.
+        OlrPgError: 1210 if the pack cannot be written.
     """
     caches = _caches()
     indexes = [(module, one.index) for module, one in caches if one.index.exists()]
@@ -71,7 +74,7 @@ def write_pack(path: Path) -> int:
         ):
             _add(archive, _MANIFEST, json.dumps(_kind(), indent=1).encode())
             for module, index in indexes:
-                # An index names its data files, so it comes after them.
+                # An index names its data files, so it is written after them.
                 for file in (*sorted(index.parent.glob(f"{index.stem}.*{_DATA}")), index):
                     _add(archive, f"{module}/{file.name}", file.read_bytes())
         body = packed.getvalue()
@@ -84,16 +87,18 @@ def write_pack(path: Path) -> int:
 
 
 def read_pack(path: Path) -> int:
-    """Put the kernels of a pack where this installation looks for compiled ones.
+    """Copy the kernels of a pack to the folders in which this installation looks for compiled
+    kernels.
 
-    All of the pack is checked before the first file is written.
+    The whole pack is checked before the first file is written.
 
     Returns:
-        How many kernels it had.
+        The number of kernels in the pack.
 
     Raises:
-        OlrPgError: 1220 it is no pack, or is damaged; 1221 it was made for another processor,
-            another version or other sources; 1210 the kernels cannot be written.
+        OlrPgError: 1220 if the file is not a pack or is damaged; 1221 if the pack was made for
+            another processor, other versions or other sources; 1210 if the kernels cannot be
+            written.
     """
     members = list(_members(path))
     name, manifest = members[0] if members else ("", b"")
@@ -135,7 +140,7 @@ def _is_kernel(value: Any) -> TypeGuard[LateDispatcher]:
 
 
 def _kind() -> dict[str, Any]:
-    """Return what compiled kernels depend on: a value for each key of `_WORDS`."""
+    """Return the facts on which compiled kernels depend: a value for each key of `_WORDS`."""
     sources = hashlib.sha256()
     for module in sorted({module for module, _ in _caches()}):
         sources.update(f"{module} {sources_digest(module)}\n".encode())
@@ -154,7 +159,9 @@ def _kind() -> dict[str, Any]:
 
 
 def _check_kind(path: Path, manifest: bytes) -> None:
-    """Refuse a pack for another kind of machine or for other versions, and say what differs."""
+    """Raise an error if a pack is for another kind of machine or other versions. The error contains
+    the difference.
+    """
     try:
         packed = json.loads(manifest)
     except ValueError:
@@ -202,8 +209,8 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _place(path: Path, name: str, places: Mapping[str, Mapping[str, Path]]) -> Path:
-    """Return where a member is to be written: among the cache files of its kernel, which must be of
-    this package.
+    """Return the path to which a member is written: it is beside the other cache files of its
+    kernel. Raise an error if the kernel does not belong to this package.
     """
     module, _, file = name.partition("/")
     stem, suffix = Path(file).stem, Path(file).suffix
@@ -217,7 +224,7 @@ def _place(path: Path, name: str, places: Mapping[str, Mapping[str, Path]]) -> P
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    # Without times and owners: the same kernels make the same pack.
+    # The pack contains no times and owners, so the same kernels give the same pack.
     member = tarfile.TarInfo(name)
     member.size = len(content)
     archive.addfile(member, io.BytesIO(content))

@@ -1,8 +1,8 @@
-"""Compilation of functions that are only parts of kernels. It stops before machine code is made.
+"""Compiles functions that are only parts of kernels. No machine code is made for them.
 
-Numba compiles every function to machine code. A part would then be optimized once for itself and
-again in each function that it is a part of, up to the kernel. For a kernel of five levels that was
-half of the compilation, and its result was never used.
+By default, Numba compiles every function to machine code. A part is then optimized once by itself,
+and again in each function that contains it, up to the kernel. For a kernel with five levels of
+parts, this took half of the compile time, and the machine code of the parts was never used.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numba.core.compiler import Compiler
 
 
 class PartLibrary(JITCodeLibrary):
-    """The code of a part. It is linked into kernels and optimized there; it never runs by
-    itself.
+    """The code of a part. It is linked into kernels and optimized there. It never runs
+    separately.
     """
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: the optimization of the kernel covers the part."""
+        """Do nothing, because the part is optimized together with the kernel."""
 
     def _finalize_final_module(self) -> None:
-        """Mark the code as ready to be linked, but do not hand it to an engine, which would make
-        machine code of it.
+        """Mark the code as ready for linking. It is not passed to an LLVM engine, which would
+        compile it to machine code.
         """
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
@@ -40,13 +40,13 @@ class PartLibrary(JITCodeLibrary):
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Do nothing: only Python objects need an environment, and its address would be written
-        into the machine code.
+        """Do nothing. Only code that works with Python objects needs an environment, whose address
+        would be written into machine code.
         """
 
 
 class PartCompiler(Compiler):
-    """Numba's compiler, for parts."""
+    """Numba's compiler with `PartLibrary`, for parts."""
 
     def __init__(self, typing: Any, target: Any, _library: None, *arguments: Any) -> None:
         super().__init__(typing, target, PartLibrary(target.codegen(), "part"), *arguments)

@@ -1,13 +1,13 @@
-"""The digest of the sources of a kernel. It shows when a compiled kernel on disk is out of date.
+"""The digest of the sources of a kernel. It shows whether a compiled kernel on disk is outdated.
 
-Numba itself recognizes an outdated kernel only by the name and the time of the kernel's own source
-file. But the functions that a kernel inlines, and the layouts that it is compiled for, come from
-other modules. After an upgrade, Numba would load a kernel that reads columns in the wrong place. So
-the names of the cache files (`cache`) contain a digest of every module that the kernel's module
-imports, directly or not, and of the modules that compile it.
+Numba itself checks only the source file in which a kernel is defined: its name, time and size. But
+a kernel inlines functions and uses table layouts from other modules. If these change in an upgrade,
+Numba would load an old kernel that reads columns at the wrong place. So the names of the cache
+files (`cache`) contain a digest of all modules that the kernel's module imports, directly or
+indirectly, and of the modules that compile the kernel.
 
-The digest is of the files as they are now. If an upgrade replaces files while a process runs, the
-process would save code compiled from the old files under the digest of the new ones. `are_loaded`
+The digest is calculated from the current files. If an upgrade replaces files while a process runs,
+the process would compile old code and save it under the digest of the new files. `are_loaded`
 returns whether the files are still those that the process imported.
 """
 
@@ -26,11 +26,11 @@ _PACKAGE: Final = __name__.partition(".")[0]
 _DIGITS: Final = 12
 
 _NO_PART: Final = frozenset({f"{_PACKAGE}.errors"})
-"""Modules that no kernel takes anything from, although most kernels import them. Otherwise each new
-error code would have every kernel compiled again.
+"""Modules that most modules of kernels import, but that do not affect compiled code. Without this
+exception, each new error code would cause all kernels to be compiled again.
 """
 
-# Only at the start of a line: imports for type checkers are indented.
+# Only imports at the start of a line count. Imports for type checkers are indented.
 _IMPORT: Final = re.compile(
     rf"^(?:from ({_PACKAGE}[\w.]*) import|import ({_PACKAGE}[\w.]+))", re.MULTILINE
 )
@@ -42,8 +42,8 @@ def sources_digest(module: str, path: str = "") -> str:
     imports.
 
     Args:
-        module: its full name.
-        path: of its source, if it is of another package.
+        module: full name of the module.
+        path: path of its source file, if the module is of another package.
     """
     whole = hashlib.sha256()
     for name in sorted(_sources(module, path)):
@@ -56,7 +56,7 @@ def are_loaded(module: str, path: str = "") -> bool:
     """Return whether the files of a digest have not changed since this process imported them.
 
     Args:
-        module, path: as of `sources_digest`.
+        module, path: as in `sources_digest`.
     """
     changed = max(_source(name).changed_at for name in _sources(module, path))
     if not module.startswith(f"{_PACKAGE}."):
@@ -65,7 +65,7 @@ def are_loaded(module: str, path: str = "") -> bool:
 
 
 def _sources(module: str, path: str) -> set[str]:
-    """Return the modules of this package whose sources a kernel is made of."""
+    """Return the modules of this package whose sources affect the kernels of a module."""
     sources = {module, *imported(module), MAKERS, *imported(MAKERS)}
     if module.startswith(f"{_PACKAGE}."):
         return sources
@@ -74,8 +74,8 @@ def _sources(module: str, path: str) -> set[str]:
 
 
 def imported(module: str) -> set[str]:
-    """Return the modules of this package that `module` imports, directly or not, except those that
-    do not count.
+    """Return the modules of this package that `module` imports, directly or indirectly, without
+    those of `_NO_PART`.
     """
     found: set[str] = set()
     waiting = [module]
@@ -90,7 +90,7 @@ class _Source(NamedTuple):
     """The facts of a module's source file that this module needs.
 
     Attributes:
-        changed_at: when its file was written, or put there: Unix time.
+        changed_at: Unix time at which the file was changed or copied to its place.
     """
 
     digest: bytes
@@ -100,7 +100,7 @@ class _Source(NamedTuple):
 
 @cache
 def _source(module: str) -> _Source:
-    """Read the source of a module. A module outside of the package's folder counts as empty."""
+    """Read the source of a module. A module outside the folder of the package counts as empty."""
     package, _, rest = module.partition(".")
     path = (_ROOT / rest.replace(".", "/")).with_suffix(".py")
     if package != _PACKAGE or not path.is_file():
@@ -110,5 +110,5 @@ def _source(module: str) -> _Source:
 
 
 def _named_in(text: str) -> frozenset[str]:
-    """Return the modules of this package that a source imports."""
+    """Return the modules of this package that are imported in a source text."""
     return frozenset(one or other for one, other in _IMPORT.findall(text))
