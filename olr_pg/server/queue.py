@@ -1,8 +1,10 @@
 """The ready queue: committed transactions that the decoder has finished for one client.
 
-Theory of operation ------------------- The decoder adds transactions in output format, as
-contiguous framed messages, in the order of their commit SCNs. Transactions with the same commit SCN
-are in the order of their commit records. Each transaction goes through these states:
+Theory of operation
+-------------------
+The decoder adds transactions in output format, as contiguous framed messages, in the order of their
+commit SCNs. Transactions with the same commit SCN are in the order of their commit records. Each
+transaction goes through these states:
 
     ready --first message taken--> transmitting --last one taken--> transmitted --confirmed--> gone
 

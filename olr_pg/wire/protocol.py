@@ -1,8 +1,10 @@
 """The server's side of one connection of the protocol. It receives and returns bytes; it has no
 socket.
 
-Theory of operation ------------------- Every message of the server is the answer to a request; the
-server sends nothing else. A connection goes through three states, and never back to an earlier one:
+Theory of operation
+-------------------
+Every message of the server is the answer to a request; the server sends nothing else. A connection
+goes through three states, and never back to an earlier one:
 
     WaitTableList --TableList: Ok--> WaitStartSCN --StartSCN: Ok--> Replicating
 

@@ -1,15 +1,17 @@
 """Bounded recovery: limits the redo that a restart must read, even if a transaction is open for
 days.
 
-How it works ------------ The limit is a number of bytes of redo. At the end of a log, a run of
-decoding takes a new image (`run_images`) if two conditions are met: the amount of redo since the
-begin of the oldest open transaction has reached the limit, and so has the amount of redo since the
-last image. The image contains the merger's open transactions for all targets, and the position up
-to which each redo thread was read. The image becomes durable (`image_files`) when every thread was
-read beyond that position: only then is the dictionary known up to that position, and nothing in the
-image can change any more. When everything that committed before the image is confirmed, the
-checkpoint names the image. Then everything that a client still needs is in the image or after it in
-the redo. MinStartSCN stays the same: the begin SCN of the oldest unconfirmed transaction.
+How it works
+------------
+The limit is a number of bytes of redo. At the end of a log, a run of decoding takes a new image
+(`run_images`) if two conditions are met: the amount of redo since the begin of the oldest open
+transaction has reached the limit, and so has the amount of redo since the last image. The image
+contains the merger's open transactions for all targets, and the position up to which each redo
+thread was read. The image becomes durable (`image_files`) when every thread was read beyond that
+position: only then is the dictionary known up to that position, and nothing in the image can change
+any more. When everything that committed before the image is confirmed, the checkpoint names the
+image. Then everything that a client still needs is in the image or after it in the redo.
+MinStartSCN stays the same: the begin SCN of the oldest unconfirmed transaction.
 
 If the client whose confirmations are in the checkpoint starts at exactly MinStartSCN, the run loads
 the image and continues after it. If a client starts at any other SCN, or another client starts, the
@@ -17,9 +19,10 @@ run reads the redo from the start SCN on, without an image. It also does this if
 missing or damaged, or was made with other tables. The redo contains everything that the image
 contains, as long as its logs exist.
 
-Several targets --------------- All targets share the images. An image contains all open
-transactions and all tables of its run. It can be used for a target (`Need.is_served`) if three
-conditions are met:
+Several targets
+---------------
+All targets share the images. An image contains all open transactions and all tables of its run. It
+can be used for a target (`Need.is_served`) if three conditions are met:
 
 - The target has received or confirmed everything that committed before the image. A target that has
   received more skips the transactions that it has, as with any redo that is read again.
