@@ -52,8 +52,8 @@ _TIMESTAMP: Final = re.compile(
     r"(?: ?([+-])(\d{2}):(\d{2}))?"
 )
 _IN_CODE_ORDER: Final = frozenset({1, 31, 873})
-"""US7ASCII, WE8ISO8859P1, AL32UTF8: the character sets in which bytes sort in the same order as the
-characters do in UTF-8.
+"""US7ASCII, WE8ISO8859P1, AL32UTF8. In these character sets, the bytes of texts sort in the same
+order as the bytes of the same texts in UTF-8.
 """
 
 _UTF8_NUMBERS: Final = frozenset({871, 873})

@@ -361,8 +361,8 @@ class Merger:
         self._assembler.losses = no_losses(self.subscription.row_plan)
 
     def _finish(self, finished: Finished | None) -> None:
-        """Add transactions that extend over several splits, which the merger's own assembler has
-        finished.
+        """Add the transactions that the merger's own assembler has finished. They extend over
+        several splits.
         """
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)

@@ -48,7 +48,7 @@ class ThreadSplit(NamedTuple):
 
 
 class MergedUpTo(NamedTuple):
-    """The end of the last LWN group of a redo thread that was merged: before block `block` of the
+    """How far a redo thread was merged: its last merged LWN group ends before block `block` of the
     log `path`.
     """
 

@@ -1,4 +1,4 @@
-"""Commits without waiting for the disk if another commit follows at once."""
+"""Decides whether a commit waits for the disk. It does not if another commit follows at once."""
 
 from __future__ import annotations
 

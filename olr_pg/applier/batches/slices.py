@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 WHOLE_SPOOLS: Final = 4
-"""A refused transaction is retried as one set if it is at most this many times as large as
-`ApplierSettings.spool_bytes`.
+"""A refused transaction is retried as one set if its size is at most `ApplierSettings.spool_bytes`
+times this number.
 """
 
 

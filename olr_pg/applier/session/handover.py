@@ -71,8 +71,8 @@ class Handover(NamedTuple):
     """The loads of a subscription that replication has not caught up with yet.
 
     Attributes:
-        scn: the highest SCN as of which one of the tables was loaded; 0 if there is nothing to hand
-            over.
+        scn: each table was loaded as of an SCN; this is the highest of these SCNs. 0 if there is
+            nothing to hand over.
         start_scn: the SCN at which replication must start for these loads; 0 to start with the
             oldest log.
         covers_all: whether every table of the subscription was loaded, so that no table needs redo

@@ -295,7 +295,7 @@ def target_columns(settings: ApplierSettings, source: Table | None) -> dict[str,
     (`Choices.column_names`).
 
     Raises:
-        OlrPgError: 5016, two columns would have the same name in the target.
+        OlrPgError: 5016, a configured name is also the name of another column.
     """
     if source is None:
         return {}

@@ -101,7 +101,8 @@ class TargetColumn(NamedTuple):
         base_name: the name of the base type in SQL, without modifiers, because a cast must not
             truncate.
         generated: whether the server computes the values, so that the column cannot be written.
-        identity: '' for none, 'a' ALWAYS, 'd' BY DEFAULT.
+        identity: 'a' for a column GENERATED ALWAYS AS IDENTITY, 'd' for BY DEFAULT, '' for other
+            columns.
         modifier: the type's modifier; for a domain, of its base type (`modifiers`); −1 for none.
         form: if the type is not a `PgKind`, the `PgKind` that has the same binary format (text for
             enums and citext, special kinds for types of pgvector); else 0.

@@ -4,9 +4,10 @@ this.
 PostgreSQL empties every UNLOGGED table in crash recovery, when a standby is promoted, and when a
 base backup is restored. That a table is empty proves nothing, because the source's table may be
 empty, too. So ``olr_pg.crash_mark`` is an UNLOGGED table with one row for each subscription, and
-``olr_pg.crash_watch`` is an ordinary table that records that the row was inserted. Before a new
-connection writes, it compares both: if the row is missing, a crash has emptied all UNLOGGED tables.
-This also detects emptied partitions, and tables that were set to UNLOGGED just before the crash.
+``olr_pg.crash_watch`` is an ordinary table that records that the row was inserted. Each new
+connection compares the two tables before it writes: if the row is missing, a crash has emptied all
+UNLOGGED tables. This also detects emptied partitions, and tables that were set to UNLOGGED just
+before the crash.
 
 UNLOGGED tables are recorded in ``olr_pg.unlogged`` before any crash, because an operator may set a
 table to LOGGED after it was emptied. Changes of emptied tables are refused until a new load deletes

@@ -168,8 +168,8 @@ def begin_life(connection: Connection[Any], subscription: str, life: Life, *, ex
     """Add the life of a ledger that is about to be created (`connection` in autocommit mode).
 
     Args:
-        exists: whether the ledger already exists. If so, no life is added if the account has one
-            that has not ended.
+        exists: whether the ledger already exists. If it does, and the account has a life that has
+            not ended, no life is added.
 
     Raises:
         OlrPgError: 7319, the replication from Oracle does not know the account.
