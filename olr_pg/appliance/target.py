@@ -113,7 +113,8 @@ class RunningTarget:
     def busy_threads(self) -> list[Sequence[threading.Thread]]:
         """Groups of threads that have work. At least one thread of each group must make progress.
 
-        A group can contain the applier's own thread, because it may wait for its workers.
+        While workers have batches, the applier's own thread is in no group, because it may wait for
+        the workers.
         """
         if not self.is_alive or self.applier is None or self._thread is None:
             return []
@@ -166,7 +167,7 @@ class RunningTarget:
             self.applier = self._make_applier(self.config)
         assert self.applier is not None
         if self._stopping.is_set():
-            return  # `renew` was called before the applier existed
+            return  # `stop` was called before the applier existed
         if self._renewed.is_set():
             self.applier.drain()
         try:

@@ -1,3 +1,3 @@
-"""Assesses the source's schemas: what they contain, what is migrated automatically, and the effort
-for the rest.
+"""Assesses the source's schemas: lists their objects, says which are migrated automatically, and
+estimates the effort for the others.
 """

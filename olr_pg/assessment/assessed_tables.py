@@ -1,4 +1,4 @@
-"""Assesses tables: types, size, logging, key."""
+"""Assesses tables: their types, size, logging and key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def assessed_table(
     """Assess one table.
 
     Args:
-        found: as in the dictionary.
+        found: the table in the dictionary; None if the dictionary does not contain it.
     """
     name = f"{table.owner}.{table.name}"
     if name not in replicated:
@@ -80,7 +80,7 @@ def _columns(
 
 
 def _doubt(relations: Relations, table: InventoryTable, name: str, relation: Relation) -> str:
-    """Describe the risk of a column that becomes boolean only because of its type."""
+    """Describe the risk of a column that is converted to boolean only because of its type."""
     column = relation.columns[name]
     if not column.no_flag_setting:
         return ""

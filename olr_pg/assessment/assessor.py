@@ -1,4 +1,6 @@
-"""Makes the assessment from an inventory and its converted statements: one item for each object."""
+"""Makes the assessment from an inventory and its converted statements, with one item for each
+object.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +67,9 @@ def assess(
 
     Args:
         replicated: ``OWNER.NAME`` of the tables in `apply.tables`.
-        statements: of `schema.conversion.convert`, tried in a target or not.
-        rates, redo_rates: rates that were measured now.
+        statements: the statements from `schema.conversion.convert`, which may have been tried in a
+            target.
+        rates, redo_rates: the measured rates; None if they were not measured.
     """
     stored = {(table.owner, table.name): table for table in snapshot.tables}
     return Report(
@@ -137,7 +140,7 @@ class _Assessor:
         return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, (reason,))
 
     def _converted(self, one: SchemaObject) -> Item:
-        """Return the item for an object with its own statement in `olr-pg schema`."""
+        """Return the item for an object for which `olr-pg schema` has a statement."""
         found = self._by_name[_BY_STATEMENT[one.kind], one.full_name]
         if one.kind == "INDEX":
             found = found or self._by_name["materialized view", one.full_name]
@@ -153,7 +156,9 @@ class _Assessor:
         return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, reasons)
 
     def _table(self, one: SchemaObject) -> Item:
-        """Return the item for a table: manual if it, or a part of it, is not created."""
+        """Return the item for a table. It needs manual work if the table or a part of it is not
+        created.
+        """
         name = one.full_name
         if name in self._containers:
             return _plain(one, Carrier.WITH_TABLE, "the rows of a materialized view")
@@ -235,7 +240,7 @@ class _Assessor:
         for one in self._statements:
             if one.kind == "grant":
                 item = _by_statement("GRANT", one.name, [one])
-                # To make a role is work once, whatever is granted to it.
+                # A role must be created only once, so the minutes count only for its first grant.
                 yield item._replace(minutes=0) if one.role in named else item
                 named |= {one.role} if one.role and not one.runs else set()
         objects = {(one.kind, one.full_name) for one in self._inventory.objects}

@@ -1,4 +1,6 @@
-"""Estimates the effort of code, by its lines and by the constructs that PostgreSQL lacks."""
+"""Estimates the effort to rewrite code, from the number of its lines and from the constructs that
+PostgreSQL lacks.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ details::details-content{content-visibility:visible;display:block}tr,.card{break
 
 
 def html_pieces(report: Report) -> Iterator[str]:
-    """Yield the whole page in pieces, because for a large schema it has 50 MB."""
+    """Yield the page in pieces, because for a large schema it has 50 MB."""
     title = f"Assessment of {report.database or 'the source'}"
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -124,7 +124,9 @@ def _bar(report: Report) -> str:
 def _grid(
     heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]], *, narrow: bool = False
 ) -> Iterator[str]:
-    """Yield a table; cells are already HTML. A narrow table stays a table on a phone."""
+    """Yield a table; the cells already contain HTML. A narrow table is also shown as a table on a
+    phone.
+    """
     listed = list(heads)
     top = "".join(
         f"<th{' class=n' if number else ''}>{escape(text)}</th>" for text, number in listed
@@ -159,7 +161,7 @@ def _counts(report: Report) -> Iterator[str]:
 
 
 def _name(name: str) -> str:
-    """Return a name in which line breaks are allowed at dots and underscores."""
+    """Return a name as HTML in which lines can break after dots and underscores."""
     broken = _BREAKS.sub(r"\1<wbr>", escape(name))
     return f"<code>{broken}</code>"
 

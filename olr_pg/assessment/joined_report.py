@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 def join_reports(reports: Mapping[str, Report]) -> Report:
     """Join the assessments of a source's containers; a single one is returned unchanged.
 
-    The redo is that of the whole database, so it is the same in each.
+    The redo is that of the whole database, so it is the same in each report.
 
     Args:
-        reports: by the names of the containers, in their order.
+        reports: the report of each container by the container's name, in the order of the
+            containers.
     """
     first = next(iter(reports.values()))
     if len(reports) == 1:

@@ -1,4 +1,5 @@
-"""Finds what PL/SQL uses that PostgreSQL lacks or executes differently, by its tokens.
+"""Finds the constructs in PL/SQL that PostgreSQL lacks or executes differently, by the tokens of
+the code.
 
 Comments and literals are ignored: sqlglot's tokenizer for Oracle finds the words of the code (if it
 fails, all words of the text are used).
@@ -75,7 +76,9 @@ CONSTRUCTS: Final[dict[str, tuple[str, int]]] = {
     "%ISOPEN": ("%ISOPEN: PostgreSQL cannot tell", 10),
     "@": ("a database link: a foreign table", 60),
 }
-"""One or more words → what replaces them, and minutes of work for each occurrence."""
+"""For one or more words: the replacement in PostgreSQL, and the minutes of work for each
+occurrence.
+"""
 
 _PACKAGE_STATE: Final = ("package variables: PostgreSQL's sessions have none (set_config)", 60)
 
@@ -90,8 +93,8 @@ class Construct(NamedTuple):
 
 
 def find_constructs(text: str) -> list[Construct]:
-    """Return the constructs that PostgreSQL lacks or executes differently, the most effort
-    first.
+    """Return the constructs that PostgreSQL lacks or executes differently; those with the most
+    effort come first.
     """
     words = _words(text)
     found = Counter[str]()
@@ -109,7 +112,9 @@ def find_constructs(text: str) -> list[Construct]:
 
 
 def package_state(text: str) -> Construct | None:
-    """Return a construct if a package body has variables before its first routine, else None."""
+    """Return a construct if a package body has variables before its first routine, because these
+    keep state; otherwise None.
+    """
     words = _words(text)
     if words[:2] != ["PACKAGE", "BODY"]:
         return None
@@ -127,7 +132,7 @@ def code_lines(text: str) -> int:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of the code in upper case, attributes such as ``%TYPE`` as one."""
+    """Return the words of the code in upper case; an attribute such as ``%TYPE`` is one word."""
     try:
         tokens = Oracle().tokenize(text)
     except TokenError:

@@ -1,4 +1,4 @@
-"""Measures how fast the target is, for estimates of a migration's time."""
+"""Measures the speed of the target, to estimate the time of a migration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def measure_rates(connection: Connection[Any], connections: int) -> MeasuredRate
     """Copy rows to a temporary table with a key, update some, and measure the time.
 
     Args:
-        connection: in autocommit mode.
+        connection: a connection to the target in autocommit mode.
         connections: number of connections that a load will use in parallel.
     """
     data = b"".join(_LINE % (number, number) for number in range(_ROWS))

@@ -1,4 +1,4 @@
-"""The assessment as values, from which HTML, text and JSON are made."""
+"""The assessment as values, from which the HTML, text and JSON forms are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Effort(IntEnum):
-    """How much work an object needs; the number is the minutes in the estimate."""
+    """The amount of work that an object needs. The value of each member is the number of minutes in
+    the estimate.
+    """
 
     NONE = 0
     LOW = 15
@@ -34,13 +36,13 @@ class Carrier(IntEnum):
     """`olr-pg schema` and the load create it."""
 
     WITH_TABLE = 3
-    """It is a part of a table or key, and is created with it."""
+    """The object is a part of a table or key, and is created with it."""
 
     BY_HAND = 4
 
     @property
     def title(self) -> str:
-        """The word for display."""
+        """The word to display."""
         return _CARRIERS[self]
 
 
@@ -56,8 +58,8 @@ class AssessedColumn(NamedTuple):
     """A column, with its types in the source and in the target.
 
     Attributes:
-        lost: what the target column does not preserve.
-        obstacle: why it is not replicated.
+        lost: the details of values that the target column does not preserve.
+        obstacle: the reason why the column is not replicated.
     """
 
     name: str
@@ -71,8 +73,9 @@ class AssessedTable(NamedTuple):
     """Details of a table, in addition to its item.
 
     Attributes:
-        replicated: ``yes``, or why not.
-        key: what identifies its rows; empty without a key.
+        replicated: ``yes``, or the reason why the table is not replicated.
+        key: the kind and the columns of the key that identifies the table's rows; empty without a
+            key.
     """
 
     name: str
@@ -87,7 +90,7 @@ class AssessedTable(NamedTuple):
 
     @property
     def facts(self) -> list[str]:
-        """Its details in one line each."""
+        """The details of the table, one per line."""
         rows = "rows unknown" if self.rows is None else f"{self.rows:,} rows"
         facts = [self.kind, rows, decimal(self.bytes)]
         if self.lob_bytes:
@@ -102,10 +105,11 @@ class Item(NamedTuple):
     """An object of the source.
 
     Attributes:
-        kind: Oracle's term, as in DBA_OBJECTS; for other things a term of ours.
-        minutes: of work, estimated.
-        reasons: for the effort, and what to do.
-        lines: of code.
+        kind: the kind of object as in DBA_OBJECTS. For kinds that this view lacks, a term of this
+            module.
+        minutes: estimated minutes of work.
+        reasons: the reasons for the effort, and the actions to take.
+        lines: number of lines of code.
     """
 
     kind: str
@@ -132,8 +136,8 @@ class MeasuredRates(NamedTuple):
     """The measured speed of this host and the target.
 
     Attributes:
-        copy_bytes: per second, of COPY over one connection.
-        updates: rows per second, over one connection; 0 if not measured.
+        copy_bytes: bytes per second that COPY writes over one connection.
+        updates: updated rows per second over one connection; 0 if not measured.
     """
 
     copy_bytes: float
@@ -145,9 +149,9 @@ class RedoRates(NamedTuple):
     """The measured speed of decoding on this host, with simulated redo of orders.
 
     Attributes:
-        bytes_per_second: of one core.
-        bytes_per_change: of redo for each changed row.
-        cores: of this machine.
+        bytes_per_second: bytes of redo that one core decodes per second.
+        bytes_per_change: bytes of redo for each changed row.
+        cores: number of cores of this machine.
     """
 
     bytes_per_second: float
@@ -156,13 +160,16 @@ class RedoRates(NamedTuple):
 
 
 class CatchUp(NamedTuple):
-    """How long replication takes to catch up with the changes during the load.
+    """The time that replication needs after the load to catch up with the changes that were made
+    during the load.
 
     Attributes:
-        redo_per_second: redo of the source, on the day with most redo.
-        decoded_per_second: redo that this host can decode.
-        applied_per_second: redo whose changes the target can apply.
-        seconds: None if the source is faster.
+        redo_per_second: bytes of redo that the source writes per second, on the day with the most
+            redo.
+        decoded_per_second: bytes of redo that this host can decode per second.
+        applied_per_second: bytes of redo whose changes the target can apply per second.
+        seconds: time to catch up; None if the source writes faster than that, so replication never
+            catches up.
     """
 
     redo_per_second: float
@@ -193,7 +200,7 @@ NOT_LOOKED_AT: Final = (
     ("directories", "DBA_DIRECTORIES"),
     ("roles, system privileges and profiles", "DBA_ROLES, DBA_SYS_PRIVS, DBA_PROFILES"),
 )
-"""Kinds of objects that an inventory may not contain, with their views."""
+"""Kinds of objects that an inventory may lack, with the view that contains each kind."""
 
 
 class Report(NamedTuple):
@@ -214,14 +221,14 @@ class Report(NamedTuple):
 
     @property
     def not_looked_at(self) -> list[tuple[str, str]]:
-        """Return the kinds of objects that the inventory did not or could not read, with their
-        views.
+        """Return the kinds of objects that are missing in the inventory because their view was not
+        read, with these views.
         """
         return [(what, view) for what, view in NOT_LOOKED_AT if view not in self.looked_at]
 
     @property
     def counts(self) -> list[KindCount]:
-        """Return the counts by kind, the most work first."""
+        """Return the counts by kind; kinds with the most work come first."""
         found = []
         for kind in dict.fromkeys(item.kind for item in self.items):
             own = [item for item in self.items if item.kind == kind]
@@ -231,11 +238,11 @@ class Report(NamedTuple):
 
     @property
     def causes(self) -> list[tuple[int, str]]:
-        """Return how many objects each reason blocks, including those that depend on them; most
-        first.
+        """Return the number of objects that each reason blocks, including objects that depend on
+        blocked ones; the highest number comes first.
 
-        An object that depends on a missing one names the first cause (`schema.trial`), and counts
-        for that cause's reason.
+        An object that depends on a missing object names the first cause (`schema.trial`), and is
+        counted for the reason of this cause.
         """
         stopped = [item for item in self.items if item.carrier is Carrier.BY_HAND and item.reasons]
         reasons = {item.name: item.reasons[0] for item in stopped}
@@ -248,15 +255,17 @@ class Report(NamedTuple):
 
     @property
     def cost_units(self) -> int:
-        """Return the estimate in ora2pg's cost units, of five minutes each."""
+        """Return the estimate in the cost units of ora2pg; a unit is five minutes."""
         return -(-self.minutes // _UNIT_MINUTES)
 
     @property
     def level(self) -> str:
-        """Return the estimate as ora2pg's level: a letter for the cost, a digit for the kind.
+        """Return the estimate as a level of ora2pg: a letter for the cost, and a digit for the kind
+        of work.
 
-        A needs no rewriting, B up to five days, C more. 1 has no code; 2 has triggers, and 3
-        routines, that need no rewriting; 4 has triggers or views to rewrite, 5 routines.
+        Letters: A, no rewriting; B, up to five days; C, more. Digits: 1, there is no code; 2,
+        triggers that need no rewriting; 3, routines that need no rewriting; 4, triggers or views to
+        rewrite; 5, routines to rewrite.
         """
         rewritten = {item.kind for item in self.items if item.minutes and item.kind in _WRITTEN}
         kinds = {item.kind for item in self.items}
@@ -278,7 +287,7 @@ class Report(NamedTuple):
 
     @property
     def minutes(self) -> int:
-        """Add up the estimate."""
+        """Return the total of the estimate."""
         return sum(item.minutes for item in self.items)
 
     @property
@@ -295,12 +304,14 @@ class Report(NamedTuple):
 
     @property
     def redo_per_day(self) -> int | None:
-        """Return the redo of the whole day with the most redo; None if unknown."""
+        """Return the bytes of redo on the day with the most redo, without days that were only
+        partly recorded; None if unknown.
+        """
         return max((day.bytes for day in self.redo), default=None)
 
     @property
     def catch_up(self) -> CatchUp | None:
-        """Return the estimated time for catching up after the load; None if something is
+        """Return the estimated time for catching up after the load; None if a required rate is
         unknown.
         """
         most, load, rates, redo = self.redo_per_day, self.load_seconds, self.rates, self.redo_rates
@@ -314,7 +325,9 @@ class Report(NamedTuple):
         return CatchUp(comes, decoded, applied, seconds)
 
     def time_lines(self) -> Iterator[str]:
-        """Yield the estimated times of the load and of catching up, with their basis."""
+        """Yield the estimated times of the load and of catching up, with the rates that they are
+        based on.
+        """
         seconds, rates = self.load_seconds, self.rates
         if seconds is None or rates is None:
             yield "The speed of the target was not measured."
@@ -350,7 +363,7 @@ class Report(NamedTuple):
 
 
 def _span(seconds: float) -> str:
-    """Return a machine's time as text."""
+    """Return a time of a computer's work as text."""
     if seconds < 60:
         return "less than a minute"
     hours = seconds / 3_600
@@ -360,7 +373,7 @@ def _span(seconds: float) -> str:
 
 
 def duration(minutes: float) -> str:
-    """Return a time of work: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
+    """Return a time of human work as text: ``45 min``, ``3.5 h``, or ``4 days`` of eight hours."""
     if minutes < 60:
         return f"{minutes:.0f} min"
     hours = minutes / 60

@@ -20,7 +20,7 @@ CAUSES_MAX: Final = 30
 
 
 def report_lines(report: Report) -> Iterator[str]:
-    """Yield the assessment for a terminal: counts, and everything that needs manual work."""
+    """Yield the assessment for a terminal: the counts, and all objects that need manual work."""
     schemas = ", ".join(report.owners)
     version = named_version(report.version) or "version unknown"
     yield f"{report.database}: Oracle {version}, schemas {schemas}"
@@ -61,7 +61,7 @@ def report_lines(report: Report) -> Iterator[str]:
 
 
 def whole_report(report: Report) -> Iterator[str]:
-    """Yield `report_lines`, and after it every table, column and object."""
+    """Yield the lines of `report_lines`, then every table, column and object."""
     yield from report_lines(report)
     yield ""
     yield "Tables and their columns:"
@@ -86,7 +86,7 @@ def whole_report(report: Report) -> Iterator[str]:
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """Return the assessment as JSON has it."""
+    """Return the assessment as JSON."""
     return {
         **_facts_json(report),
         "items": [_item_json(item) for item in report.items],
@@ -95,7 +95,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def json_pieces(report: Report) -> Iterator[bytes]:
-    """Write the report as `report_json` returns it, with one line for each item and table."""
+    """Yield the JSON of `report_json` as text, with one line for each item and table."""
     for key, value in _facts_json(report).items():
         yield b"{" if key == "database" else b",\n"
         yield orjson.dumps(key) + b": " + orjson.dumps(value)

@@ -1,7 +1,8 @@
-"""Runs work in a separate process, so that its memory does not affect later measurements.
+"""Runs work in a separate process, so that the memory of this work does not affect later
+measurements.
 
-The process is new and inherits only the environment. It ends when its parent ends, for whatever
-reason.
+The process is started anew and inherits only the environment. It ends when its parent ends,
+whatever the reason.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ T = TypeVar("T")
 def results_of(
     name: str, work: Callable[..., Generator[T, None, None]], *arguments: object
 ) -> Generator[T, None, None]:
-    """Yield what `work` yields, in a process of its own; closing it ends the process.
+    """Run `work` in a separate process, and yield the objects that it yields. Closing the generator
+    ends the process.
 
     Args:
-        name: of the process, for errors.
-        work: a function of a module; it, its arguments and its results can be pickled.
+        name: name of the process, for error messages.
+        work: a function at the top level of a module. The function, its arguments and its results
+            must be picklable.
 
     Raises:
-        OlrPgError: one that `work` raised; 8101, the process has ended in another way (what
-            Python says of it is on stderr).
+        OlrPgError: an error that `work` raised; 8101, the process ended in another way (Python's
+            message is on stderr).
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -48,7 +51,7 @@ def results_of(
         failure = yield from _received(receiver)
         process.join()
     finally:
-        # If the process has already ended, this does nothing.
+        # This has no effect if the process has already ended.
         process.terminate()
         process.join()
         receiver.close()
@@ -61,10 +64,10 @@ def results_of(
 
 
 def do_apart(name: str, work: Callable[..., object], *arguments: object) -> None:
-    """Do `work` in a process of its own.
+    """Run `work` in a separate process.
 
     Raises:
-        OlrPgError: as `results_of`.
+        OlrPgError: see `results_of`.
     """
     for _ in results_of(name, _silently, work, arguments):
         pass
@@ -78,7 +81,7 @@ def _silently(
 
 
 def _received(receiver: Connection) -> Generator[Any, None, OlrPgError | None]:
-    """Yield the objects that are sent; return the error that was sent last, if any."""
+    """Yield the objects that the process sends. If the last one is an error, return it instead."""
     with suppress(EOFError):
         while not isinstance(received := receiver.recv(), OlrPgError):
             yield received
@@ -104,14 +107,16 @@ def _work(
 
 
 def _end_in_order() -> None:
-    """Let the first signal end this process by way of every `finally`; the next ones do nothing."""
+    """Make the first signal end this process with an exception, so that every `finally` runs. Later
+    signals have no effect.
+    """
     signals = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signals.append(signal.SIGINT)
 
     def end(number: int, _frame: FrameType | None) -> None:
-        # Ctrl-C reaches both this process and its parent, and the parent then sends a signal, too:
-        # ignore that one.
+        # Ctrl-C reaches both this process and its parent, and then the parent also sends a signal:
+        # ignore the second one.
         for one in signals:
             signal.signal(one, _nothing)
         raise SystemExit(128 + number)
@@ -122,7 +127,9 @@ def _end_in_order() -> None:
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Not SIG_IGN, which the programs that are started from here would inherit."""
+    """Ignore a signal. SIG_IGN is not used, because programs that this process starts would inherit
+    it.
+    """
 
 
 def _end_with_parent() -> None:

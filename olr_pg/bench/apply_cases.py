@@ -29,7 +29,9 @@ _EXECUTEMANY_ROWS: Final = 20_000
 
 
 def apply(options: Options) -> Iterator[Result]:
-    """Row changes per second into PostgreSQL, all of them durable and confirmed at the end."""
+    """Measure row changes per second into PostgreSQL. At the end of a run all changes are durable
+    and confirmed.
+    """
     pool = Pool()
     warm_kernels(ByteOrder.LITTLE)
     file = options.folder / "messages"
@@ -59,7 +61,9 @@ def apply(options: Options) -> Iterator[Result]:
 
 
 def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sample:
-    """Write the same rows by one binary COPY whose bytes were prepared."""
+    """Write the same rows with one binary COPY, whose bytes were prepared before the
+    measurement.
+    """
     target = prepare(cluster, changes, pool, rows=changes.count)
     file, table = folder / "copy", sql.Identifier("bench", "t")
     with psycopg.connect(target, autocommit=True) as connection:
@@ -70,7 +74,7 @@ def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sam
 
 
 def _executemany(cluster: Cluster, changes: ChangeSet, pool: Pool, _folder: Path) -> Sample:
-    """Write some of the rows by psycopg's executemany, in transactions of 1,000."""
+    """Write some of the rows with psycopg's executemany, in transactions of 1,000 rows."""
     target = prepare(cluster, changes, pool)
     pairs = (zip(piece.key.tolist(), piece.new.tolist(), strict=True) for piece in changes.pieces())
     rows = [

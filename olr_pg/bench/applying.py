@@ -1,10 +1,10 @@
-"""Apply: the bundled applier compared with PostgreSQL's logical replication worker and with simple
-clients.
+"""The benchmark `apply`: compares the bundled applier with PostgreSQL's logical replication worker
+and with simple clients.
 
-Both get the same changes. The clock of the applier starts with its connection to a server that
-has everything ready, and ends when all is durable and confirmed; the worker's starts when its
-subscription is enabled with everything in the publisher's WAL, and ends when the publisher knows
-that all is applied.
+The applier and the worker get the same changes. The measurement of the applier starts when it
+connects to a server that has all changes ready. It ends when all changes are durable and confirmed.
+The measurement of the worker starts when its subscription is enabled; at this time all changes are
+in the publisher's WAL. It ends when the publisher knows that all changes are applied.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _POLL_SECONDS: Final = 0.002
 
 
 class ReadySource:
-    """A `server.replication_source.ReplicationSource` that has everything decoded already.
+    """A `server.replication_source.ReplicationSource` whose changes are already decoded.
 
     Args:
-        pieces: transactions, as they are queued together.
-        bytes_max: bound of the queue.
+        pieces: the transactions, in the groups in which they are queued.
+        bytes_max: maximum number of bytes in the queue.
 
     Attributes:
-        drained: everything is queued.
+        drained: an event that is set when all transactions are queued.
     """
 
     def __init__(self, pieces: Iterable[ReadyRun], bytes_max: int = BYTES_MAX) -> None:
@@ -65,10 +65,10 @@ class ReadySource:
         self.drained = threading.Event()
 
     def resolve(self, sql: str, _is_abandoned: object = None) -> None:
-        """Any query will do."""
+        """Accept any query."""
 
     def start(self, _scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
-        """Queue everything, as fast as the bound of the queue allows."""
+        """Queue all transactions, as fast as the limit of the queue allows."""
         queue = ReadyQueue(bytes_max=self._bytes_max)
 
         def feed() -> None:
@@ -80,7 +80,9 @@ class ReadySource:
         return queue
 
     def reach_scn(self) -> int:
-        """See `replication_source.ReplicationSource`: this source gets no confirmations."""
+        """See `replication_source.ReplicationSource`. Return 0, because this source gets no
+        confirmations.
+        """
         return 0
 
     def recovery_points(self) -> tuple[()]:
@@ -91,20 +93,21 @@ class ReadySource:
         """Do nothing, because no caller waits for a checkpoint."""
 
     def open_scn(self) -> int:
-        """Return the first record's SCN: nothing here is ever read again."""
+        """Return the SCN of the first transaction, because this source never reads redo again."""
         return FIRST_SCN
 
     def stop(self) -> None:
-        """Wait for the thread: the queue is closed."""
+        """Wait for the thread, which ends because the queue is closed."""
         if self._thread is not None:
             self._thread.join()
 
 
 def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None = None) -> str:
-    """Make a new database with the table as the changes find it; return its connection string.
+    """Create a new database that contains the table in the state before the changes; return its
+    connection string.
 
     Args:
-        rows: that the table has; by default those that the changes find.
+        rows: number of rows in the table; by default the number that the changes require.
     """
     target = cluster.new_database()
     with psycopg.connect(target, autocommit=True) as connection:
@@ -119,7 +122,9 @@ def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None =
 def apply_once(
     cluster: Cluster, changes: ChangeSet, pool: Pool, messages: Messages, folder: Path
 ) -> Sample:  # fmt: skip
-    """Run the applier over everything once; the ledger exists, as the subscription does."""
+    """Let the applier apply all changes once. The ledger exists before the measurement, as the
+    worker's subscription does.
+    """
     target = prepare(cluster, changes, pool)
     with connect(target) as connection:
         ensure_ledger(connection)
@@ -143,14 +148,16 @@ def apply_once(
 
 
 class LogicalReplication:
-    """PostgreSQL to PostgreSQL: one cluster publishes the changes, the other's worker applies."""
+    """Logical replication from PostgreSQL to PostgreSQL: one cluster publishes the changes, the
+    worker of the other applies them.
+    """
 
     def __init__(self, publisher: Cluster, subscriber: Cluster) -> None:
         self._publisher = publisher
         self._subscriber = subscriber
 
     def apply_once(self, changes: ChangeSet, pool: Pool) -> Sample:
-        """Run the worker over everything once."""
+        """Let the worker apply all changes once."""
         source = prepare(self._publisher, changes, pool)
         target = prepare(self._subscriber, changes, pool)
         with (

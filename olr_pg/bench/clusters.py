@@ -1,4 +1,6 @@
-"""Local PostgreSQL clusters for the benchmarks: made once, a new database for each run."""
+"""Local PostgreSQL clusters for the benchmarks. A cluster is created once; each run gets a new
+database.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ SETTINGS = {
 }
 
 _COPY_BYTES: Final = 1 << 20
-"""Read from a file at once: its pages are in the system's cache."""
+"""Number of bytes read from a file at a time. The pages of the file are in the system's cache."""
 
 
 class Cluster:
@@ -55,11 +57,15 @@ class Cluster:
         return self._server.connect_string
 
     def new_database(self) -> str:
-        """Make an empty database, drop the earlier ones, and return its connection string."""
+        """Create an empty database, drop the earlier ones, and return the new one's connection
+        string.
+        """
         return self.new_databases(1)[0]
 
     def new_databases(self, number: int) -> list[str]:
-        """Make empty databases, drop the earlier ones, and return their connection strings."""
+        """Create empty databases, drop the earlier ones, and return the new ones' connection
+        strings.
+        """
         with psycopg.connect(self.connect_string, autocommit=True) as connection:
             for (name,) in connection.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"
@@ -77,7 +83,7 @@ class Cluster:
 
 @contextmanager
 def running(folders: Sequence[Path]) -> Iterator[list[Cluster]]:
-    """Clusters in these folders, with the settings of a server that is loaded."""
+    """Run clusters in these folders, with settings for a server with a high load."""
     with ExitStack() as stack:
         clusters = []
         for folder in folders:
@@ -97,14 +103,14 @@ def running(folders: Sequence[Path]) -> Iterator[list[Cluster]]:
 
 
 def copy_to(file: Path, connection: Connection[Any], table: sql.Identifier) -> None:
-    """Write the rows of a table to a file, as binary COPY has them."""
+    """Write the rows of a table to a file, in the format of a binary COPY."""
     query = sql.SQL("COPY {} TO STDOUT (FORMAT BINARY)").format(table)
     with file.open("wb") as out, connection.cursor().copy(query) as copy:
         out.writelines(copy)
 
 
 def copy_from(file: Path, connection: Connection[Any], table: sql.Identifier) -> int:
-    """Bring the rows of such a file into a table; how many they are."""
+    """Copy the rows of a file from `copy_to` into a table; return their number."""
     query = sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(table)
     cursor = connection.cursor()
     buffer = memoryview(bytearray(_COPY_BYTES))

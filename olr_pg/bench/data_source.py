@@ -1,4 +1,6 @@
-"""Redo as data frames: changes of `orders` into record batches, and through Spark into Parquet."""
+"""The benchmark of redo as data frames: reads changes of the workload `orders` into record batches,
+and writes them to Parquet with Spark.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ _SETTINGS: Final = SparkSettings(
     preload=("olr_pg.datasource.source",),
     java_options=("-XX:TieredStopAtLevel=4",),
 )
-"""With all of Java's compiler, which sessions of users have and ours do without."""
+"""The settings of users' sessions: Java's compiler works with all its levels, unlike in sessions of
+the appliance.
+"""
 
 
 def data_source(options: Options) -> Iterator[Result]:
-    """Measure changes per second, the survey included.
+    """Measure changes per second, including the survey of the logs.
 
-    The batches are compared with decoding alone, whose messages are dropped; Parquet, written by
-    tasks or by Spark's writer, is compared with the batches of one core.
+    The record batches are compared with decoding alone, in which the messages are dropped. Parquet
+    files, written by tasks or by Spark's writer, are compared with record batches on one core.
     """
     logs = log_set(options.cache, "orders", options.size)
     keep_freed_memory()
@@ -102,7 +106,7 @@ def _by_tasks(
 def _by_spark(
     options: Options, logs: LogSet, table: str | None, changes: float
 ) -> Callable[[], float]:
-    """Write the changes as `DataFrame.write` does."""
+    """Write the changes with Spark's `DataFrame.write`."""
     reader = get_session(_SETTINGS).read.format("olr_pg")
     reader = reader.option("dictionary", str(logs.folder / "dictionary.json"))
     if table is not None:

@@ -1,7 +1,7 @@
-"""Scan and decode: redo per second, on one core.
+"""The benchmarks `scan` and `decode`: redo per second on one core.
 
-They are compared with these limits: copying the same bytes in memory, and reading them with a
-checksum (XOR of all words, as a redo block's), both from memory.
+They are compared with two limits: copying the same bytes in memory, and reading them from memory to
+compute a checksum (XOR of all words, like that of a redo block).
 """
 
 from __future__ import annotations
@@ -34,22 +34,26 @@ Bytes = npt.NDArray[np.uint8]
 
 MB: Final = 1e6
 _MAPPED_MAX: Final = 128_000_000
-"""Bytes of logs that are scanned. They stay mapped, so that only the scan is measured, not the
-mapping; no processor's cache holds as much.
+"""Maximum bytes of logs that are scanned. The logs stay mapped, so that the scan is measured
+without the mapping. They are larger than any processor's cache.
 """
 
 _ANCHOR_MAX: Final = 64 << 20
-"""Bytes that an anchor has in memory, and goes over as often as it takes; nor as much as this."""
+"""Maximum bytes that an anchor keeps in memory and processes repeatedly. They are also larger than
+any processor's cache.
+"""
 
 _PIECE: Final = 8 << 20
 _TABLES_MORE: Final = 1_000
 _SMALLER: Final = 10
 _UNUSED_OBJECT: Final = 1_000_000
-"""Above the OBJ# of everything in the logs."""
+"""A number above every OBJ# in the logs."""
 
 
 def scan(options: Options) -> Iterator[Result]:
-    """Read logs in which nothing is subscribed: every block is checked, every record walked."""
+    """Read logs of which no table is subscribed: every block is checked, and every record is
+    visited.
+    """
     logs = log_set(options.cache, "orders", options.size).beginning(_MAPPED_MAX)
     nothing = subscribe((), logs.snapshot.database.con_id)
     opened = [open_for_decoding(str(path)) for path in logs.logs]
@@ -98,7 +102,9 @@ def _beginning(logs: LogSet) -> Bytes:
 
 
 def _pieces(data: Bytes, size: int) -> Iterator[Bytes]:
-    """Return `size` bytes, piece by piece: the data over and over again."""
+    """Yield pieces of the data with `size` bytes in total; the data is repeated as often as
+    needed.
+    """
     while size > 0:
         for start in range(0, min(size, data.size), _PIECE):
             yield data[start : min(start + _PIECE, size)]
@@ -106,7 +112,7 @@ def _pieces(data: Bytes, size: int) -> Iterator[Bytes]:
 
 
 def decode(options: Options) -> Iterator[Result]:
-    """Every change to protocol elements, on one core."""
+    """Convert every change to protocol elements, on one core."""
     for workload in CASES:
         logs = log_set(options.cache, workload, options.size)
         yield from _against_limits(
@@ -115,7 +121,9 @@ def decode(options: Options) -> Iterator[Result]:
 
 
 def scaling(options: Options) -> Iterator[Result]:
-    """Rates that should be the same: a tenth of the redo, and many more tables subscribed."""
+    """Compare rates that should be equal: with a tenth of the redo, and with many more subscribed
+    tables.
+    """
     logs = log_set(options.cache, "orders", options.size)
     tenth = log_set(options.cache, "orders", options.size // _SMALLER)
     work, less_work = decoding(logs), decoding(tenth)
@@ -135,7 +143,7 @@ def scaling(options: Options) -> Iterator[Result]:
 
 
 def _others(tables: Sequence[Table], count: int) -> Iterator[Table]:
-    """Tables like the given ones, of which the redo holds nothing."""
+    """Yield tables like the given ones, but without changes in the redo."""
     for number in range(count):
         table = tables[number % len(tables)]
         obj = _UNUSED_OBJECT + number
@@ -149,11 +157,12 @@ def decoding(
     tables: Sequence[Table] | None = None,
     output: Callable[[], MessageOutput] = Unkept,
 ) -> Callable[[], float]:
-    """Decode `logs` for `tables`, by default all that change, as a Spark worker does.
+    """Return a function that decodes `logs` as a Spark worker does, for `tables` (by default all
+    tables that change).
 
     Args:
-        output: gives what takes the messages of a split; by default they are made, room by room,
-            and dropped.
+        output: returns the output for the messages of a split. By default the messages are made in
+            reused buffers and dropped.
     """
     subscription = subscription_to(logs, tables)
     keep_freed_memory()
@@ -168,9 +177,11 @@ def decoding(
 def decode_all(
     subscription: Subscription, splits: Iterable[Split], output: Callable[[], MessageOutput]
 ) -> None:
-    """Decode splits; their messages go to an output each, the rest of their results nowhere."""
+    """Decode splits. The messages of each split go to an output of its own; the other results are
+    dropped.
+    """
     for split in splits:
-        # Open the log for each split, so that only one split's part of it is mapped at a time.
+        # Open the log again for each split, so that only the part of one split is mapped at a time.
         log = open_for_decoding(split.path)
         result = decode_split(subscription, log, split.first_block, split.end_block, output())
         if result.failure is not None:
@@ -178,7 +189,7 @@ def decode_all(
 
 
 def subscription_to(logs: LogSet, tables: Sequence[Table] | None = None) -> Subscription:
-    """Make a subscription to `tables`, by default to all that change."""
+    """Return a subscription to `tables`, by default to all tables that change."""
     chosen = tables or chosen_tables(logs.snapshot, None)
     return subscribe(chosen, logs.snapshot.database.con_id)
 

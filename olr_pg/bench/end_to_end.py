@@ -1,4 +1,4 @@
-"""End to end: log files on disk → rows that are durable in PostgreSQL."""
+"""The end-to-end benchmark: from log files on disk to rows that are durable in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _TABLES: Final = "SELECT OWNER, TABLE_NAME FROM USER_TABLES"
 
 
 def end_to_end(options: Options) -> Iterator[Result]:
-    """Row changes per second of a whole run, Spark's start left out; compared with a COPY of such
-    rows.
+    """Measure row changes per second of a whole run without the start of Spark; compare them with a
+    COPY of the same rows.
     """
     logs = log_set(options.cache, "orders", options.size)
     give_back_large_memory()
@@ -71,7 +71,7 @@ def write_config(folder: Path, logs: Path, dictionary: Path, *targets: str) -> P
     """Write the configuration of an appliance whose data and configuration file are in `folder`.
 
     Args:
-        targets: connect strings, one or several.
+        targets: one or several connection strings.
     """
     address = {"address": "127.0.0.1:0"}
     applied = [
@@ -95,7 +95,7 @@ def write_config(folder: Path, logs: Path, dictionary: Path, *targets: str) -> P
 
 
 def start_run(config: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start ``olr-pg run`` as a process of its own."""
+    """Start ``olr-pg run`` in a separate process."""
     return subprocess.Popen(  # noqa: S603 - ourselves
         [sys.executable, "-c", _COMMAND, "run", *options, "-c", config],
         stdout=subprocess.DEVNULL,
@@ -104,7 +104,7 @@ def start_run(config: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
-    """Replicate with decoder, server and applier together, as `olr-pg run --once` does."""
+    """Replicate with decoder, server and applier, as `olr-pg run --once` does."""
     target = cluster.new_database()
     checkpoint = folder / "checkpoint.json"
     checkpoint.unlink(missing_ok=True)
@@ -123,8 +123,9 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
         def work() -> float:
             applier.run(once=True, drained=delivery.drained.is_set)
             accounting = delivery.accounting()
-            assert accounting is not None  # it has run
-            # Of the source: the applier merges changes of one row in a batch.
+            assert accounting is not None  # the run has ended
+            # Count the changes of the source, because the applier merges changes of the same row in
+            # a batch.
             return sum(sum(kinds.values()) for kinds in accounting.tables.values())
 
         sample = measured(work, [cluster.pid], tree=True)
@@ -134,7 +135,7 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
 
 
 def _copy(cluster: Cluster, folder: Path) -> Sample:
-    """COPY the rows that the last run left, table by table, into empty tables like them."""
+    """COPY the rows of the last run, table by table, into empty tables with the same columns."""
     with psycopg.connect(cluster.last_database, autocommit=True) as connection:
         names = connection.execute("SELECT target_table FROM olr_pg.ledger").fetchall()
         tables = [sql.Identifier(*name.split(".")) for (name,) in names]

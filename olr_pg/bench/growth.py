@@ -1,7 +1,8 @@
-"""The cost of decoding as the backlog grows, and the memory it takes, through Spark and the merger.
+"""Measures how the cost and the memory of decoding grow with the backlog; decoding runs through
+Spark and the merger.
 
-The CPU seconds of every process count, so that the figures hold on a machine that does other work
-meanwhile; the memory is that of the largest Python process, driver or worker.
+The CPU seconds of all processes are counted, so that other work on the machine does not affect the
+figures. The memory is that of the largest Python process, which is the driver or a worker.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.bench.suite import Options
 
 _SMALLEST: Final = 100_000_000
-"""Bytes of the smallest backlog, about, where the largest one leaves room for it."""
+"""Approximate bytes of the smallest backlog, if the largest one is large enough."""
 
 _STEPS_PER_DECADE: Final = 2
 _LOGS_OF_SMALLEST: Final = 4
@@ -45,7 +46,9 @@ class _Cost(NamedTuple):
 
 
 def growth(options: Options) -> Iterator[Result]:
-    """Backlogs up to the given size, each the beginning of the next; the smallest is the anchor."""
+    """Decode backlogs up to the given size. Each backlog is the beginning of the next one; the
+    smallest is the anchor.
+    """
     sizes = backlog_sizes(options.size)
     logs = log_set(
         options.cache, "orders", options.size, sizes[0] // _LOGS_OF_SMALLEST, copies=True
@@ -66,13 +69,15 @@ def growth(options: Options) -> Iterator[Result]:
 
 
 def backlog_sizes(most: int) -> list[int]:
-    """Sizes up to `most`, in bytes, ascending; the smallest is about `_SMALLEST`, or smaller."""
+    """Return the sizes of the backlogs in bytes, in ascending order, up to `most`. The smallest is
+    about `_SMALLEST`, or less.
+    """
     steps = max(1, round(_STEPS_PER_DECADE * math.log10(most / _SMALLEST)))
     return [round(most / 10 ** (step / _STEPS_PER_DECADE)) for step in range(steps, -1, -1)]
 
 
 def _beginning(logs: LogSet, size: int) -> Sequence[Path]:
-    """Return the first logs, of about that many bytes."""
+    """Return the first logs, with about `size` bytes in total."""
     count = max(1, round(len(logs.logs) * size / logs.size))
     return logs.logs[:count]
 

@@ -1,4 +1,6 @@
-"""The archived logs that the benchmarks read: made by the simulator, kept for the next run."""
+"""The archived logs that the benchmarks read. The simulator makes them; they are kept for the next
+run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 SEED: Final = 42
 USUAL: Final = RowShape()
 _MADE_BEFORE_COLLECTION: Final = 100_000
-"""Objects: the simulator makes many that stay, which took a third of its time to go over."""
+"""Number of new objects after which the garbage collector runs. It is high, because the simulator
+makes many objects that stay alive, and searching them took a third of its time.
+"""
 
 CASES: Final = tuple(name for name in ("orders", "bulk", "wide", "lobs") if name in WORKLOADS)
 """The workloads that are measured."""
@@ -40,17 +44,19 @@ SITES: Final = {
     "rows of 8 KB": RowShape(12, row_bytes=8_000),
     "transactions of one statement": RowShape(12, statements=1),
 }
-"""Rows of the workload `wide` as sites have them."""
+"""Shapes of rows of the workload `wide`, like those in real databases."""
 
 ONE_TRANSACTION: Final = RowShape(statements=0)
-"""All statements are in one transaction; it has no file of the truth."""
+"""A workload with all statements in one transaction. Its logs have no file with the true changes
+(`truth.jsonl`).
+"""
 
 
 class LogSet(NamedTuple):
     """Archived logs and their dictionary.
 
     Attributes:
-        logs: in the order of their sequence numbers.
+        logs: paths of the logs, in the order of their sequence numbers.
         size: bytes of the logs.
     """
 
@@ -60,7 +66,7 @@ class LogSet(NamedTuple):
     size: int
 
     def beginning(self, size: int) -> LogSet:
-        """Return the first logs that hold no more than `size` bytes, one of them at least."""
+        """Return the first logs that together have at most `size` bytes; at least one log."""
         ends = list(accumulate(log.stat().st_size for log in self.logs))
         count = max(1, bisect_right(ends, size))
         return self._replace(logs=self.logs[:count], size=ends[count - 1])
@@ -75,17 +81,18 @@ def log_set(
     rows: RowShape = USUAL,
     copies: bool = False,
 ) -> LogSet:
-    """Return the logs of a workload, which are made if the cache does not hold them.
+    """Return the logs of a workload. If the cache does not contain them, make them.
 
     Args:
-        size: bytes of redo, about.
-        log_bytes: of one log, without a file of the truth; by default as the simulator chooses, and
-            with it.
-        rows: of the workload `wide`.
-        copies: from 8 MB on, the redo is copies of 4 MB; else all of it is drawn.
+        size: approximate bytes of redo.
+        log_bytes: bytes of one log; then no file of the true changes is written. By default the
+            simulator chooses the size, and writes this file.
+        rows: shape of the rows of the workload `wide`.
+        copies: whether redo of 8 MB or more consists of copies of 4 MB. Otherwise all changes are
+            drawn at random.
 
     Raises:
-        OlrPgError: 8001, 8002.
+        OlrPgError: 8001 and 8002, errors of the simulator.
     """
     shape = choose_shape(SEED, workload, size=size, rows=rows)
     folder = cache / f"{workload}-{SEED}-{size}"
@@ -107,7 +114,7 @@ def log_set(
 
 
 def _name(rows: RowShape) -> str:
-    """Name what differs from the usual rows, for a folder."""
+    """Return a part of the folder's name that describes how the rows differ from the usual ones."""
     own = {
         one.name: value
         for one in fields(rows)
@@ -119,7 +126,7 @@ def _name(rows: RowShape) -> str:
 def _simulate(
     workload: str, size: int, folder: Path, shape: DatabaseShape, *, truth: bool, copies: bool
 ) -> None:
-    """Let the simulator write a folder of the cache."""
+    """Write a folder of the cache with the simulator."""
     gc.set_threshold(_MADE_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     simulate(SEED, folder, workload=workload, size=size, shape=shape, truth=truth, copies=copies)
 

@@ -1,4 +1,6 @@
-"""Latency: from redo to rows seen in PostgreSQL, of archived logs and of online ones; warm."""
+"""The latency from redo to visible rows in PostgreSQL, for archived logs and online logs, in a
+running appliance.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ _WAIT_SECONDS: Final = 300.0
 
 
 def latency(options: Options) -> Iterator[Result]:
-    """Milliseconds from redo to the visibility of its changes."""
+    """Measure milliseconds from redo to the visibility of its changes."""
     yield from _archived(options)
     yield from online_latency(options)
 
 
 def _archived(options: Options) -> Iterator[Result]:
-    """Yield how long a small log takes, from the renaming into its place."""
+    """Yield the time that a small log takes, measured from its renaming into the log directory."""
     logs = log_set(options.cache, "orders", _LOGS * _LOG_BYTES)
     if len(logs.logs) <= _WARM_LOGS:
         return
@@ -69,7 +71,8 @@ def _measure(
     seconds = []
     with psycopg.connect(target, autocommit=True) as connection:
         for number, log in enumerate(logs):
-            # Move the log into place in one step, as an archiver should do.
+            # Rename the log to its final name, so that it appears in one step, as an archiver
+            # should do it.
             shutil.copy(log, place.parent / log.name)
             start = time.perf_counter()
             os.replace(place.parent / log.name, place / log.name)  # noqa: PTH105 - atomic

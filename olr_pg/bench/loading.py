@@ -1,7 +1,8 @@
-"""Initial load: one task on one core, compared with a binary COPY of the same rows from a file.
+"""The benchmark of the initial load: one task on one core, compared with a binary COPY of the same
+rows from a file.
 
-The task reads Parquet, converts to Oracle's form and from there to PostgreSQL's, and copies; the
-anchor's file is read by the server itself.
+The task reads Parquet, converts the values to Oracle's form and then to PostgreSQL's form, and
+copies them. For the anchor, the server itself reads the file.
 """
 
 from __future__ import annotations
@@ -36,11 +37,15 @@ if TYPE_CHECKING:
 
 ROW_GROUP: Final = 100_000
 _FILE: Final = "bench.copy"
-"""It is in the server's data directory, where the server can write."""
+"""Name of the anchor's file. It is in the server's data directory, because the server can write
+there.
+"""
 
 
 def load(options: Options) -> Iterator[Result]:
-    """Rows per second of one task of the initial load, and the same runs in bytes of COPY."""
+    """Measure rows per second of one task of the initial load, and bytes of COPY per second in the
+    same runs.
+    """
     pool = Pool()
     data = write_rows(options.folder / "tables", pool, options.rows)
     with running([options.folder / "target"]) as (cluster,):
@@ -66,7 +71,9 @@ def load(options: Options) -> Iterator[Result]:
 
 
 def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
-    """Write ``BENCH.T`` as table data: keys from 1, the rest from the pool."""
+    """Write ``BENCH.T`` as table data. The keys begin with 1; the other values come from the
+    pool.
+    """
     folder.mkdir()
     names = [name.upper() for name in NAMES]
     columns = [pa.array([row[at] for row in pool.rows]) for at in range(1, len(NAMES))]
@@ -81,7 +88,7 @@ def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
 
 
 def _empty_table(cluster: Cluster, pool: Pool) -> str:
-    """Make a new database with the empty table; return its connection string."""
+    """Create a new database with the empty table; return its connection string."""
     target = prepare(cluster, ChangeSet("insert", 1, 1), pool)
     with connect(target) as connection:
         ensure_ledger(connection)
@@ -113,7 +120,7 @@ def _file_of(connection: psycopg.Connection[tuple[str]]) -> sql.Literal:
 
 
 def _write_file(target: str) -> int:
-    """Write the rows into the anchor's file; return its bytes."""
+    """Write the rows to the anchor's file; return its size in bytes."""
     with psycopg.connect(target) as connection:
         file = _file_of(connection)
         connection.execute(sql.SQL("COPY bench.t TO {} (FORMAT BINARY)").format(file))

@@ -1,7 +1,7 @@
-"""Made-up row changes of one 12-column table, and the same as SQL.
+"""Generated row changes of a table with 12 columns, and the same changes as SQL.
 
-They go to the applier as protocol elements (`bench.stored_messages`), and to a publishing
-PostgreSQL as statements: so that the applier and the logical replication worker get the same work.
+The applier gets them as protocol elements (`bench.stored_messages`), and a publishing PostgreSQL
+gets them as statements. So the applier and the logical replication worker have the same work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 
 POOL_ROWS: Final = 4_096
-"""Distinct rows that the changes take their values from; the key apart."""
+"""Number of distinct rows in the pool, from which the changes take all values except the key."""
 
 _SEED: Final = 20_240_607
 _WORDS: Final = ("north", "harbour", "copper", "lantern", "meadow", "granite", "willow", "ember")
@@ -40,7 +40,7 @@ _GOLDEN: Final = 0.618
 _SHARES: Final = {
     "insert": (1.0, 0.0), "update": (0.0, 1.0), "delete": (0.0, 0.0), "mix": (0.6, 0.3),
 }  # fmt: skip
-"""Of inserts and updates among the changes; the rest are deletes."""
+"""The shares of inserts and of updates among the changes; the other changes are deletes."""
 
 
 def _text(words: int) -> Callable[[Random], str]:
@@ -60,7 +60,9 @@ def _fraction(rng: Random) -> datetime:
 
 
 class _Spec(NamedTuple):
-    """A column: its PostgreSQL type, the dictionary's facts, and how values are made."""
+    """A column: its PostgreSQL type, its description in Oracle's dictionary, and a function that
+    makes values.
+    """
 
     name: str
     target: str
@@ -86,7 +88,7 @@ _SPECS: Final = (
     _Spec("REFERENCE", "varchar(30)", OracleType.VARCHAR2, 30, None, None, _text(2)),
 )
 CHANGED: Final = (2, 6, 8)
-"""The columns that an update sets: AMOUNT, STATUS, CHANGED."""
+"""Indexes of the columns that an update sets: AMOUNT, STATUS, CHANGED."""
 
 WIDTH: Final = len(_SPECS)
 NAMES: Final = tuple(spec.name.lower() for spec in _SPECS)
@@ -99,7 +101,7 @@ CREATE_TABLE: Final = (
 
 
 def source_table() -> Table:
-    """Describe the table as Oracle's dictionary would have it."""
+    """Return the table as Oracle's dictionary would describe it."""
     return Table(
         owner="BENCH",
         name="T",
@@ -129,10 +131,11 @@ class Changes(NamedTuple):
     """Consecutive changes of a `ChangeSet`, in whole transactions.
 
     Attributes:
-        first: number of the first one.
-        kind: shape (n); `DmlKind`.
-        key: shape (n).
-        old, new: shape (n); which rows of the pool the images are.
+        first: number of the first change.
+        kind: shape (n); the `DmlKind` of each change.
+        key: shape (n); the key of each change.
+        old, new: shape (n); numbers of the pool's rows that are the images before and after each
+            change.
     """
 
     first: int
@@ -146,17 +149,18 @@ class Changes(NamedTuple):
 
 
 class ChangeSet:
-    """Row changes in order, in transactions of equal size; made piece by piece, always the same.
+    """Row changes in order, in transactions of equal size. They are generated piece by piece;
+    repeated calls generate the same changes.
 
-    Every key is changed once; updates and deletes go over the table in a scattered order.
+    Every key is changed once. Updates and deletes visit the rows of the table in a scattered order.
 
     Args:
-        case: ``insert``, ``update``, ``delete``, or ``mix`` (60 / 30 / 10 of them).
-        count: how many.
-        transaction_rows: changes of each transaction (the last may have less).
+        case: ``insert``, ``update``, ``delete``, or ``mix`` (60 %, 30 % and 10 % of these).
+        count: number of changes.
+        transaction_rows: number of changes in each transaction; the last one can have fewer.
 
     Attributes:
-        rows: rows with the keys 1 … that the table has before.
+        rows: number of rows that the table has before the changes; their keys begin with 1.
     """
 
     def __init__(self, case: str, count: int, transaction_rows: int) -> None:
@@ -196,7 +200,7 @@ class ChangeSet:
 
 
 def _stride(rows: int) -> int:
-    """Choose a step near a width that, modulo `rows`, comes by every row once."""
+    """Return a step of about 0.6 · `rows`. Repeated steps modulo `rows` reach every row once."""
     stride = int(rows * _GOLDEN) | 1
     while gcd(stride, rows) > 1:
         stride += 2
@@ -204,7 +208,7 @@ def _stride(rows: int) -> int:
 
 
 class Pool:
-    """The rows that values are taken from, in both forms."""
+    """The rows from which values are taken, as Python values and in Oracle's form."""
 
     def __init__(self) -> None:
         rng = Random(_SEED)  # noqa: S311 - reproducible, not secret
@@ -220,7 +224,7 @@ class Pool:
         self.offset = ends - self.length
 
     def load(self, connection: Connection[Any]) -> None:
-        """Make the table ``pool`` (i, the columns)."""
+        """Create the table ``pool`` with the number of each row (`i`) and its columns."""
         connection.execute("CREATE TABLE pool AS SELECT 0 AS i, t.* FROM bench.t t LIMIT 0")
         names = sql.SQL(", ").join(map(sql.Identifier, ("i", *NAMES)))
         with connection.cursor().copy(sql.SQL("COPY pool ({}) FROM STDIN").format(names)) as copy:
@@ -240,7 +244,7 @@ def _oracle_value(spec: _Spec, value: Any) -> bytes:
 
 
 def fill_table(connection: Connection[Any], rows: int) -> None:
-    """Fill ``bench.t`` with rows of the keys 1 to `rows`; ``pool`` must exist."""
+    """Fill ``bench.t`` with rows that have the keys 1 to `rows`; the table ``pool`` must exist."""
     names = sql.SQL(", ").join(map(sql.Identifier, NAMES[1:]))
     connection.execute(
         sql.SQL(
@@ -270,7 +274,9 @@ END $$
 
 
 def publish(connection: Connection[Any], changes: ChangeSet) -> None:
-    """Make the changes in a PostgreSQL (autocommit), in the same transactions."""
+    """Execute the changes in PostgreSQL, in the same transactions; the connection is in autocommit
+    mode.
+    """
     connection.execute("DROP PROCEDURE IF EXISTS play; DROP TABLE IF EXISTS change")
     connection.execute("CREATE INDEX IF NOT EXISTS pool_i ON pool (i)")
     connection.execute("CREATE TABLE change (number int, kind int, key bigint, new int)")

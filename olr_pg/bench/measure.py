@@ -1,4 +1,4 @@
-"""Measuring one piece of work: wall time, CPU seconds, peak memory; alternating with its anchor."""
+"""Measures wall time, CPU seconds and peak memory of work, in alternation with its anchor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS: Final = slice(11, 15)
-"""Places of utime, stime, cutime and cstime after the name in ``/proc/<pid>/stat``."""
+"""Positions of utime, stime, cutime and cstime among the fields after the name in
+``/proc/<pid>/stat``.
+"""
 _PARENT: Final = 1
 
 
@@ -27,9 +29,9 @@ class Sample(NamedTuple):
     Attributes:
         amount: amount of work, in the benchmark's unit (rows, bytes, elements).
         seconds: wall time.
-        cpu_seconds: of every process that took part.
-        peak_rss_mib: the highest resident memory during the run, mapped files included, of this
-            process; or of the Python process that had most, where its children took part.
+        cpu_seconds: CPU seconds of all processes that took part.
+        peak_rss_mib: the highest resident memory of this process during the run, including mapped
+            files. If child processes took part, it is that of the largest Python process.
         parts: CPU seconds by part, if the benchmark distinguishes them.
     """
 
@@ -46,16 +48,17 @@ class Sample(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A line of the results; the fields of ``--json``.
+    """A line of the results, with the fields that ``--json`` prints.
 
     Attributes:
-        name: of the benchmark and its case.
+        name: name of the benchmark and its case.
         value: median rate of the runs, in `unit`.
-        anchor: the figure it is compared with, measured in the same run; empty = nothing.
+        anchor: name of the figure to compare with, which is measured in the same run; empty for
+            none.
         anchor_value: median rate of the anchor, in `unit`.
         ratio: median of the ratios of neighbouring runs.
-        cpu_seconds: of the median run.
-        peak_rss_mib: the highest of all runs, those of the anchor apart.
+        cpu_seconds: CPU seconds of the median run.
+        peak_rss_mib: the highest resident memory of all runs, without runs of the anchor.
     """
 
     name: str
@@ -69,7 +72,9 @@ class Result(NamedTuple):
 
 
 def cpu_of_process_tree(pid: int) -> float:
-    """CPU seconds of a process, its ended and its running children; 0.0 if it has gone."""
+    """Return the CPU seconds of a process and of its children, whether they have ended or not; 0.0
+    if the process has ended.
+    """
     return sum(map(_cpu, (pid, *descendants(pid))))
 
 
@@ -77,13 +82,13 @@ def descendants(pid: int) -> list[int]:
     """Return the running processes below a process."""
     children = _children_by_parent()
     found = list(children[pid])
-    for one in found:  # which grows meanwhile
+    for one in found:  # `found` grows during the loop
         found += children[one]
     return found
 
 
 def python_processes(pid: int) -> list[int]:
-    """Return the running ones of a process and those below it that run Python."""
+    """Return the running Python processes among a process and its descendants."""
     return [one for one in (pid, *descendants(pid)) if _is_python(one)]
 
 
@@ -95,7 +100,7 @@ def _is_python(pid: int) -> bool:
 
 
 def memory_mib(pid: int, field: str) -> float:
-    """Return a field of ``/proc/<pid>/status`` in MiB; 0.0 if the process has gone."""
+    """Return a field of ``/proc/<pid>/status`` in MiB; 0.0 if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
     except OSError:
@@ -113,7 +118,7 @@ def _times(pid: int) -> list[int]:
 
 
 def _fields(pid: int) -> list[str]:
-    """Return the fields of ``/proc/<pid>/stat`` after the name; nothing if the process has gone."""
+    """Return the fields of ``/proc/<pid>/stat`` after the name; empty if the process has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
     except OSError:
@@ -122,8 +127,8 @@ def _fields(pid: int) -> list[str]:
 
 
 def _children_by_parent() -> defaultdict[int, list[int]]:
-    """Return every process's children. The kernel's list of a thread's children misses some, where
-    threads end while it is read: Java's do.
+    """Return the children of each process. The kernel's own list of a thread's children is not
+    used: it can lack children if threads end while it is read, as those of Java do.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
     for folder in Path("/proc").iterdir():
@@ -137,24 +142,28 @@ def _reset_peak(pid: int) -> None:
 
 
 def peak_mib(pids: Iterable[int]) -> float:
-    """Return the highest resident memory, since it was reset, of the process that had most."""
+    """Return the peak of resident memory of the largest process, in MiB, since the peaks were
+    reset.
+    """
     return max(memory_mib(pid, "VmHWM") for pid in pids)
 
 
 def measured(
     work: Callable[[], float], others: Sequence[int] = (), *, tree: bool = False
 ) -> Sample:
-    """Do it once.
+    """Run the work once and measure it.
 
     Args:
-        work: gives the amount it has done.
-        others: processes (with their children) whose CPU time is added to this one's.
-        tree: count this process's children too: Spark's Java and Python workers.
+        work: the function to measure; it returns the amount of work that it has done.
+        others: processes whose CPU time, with that of their children, is added to that of this
+            process.
+        tree: whether to count the children of this process too, such as Spark's Java and its Python
+            workers.
     """
     this = os.getpid()
     gc.collect()
     for pid in python_processes(this) if tree else [this]:
-        with suppress(FileNotFoundError, ProcessLookupError):  # a worker that has just ended
+        with suppress(FileNotFoundError, ProcessLookupError):  # a worker may have just ended
             _reset_peak(pid)
     before = cpu_of_process_tree(this) if tree else 0.0
     cpu, elsewhere = time.process_time(), [cpu_of_process_tree(pid) for pid in others]
@@ -162,7 +171,7 @@ def measured(
     amount = work()
     seconds = time.perf_counter() - start
     own = time.process_time() - cpu
-    # Linux adds the CPU time of a worker that has ended to its parent.
+    # The tree also counts ended workers, because Linux adds their CPU time to their parent.
     children = max(0.0, cpu_of_process_tree(this) - before - own) if tree else 0.0
     other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
     parts = {"this process": own, "Spark": children, "PostgreSQL": other}
@@ -171,7 +180,9 @@ def measured(
 
 
 def measured_by_cpu(work: Callable[[], float]) -> Sample:
-    """Do it once, in this process; its seconds are CPU time, so other load does not count."""
+    """Run the work once in this process. Its seconds are CPU seconds, so that other load on the
+    machine does not count.
+    """
     sample = measured(work)
     return sample._replace(seconds=sample.cpu_seconds)
 
@@ -186,11 +197,11 @@ def compared(
     runs: int = 3,
     scale: float = 1.0,
 ) -> Result:
-    """Alternate the work with its anchor and take medians.
+    """Run the work and its anchor in alternation; return the medians.
 
     Args:
-        runs: of each.
-        scale: amount of a sample per `unit`.
+        runs: number of runs of the work, and of the anchor.
+        scale: the amount of work that is one `unit`.
     """
     samples: list[Sample] = []
     anchors: list[Sample] = []

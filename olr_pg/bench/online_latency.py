@@ -1,7 +1,8 @@
-"""Latency of online redo: from the flush of a commit's LWN to its rows seen in PostgreSQL.
+"""The latency of online redo: from the flush of a commit's LWN until its rows are visible in
+PostgreSQL.
 
-And the lag at a high rate, which is the highest of these latencies; and what the appliance costs
-while nothing happens.
+It also measures the lag at a high rate of redo, which is the highest of these latencies, and the
+CPU time of the appliance while the source is idle.
 """
 
 from __future__ import annotations
@@ -31,42 +32,50 @@ if TYPE_CHECKING:
 _LOW: Final = ("1 MB/s", "1MB")
 _HIGH: Final = ("10 MB/s", "10MB")
 _WARM_SECONDS: Final = 8.0
-"""After the first rows: connections are made, kernels loaded, tables created."""
+"""Warm-up time after the first rows; during this time connections are opened, kernels loaded and
+tables created.
+"""
 
 _WARMING_SECONDS: Final = _WARM_SECONDS + 2.0
 _FIRST_FLUSHES: Final = 30
-"""After so many the source stands still until something of them is seen."""
+"""Number of flushes after which the source is stopped until the first of their changes is
+visible.
+"""
 
 _IDLE_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.004
 _PATIENCE_SECONDS: Final = 120.0
 _QUIET_SECONDS: Final = 15.0
-"""After the source has ended, the run is complete if nothing has arrived for this time."""
+"""When the source has ended, the run is complete if no change has arrived for this time."""
 
 _COMMAND: Final = "from olr_pg.cli.main import run; run()"
 _LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger"
 CONFIG: Final = "olr-pg.json"
-"""In the folder of a simulated database that answers: what reads it."""
+"""Name of the configuration file in the folder of a simulated database that answers queries; it
+configures an appliance that reads the database.
+"""
 
 _TABLE: Final = b'"table":"'
 
 
 class Seen(NamedTuple):
-    """A commit SCN that a table was seen to have, and when (Unix time)."""
+    """A commit SCN that was visible in a table's ledger row, and the time when it was seen (Unix
+    time).
+    """
 
     at: float
     scn: int
 
 
 class Flushed(NamedTuple):
-    """A flush: when it was done (Unix time), and the SCN above everything in it."""
+    """A flush of redo: its time (Unix time), and an SCN above all SCNs in it."""
 
     at: float
     scn: int
 
 
 class Committed(NamedTuple):
-    """A transaction: its commit SCN, and the tables that it changed."""
+    """A committed transaction: its commit SCN, and the tables that it changed."""
 
     scn: int
     tables: frozenset[str]
@@ -76,8 +85,8 @@ class _Watched(NamedTuple):
     """The measurements of a run.
 
     Attributes:
-        seen: by table, in the order of time.
-        idle_share: of a core, after the last change arrived.
+        seen: for each table, the SCNs that were seen, in the order of time.
+        idle_share: share of a core that the appliance uses after the last change has arrived.
     """
 
     seen: Mapping[str, Sequence[Seen]]
@@ -87,7 +96,9 @@ class _Watched(NamedTuple):
 
 
 def online_latency(options: Options) -> Iterator[Result]:
-    """Milliseconds from flush to visibility, of each transaction of `orders` at fixed rates."""
+    """Measure milliseconds from flush to visibility for each transaction of the workload `orders`,
+    at fixed rates.
+    """
     for name, rate in (_LOW, _HIGH):
         folder = options.folder / rate
         folder.mkdir()
@@ -109,11 +120,12 @@ def replicated(
     seconds: float,
     read_source: Callable[[Path], Mapping[str, object]] | None = None,
 ) -> _Watched:
-    """Replicate a source that writes for so long once all is warm, and stands still then.
+    """Replicate a source that writes for `seconds` after the warm-up and is then idle.
 
     Args:
-        read_source: called with the source's folder once it is at work: what `source` is in the
-            configuration, of a database that answers; None: its files are read in place.
+        read_source: called with the source's folder when the source works. It returns the section
+            `source` of the configuration, for a simulated database that answers queries. None to
+            read the source's files in place.
     """
     source = folder / "source"
     with running([folder / "postgres"]) as (cluster,):
@@ -148,15 +160,17 @@ def latencies(
     seen: Mapping[str, Sequence[Seen]],
     warm: float = _WARM_SECONDS,
 ) -> list[float]:
-    """Return the seconds from flush to visibility in all its tables, of each commit, ascending.
+    """Return for each commit the seconds from its flush until it is visible in all its tables, in
+    ascending order.
 
     Args:
-        flushes: in the order of time.
-        seen: by table, in the order of time.
-        warm: commits that are flushed within so many seconds after the first was seen do not count.
+        flushes: the flushes in the order of time.
+        seen: for each table, the SCNs that were seen, in the order of time.
+        warm: commits that are flushed within this number of seconds after the first visible commit
+            are ignored.
 
     Raises:
-        ValueError: nothing counts.
+        ValueError: all commits are ignored.
     """
     ends = [one.scn for one in flushes]
     reached = {name: list(accumulate((one.scn for one in of), max)) for name, of in seen.items()}
@@ -175,7 +189,9 @@ def latencies(
 
 
 def _start_source(folder: Path, rate: str, seconds: float, *more: str) -> subprocess.Popen[bytes]:
-    """Start a simulated database that writes online logs; its redo is made before it begins."""
+    """Start a simulated database that writes online logs. Its redo is generated before it starts to
+    write.
+    """
     options = (
         "--live",
         "--workload",
@@ -220,8 +236,8 @@ def _read_online(
 def _watch(
     process: subprocess.Popen[bytes], writer: subprocess.Popen[bytes], target: str, patience: float
 ) -> dict[str, list[Seen]]:
-    """Let the source continue once its first rows have arrived; watch until it has ended, and all
-    came.
+    """Let the source continue when its first rows have arrived. Watch the target until the source
+    has ended and all changes have arrived.
     """
     seen = defaultdict[str, list[Seen]](list)
     quiet_at = time.time() + patience
@@ -258,7 +274,7 @@ def commits(truth: Path) -> Iterator[Committed]:
 
 
 def flushes_of(source: Path) -> list[Flushed]:
-    """Return the flushes that a simulated database has noted."""
+    """Return the flushes that a simulated database has recorded."""
     with (source / "flushes.jsonl").open("rb") as lines:
         found = [json.loads(line) for line in lines]
     return [Flushed(one["time"], one["scn"]) for one in found]

@@ -1,4 +1,6 @@
-"""What ``olr-pg decode`` does: redo to JSON Lines and to Parquet files, on one core and on two."""
+"""The benchmark of ``olr-pg decode``: converts redo to JSON Lines and to Parquet files, on one core
+and on two.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _WORKLOADS: Final = ("orders", "bulk", "lobs")
 
 
 def outputs(options: Options) -> Iterator[Result]:
-    """Write each form to a file, and compare it with a cheaper form; then use two cores."""
+    """Write each output format to files, and compare it with a cheaper format; then measure with
+    two cores.
+    """
     keep_freed_memory()
     for workload in _WORKLOADS:
         yield from on_one_core(
@@ -46,7 +50,7 @@ def outputs(options: Options) -> Iterator[Result]:
 
 
 def on_one_core(name: str, logs: LogSet, options: Options) -> Iterator[Result]:
-    """Measure both forms by the processor's time, which does not depend on who else uses it.
+    """Measure both output formats in CPU seconds, so that other load on the machine does not count.
 
     Args:
         name: prefix of the results' names.

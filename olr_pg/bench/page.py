@@ -1,4 +1,4 @@
-"""The results page, ``docs/benchmarks.md``, written by the suite."""
+"""Writes the page with the results, ``docs/benchmarks.md``."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def _table(results: Sequence[Result]) -> Iterable[str]:
 
 
 def shown(value: float) -> str:
-    """Format a figure with as many digits as it deserves."""
+    """Format a figure with a reasonable number of digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

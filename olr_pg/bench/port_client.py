@@ -1,5 +1,5 @@
-"""A client of the port in a process of its own: it has one connection, and executes the requests of
-its parent.
+"""A client of the port that runs in a separate process. It has one connection, and calls the
+functions that its parent process requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def leave() -> None:
 
 
 def subscribe(address: tuple[str, int]) -> None:
-    """Connect to a server of the protocol, and start."""
+    """Connect to a server of the protocol, and start to receive."""
     connect(address)
     protocol = ClientProtocol()
     _protocols.append(protocol)
@@ -42,7 +42,7 @@ def subscribe(address: tuple[str, int]) -> None:
 
 
 def take(elements: int, window: int) -> int:
-    """Take so many elements, `window` requests at a time, confirming nothing."""
+    """Receive `elements` elements with `window` requests at a time, and confirm none of them."""
     connected, protocol = _sockets[0], _protocols[0]
     taken = 0
     while taken < elements:
@@ -57,7 +57,9 @@ def take(elements: int, window: int) -> int:
 
 
 def exchange(elements: int, size: int, window: int) -> int:
-    """Ask as often, `window` requests at a time, of something that answers `size` bytes to each."""
+    """Send `elements` requests, `window` at a time, to a port that answers each of them with `size`
+    bytes.
+    """
     connected = _sockets[0]
     request = encode_request(LastCommitedScn(0), ByteOrder.LITTLE)
     done = 0

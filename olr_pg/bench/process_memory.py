@@ -1,4 +1,6 @@
-"""Memory of the Python processes of ``olr-pg run``, driver and workers, while it catches up."""
+"""Measures the memory of the Python processes of ``olr-pg run`` (the driver and the workers) while
+it catches up.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _POLL_SECONDS: Final = 0.02
 
 
 class Peak(NamedTuple):
-    """The process that had most: MiB of its own and of all that is mapped; CPU seconds."""
+    """The largest process: its own memory in MiB (without mapped files), its resident memory in
+    MiB, and the CPU seconds of all processes.
+    """
 
     anonymous: float
     resident: float
@@ -34,11 +38,11 @@ class Peak(NamedTuple):
 
 
 def memory(options: Options) -> Iterator[Result]:
-    """Measure the peak memory of each of them, without mapped files; compare it with a tenth of the
-    redo.
+    """Measure the peak memory of the largest process, without mapped files. Compare it with the
+    peak for a tenth of the redo.
 
-    Pages of mapped files – logs, spooled results – are the page cache's: the kernel reclaims them
-    when memory is needed. The peak beside the value includes them.
+    Pages of mapped files (logs and spooled results) belong to the page cache, and the kernel
+    reclaims them when it needs memory. The result's field `peak_rss_mib` includes them.
     """
     with running([options.folder / "postgres"]) as (cluster,):
         for workload in _WORKLOADS:
@@ -59,7 +63,7 @@ def memory(options: Options) -> Iterator[Result]:
 
 
 def run_once(cluster: Cluster, logs: LogSet, folder: Path, targets: int = 1) -> Peak:
-    """Let ``olr-pg run --once`` replicate logs into new databases."""
+    """Replicate logs into new databases with ``olr-pg run --once``."""
     folder.mkdir()
     databases = cluster.new_databases(targets)
     config = write_config(folder, logs.folder / "logs", logs.folder / "dictionary.json", *databases)

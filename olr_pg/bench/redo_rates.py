@@ -1,5 +1,5 @@
-"""How fast this machine decodes redo, in a second or so: the rates from which an assessment
-estimates times.
+"""Measures within about a second how fast this machine decodes redo. An assessment estimates times
+from this rate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ from olr_pg.simulator.simulation import simulate
 from olr_pg.wire.output import Unkept
 
 REDO_BYTES: Final = 2_000_000
-"""Of redo that is decoded, about."""
+"""Approximate bytes of redo that are decoded."""
 
 _PASSES: Final = 10
-"""Of which the fastest counts: the first one loads the kernels, and others work here too."""
+"""Number of passes, of which the fastest counts. The first pass also loads the kernels, and other
+processes can slow down the others.
+"""
 
 
 def measure_redo() -> RedoRates:
-    """Decode simulated redo of orders in this process, and take the time."""
+    """Decode simulated redo of the workload `orders` in this process, and return the measured
+    rates.
+    """
     with tempfile.TemporaryDirectory(prefix="olr-pg-rate-") as folder:
         made = simulate(1, Path(folder) / "redo", workload="orders", size=REDO_BYTES, truth=False)
         tables = chosen_tables(made.snapshot, None)

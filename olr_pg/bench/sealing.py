@@ -1,6 +1,7 @@
-"""The cost of encrypting files with rows.
+"""Measures the cost of encrypting files that contain rows.
 
-Writing and reading them, decoding encrypted logs, and decoding with spilled transactions.
+The cases are: writing and reading such files, decoding encrypted logs, and decoding with spilled
+transactions.
 """
 
 from __future__ import annotations

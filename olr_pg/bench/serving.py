@@ -1,7 +1,8 @@
-"""The server: elements per second, one request at a time and pipelined, over a real socket.
+"""The benchmark of the server: elements per second over a real socket, with one request at a time
+and with pipelined requests.
 
-The client is a process of its own, as external ones are. It is compared with these limits: the same
-number of bytes back and forth between two processes that know nothing else.
+The client is a separate process, like an external client. The limit to compare with is the exchange
+of the same number of bytes between two processes that do no other work.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ _BUFFER_BYTES: Final = 1 << 20
 _WINDOW: Final = 2_048
 _TRANSACTION_ROWS: Final = 20
 _ROWS_MAX: Final = TRANSACTIONS_MAX * _TRANSACTION_ROWS
-"""The number fits into the queue, regardless of the size of the other inputs: nothing is confirmed.
+"""Maximum number of rows. They must all fit into the queue, because the client confirms none of
+them.
 """
 _QUEUE_BYTES: Final = 256 << 20
 
 
 def server(options: Options) -> Iterator[Result]:
-    """Elements per second."""
+    """Measure elements per second."""
     pool = Pool()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as client:
         # Let both processes load their kernels before the measurement starts.
@@ -65,7 +67,7 @@ def server(options: Options) -> Iterator[Result]:
 
 
 def _serve(client: ProcessPoolExecutor, messages: Messages, window: int, folder: Path) -> Sample:
-    """Take everything, which is queued already, confirming nothing."""
+    """Let the client receive all elements, which are already queued, without confirming them."""
     source = ReadySource(messages.pieces(), _QUEUE_BYTES)
     file = folder / "server-checkpoint.json"
     file.unlink(missing_ok=True)
@@ -81,7 +83,7 @@ def _serve(client: ProcessPoolExecutor, messages: Messages, window: int, folder:
 
 
 def _exchange(client: ProcessPoolExecutor, elements: int, size: int, window: int) -> Sample:
-    """Make as many requests and get answers of the same sizes."""
+    """Send the same number of requests, and receive answers of the same size."""
     with _answering(size, window) as address:
         client.submit(connect, address).result()
         try:
@@ -94,7 +96,7 @@ def _exchange(client: ProcessPoolExecutor, elements: int, size: int, window: int
 
 @contextmanager
 def _answering(size: int, window: int) -> Iterator[tuple[str, int]]:
-    """Open a port at which each request of one client is answered with so many bytes."""
+    """Open a port that answers each request of one client with `size` bytes."""
     request = len(encode_request(LastCommitedScn(0), ByteOrder.LITTLE))
     answers = bytes(size * window)
 

@@ -1,7 +1,8 @@
-"""Redo as sites have it: rows of other widths, small logs, one large transaction, ten targets.
+"""Benchmarks with inputs like those of real databases: rows of other widths, small logs, one large
+transaction, ten targets.
 
-The inputs are drawn, not copies of a little redo. Only the small logs are copies: their cost
-depends on their number, not on their contents.
+All changes in the inputs are drawn at random, and are not copies of a small amount of redo. Only
+the small logs are copies, because their cost depends on their number and not on their contents.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TARGETS: Final = 10
 
 
 def wide(options: Options) -> Iterator[Result]:
-    """Write rows of each shape in both forms."""
+    """Decode rows of each shape to both output formats."""
     keep_freed_memory()
     for name, rows in SITES.items():
         logs = log_set(options.cache, "wide", options.size, rows=rows)
@@ -38,7 +39,7 @@ def wide(options: Options) -> Iterator[Result]:
 
 
 def small_logs(options: Options) -> Iterator[Result]:
-    """Replicate thousands of small logs with the whole command, and compare with the same redo in
+    """Replicate thousands of small logs with ``olr-pg run``, and compare with the same redo in a
     few logs.
     """
     sizes = (options.size // _SMALL_LOGS, options.size // _LARGE_LOGS)
@@ -53,7 +54,7 @@ def small_logs(options: Options) -> Iterator[Result]:
 
 
 def targets(options: Options) -> Iterator[Result]:
-    """Replicate into ten targets with one process, and compare with one target."""
+    """Replicate into ten targets with one process, and compare with a single target."""
     logs = log_set(options.cache, "orders", options.size)
     with running([options.folder / "postgres"]) as (cluster,):
         yield _runs(
@@ -62,7 +63,9 @@ def targets(options: Options) -> Iterator[Result]:
 
 
 def transaction(options: Options) -> Iterator[Result]:
-    """Measure the memory of a run that replicates one transaction; compared with a tenth of it."""
+    """Measure the memory of a run that replicates one large transaction. Compare it with a
+    transaction of a tenth of the size.
+    """
     with running([options.folder / "postgres"]) as (cluster,):
         sizes = (options.size // 10, options.size)
         less, most = (
@@ -88,7 +91,7 @@ def _runs(
     options: Options,
     targets: int = 1,
 ) -> Result:
-    """Compare runs by the redo that they replicate per second of a processor."""
+    """Compare runs by the redo that they replicate per CPU second."""
     count = iter(range(1 << 30))
 
     def run(of: LogSet, targets: int) -> Sample:

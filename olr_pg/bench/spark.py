@@ -1,4 +1,4 @@
-"""Decoding through Spark on two cores: a backlog in many logs and in one."""
+"""Benchmark of decoding through Spark on two cores, with a backlog in many logs and in one log."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ _LOGS: Final = 8
 _CORES: Final = 2
 
 _ANCHORS: Final = {False: "one core", True: "one core that writes them"}
-"""Whether messages are kept, with the name of the figure of one core."""
+"""The names of the anchors, which decode on one core, by whether the messages are kept."""
 
 _SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, PRELOAD)
 
 
 def spark(options: Options) -> Iterator[Result]:
-    """Backlogs of the given size, as the decoder of `olr-pg run` takes them.
+    """Decode backlogs of the given size, as the decoder of `olr-pg run` does.
 
-    Its workers hand over all messages, in files. So each rate is compared with two rates of one
-    core: messages that are made and dropped, as in the benchmark `decode`, and written to a file.
-    If Spark's workers drop the messages, too, the difference is the cost of Spark.
+    The workers pass all messages to the decoder in files. So each rate is compared with two rates
+    of one core: with messages that are made and dropped, as in the benchmark `decode`, and with
+    messages that are written to a file. If Spark's workers also drop the messages, the difference
+    is the cost of Spark.
     """
     try:
         for workload in _WORKLOADS:
@@ -76,7 +77,9 @@ def _beside_one_core(
     logs: LogSet,
     options: Options,
 ) -> Result:
-    """Warm work on all cores against decoding the same logs on one, in this process."""
+    """Compare work on all cores, after a warm-up, with decoding the same logs on one core in this
+    process.
+    """
     with _messages(keep) as output:
         one_core = decoding(logs, output=output)
         one_core()
@@ -91,7 +94,9 @@ def _amount(workload: str, options: Options) -> str:
 
 
 def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Result]:
-    """Measure the machine's capacity: two processes that decode half of the splits each."""
+    """Measure the capacity of the machine without Spark: two processes decode half of the splits
+    each.
+    """
     subscription, splits = subscription_to(logs), splits_of(logs)
     with ProcessPoolExecutor(_CORES, multiprocessing.get_context("spawn")) as processes:
         shares = [splits[number::_CORES] for number in range(_CORES)]
@@ -101,7 +106,7 @@ def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Re
                 pass
             return logs.size
 
-        for _ in range(_CORES):  # repeated, because one process may take both shares
+        for _ in range(_CORES):  # repeat it, because one process may have done both shares
             work(False)
         name = f"decode {_amount(workload, options)}, two processes without Spark"
         for keep in _ANCHORS:
@@ -117,7 +122,9 @@ def _decode_share(subscription: Subscription, splits: Sequence[Split], keep: boo
 
 @contextmanager
 def _messages(keep: bool) -> Iterator[Callable[[], MessageOutput]]:
-    """Say where each split's messages go: nowhere, or into a file, over those of the last one."""
+    """Yield a function that returns the output for the messages of a split. The output drops them,
+    or writes them to a file over the messages of the last split.
+    """
     if not keep:
         yield Unkept
         return
@@ -162,6 +169,6 @@ def _dropped_by_spark(logs: LogSet) -> Callable[[], float]:
 
 
 def _dropping_task(split: bytes, subscription: bytes) -> bytes:
-    """Decode a split as a Spark task does, but keep nothing."""
+    """Decode a split as a Spark task does, but drop the results."""
     decode_all(pickle.loads(subscription), [pickle.loads(split)], Unkept)  # noqa: S301 - ours
     return b""

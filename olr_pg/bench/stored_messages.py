@@ -1,7 +1,9 @@
-"""The made-up changes as the server delivers them, on disk: a run maps them piece by piece.
+"""The generated changes as messages that the server delivers, stored in a file. A run maps the file
+piece by piece.
 
-The protocol elements are made by the product's own encoder. They are several times as large as the
-changes and would be the larger part of the process's memory, which the benchmarks show.
+The encoder of the appliance makes the protocol elements. They are several times as large as the
+changes. In memory they would be the larger part of the process's memory, which the benchmarks
+report.
 """
 
 from __future__ import annotations
@@ -37,18 +39,19 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
 
 FIRST_SCN: Final = 1_000_000
-"""SCN of the begin of the first transaction."""
+"""Begin SCN of the first transaction."""
 
 
 class _Piece(NamedTuple):
-    """The place of consecutive transactions in the file.
+    """The location of consecutive transactions in the file.
 
     Attributes:
-        start: a multiple of the page size for mmap; two arrays of `transactions` numbers come
-            first: where each transaction's messages end, and how many they are; then the messages.
-        size: bytes of all of it.
+        start: the offset in the file, a multiple of mmap's page size. There are two arrays of
+            `transactions` numbers (the end of each transaction's messages, and their count), then
+            the messages.
+        size: bytes of the arrays and the messages.
         first: number of the first transaction.
-        transactions: how many.
+        transactions: number of transactions.
     """
 
     start: int
@@ -58,15 +61,15 @@ class _Piece(NamedTuple):
 
 
 class Messages:
-    """The changes as framed messages of transactions.
+    """The changes as framed messages, in transactions.
 
     Args:
-        changes: the change sets they contain.
-        path: the file, which is written.
+        changes: the changes that the messages contain.
+        path: path of the file to write.
 
     Attributes:
-        messages: how many, Begin and Commit included.
-        size: bytes of them.
+        messages: number of messages, including Begin and Commit.
+        size: bytes of the messages.
     """
 
     def __init__(self, changes: ChangeSet, pool: Pool, path: Path) -> None:
@@ -92,7 +95,9 @@ class Messages:
                 self.size += encoded.blob.size
 
     def pieces(self) -> Iterator[ReadyRun]:
-        """Yield the transactions as the decoder queues them; the file is mapped while they live."""
+        """Yield the transactions in the form in which the decoder queues them. A part of the file
+        is mapped as long as its transactions are used.
+        """
         with self._path.open("rb") as file:
             for start, size, first, count in self._pieces:
                 mapped = mmap.mmap(file.fileno(), size, offset=start, access=mmap.ACCESS_COPY)
@@ -104,10 +109,10 @@ class Messages:
 
 
 def _transactions(first: int, bounds: npt.NDArray[np.int64]) -> TransactionColumns:
-    """Transactions from number `first` on.
+    """Return the columns of the transactions, numbered from `first`.
 
     Args:
-        bounds: where the changes of each begin, and the end.
+        bounds: indexes at which the changes of each transaction begin, and the end of the last one.
     """
     count = len(bounds) - 1
     number = first + np.arange(count)
@@ -132,7 +137,9 @@ def _transactions(first: int, bounds: npt.NDArray[np.int64]) -> TransactionColum
 
 
 def _dml(changes: Changes, pool: Pool, transaction_rows: int) -> DmlColumns:
-    """BeforeData is the whole row, as ALL-column supplemental logging writes it."""
+    """Return the columns of the changes. BeforeData is the whole row, as with supplemental logging
+    of ALL columns.
+    """
     count = len(changes)
     is_update = changes.kind == DmlKind.UPDATE
     entries = WIDTH + np.where(is_update, len(CHANGED), 0)

@@ -1,4 +1,4 @@
-"""The benchmarks by name, and running them."""
+"""Lists the benchmarks by name, and runs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from olr_pg.bench.measure import Result
 
 CHANGE_BYTES: Final = 500
-"""Redo of one made-up row change, about: number of changes for `--size`."""
+"""Approximate bytes of redo for one generated row change; used to compute the number of changes
+from `--size`.
+"""
 
 DEFAULT_SECONDS: Final = 30.0
 
@@ -30,10 +32,10 @@ class Options:
 
     Attributes:
         size: bytes of redo of each input.
-        cache: where generated logs are kept.
-        folder: for the run itself: clusters, checkpoints.
-        runs: of each benchmark and of its anchor.
-        seconds: for which online redo is measured, at each of its rates.
+        cache: the directory in which generated logs are kept.
+        folder: the directory for files of the run, such as clusters and checkpoints.
+        runs: number of runs of each benchmark and of its anchor.
+        seconds: time for which the latency of online redo is measured, at each rate.
     """
 
     size: int
@@ -69,11 +71,13 @@ BENCHMARKS: Final = {
     "sealing": "sealing:sealing_cost",
     "fallback": "way_back:fallback",
 }
-"""Module and function of each: loaded by its own process only."""
+"""Module and function of each benchmark. Only the process that runs the benchmark imports the
+module.
+"""
 
 
 def benchmarks_to_run(names: Sequence[str]) -> list[str]:
-    """Return the benchmarks to run; all without names.
+    """Return the names of the benchmarks to run; all benchmarks if `names` is empty.
 
     Raises:
         OlrPgError: 8100, there is no such benchmark.
@@ -92,19 +96,20 @@ def run_suite(
     own_sizes: Mapping[str, int] = MappingProxyType({}),
     seconds: float = DEFAULT_SECONDS,
 ) -> Iterator[Result]:
-    """Run benchmarks one after the other, each in a process of its own; results as they come.
+    """Run benchmarks one after the other, each in a separate process. Yield each result as soon as
+    it is available.
 
-    The kernels are compiled by one more process before: the compiler's memory, 250 MiB of it, stays
-    with a process as long as that lives.
+    Before that, another process compiles the kernels, because a process keeps the memory of the
+    compiler (250 MiB) until it ends.
 
     Args:
-        names: of the benchmarks; none: all.
+        names: names of the benchmarks; empty for all.
         size, cache, runs, seconds: see `Options`.
-        own_sizes: of single benchmarks, by name.
+        own_sizes: sizes for single benchmarks, by name.
 
     Raises:
-        OlrPgError: 8100 an unknown name, 8101 a benchmark's process has ended before its time; any
-            error of a benchmark's parts.
+        OlrPgError: 8100 a name is unknown, 8101 the process of a benchmark ended unexpectedly; any
+            other error of a benchmark.
     """
     chosen = benchmarks_to_run(names)
     benchmarks_to_run(list(own_sizes))

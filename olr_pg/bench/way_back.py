@@ -1,9 +1,9 @@
-"""The way back to Oracle: changes per second, compared with a plain executemany, and the latency
-from commit to commit.
+"""The benchmark of the fallback to Oracle: changes per second, compared with a simple executemany,
+and the latency from commit to commit.
 
-Oracle is the stand-in that takes SQL, in a process of its own. It carries statements out row by row
-and is far slower than Oracle: the ratio is that of two clients of the same server, the absolute
-figures are the stand-in's.
+A stand-in that executes SQL, in a separate process, takes the place of Oracle. It executes
+statements row by row and is much slower than Oracle. So only the ratio of the two clients of the
+same server is meaningful, not the absolute figures.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ _COMMAND: Final = "from olr_pg.cli.entry import run; run()"
 
 
 def fallback(options: Options) -> Iterator[Result]:
-    """Yield changes a second, and milliseconds from a commit there to a commit here."""
+    """Yield changes per second, and milliseconds from a commit in PostgreSQL to the commit in
+    Oracle.
+    """
     rows = min(options.rows, _ROWS_MAX)
     with (
         running([options.folder / "postgres"]) as (cluster,),
@@ -82,7 +84,7 @@ def fallback(options: Options) -> Iterator[Result]:
 def _throughput(
     way: WayBack, cluster: Cluster, target: str, dsn: str, rows: int, runs: int
 ) -> Result:
-    """Compare the way back with the same rows, inserted by executemany."""
+    """Compare the fallback with executemany, which inserts the same rows."""
     first = 1
 
     def back() -> Sample:
@@ -139,7 +141,7 @@ def _latency(config: Path, target: str, dsn: str) -> Result:
                 connection.execute(_INSERT, (key, key))
                 start = time.perf_counter()
                 _await(process, oracle, key)
-                if number:  # the first change includes the start of the process
+                if number:  # ignore the first change, which includes the start of the process
                     seconds.append(time.perf_counter() - start)
         cpu, peak = cpu_of_process_tree(process.pid), peak_mib([process.pid])
     finally:
@@ -163,7 +165,7 @@ def _await(process: subprocess.Popen[bytes], oracle: oracledb.Connection, key: i
 
 @contextmanager
 def _served(folder: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """Serve the stand-in in a process; yield its configuration and its address."""
+    """Run the stand-in in a separate process; yield its configuration and its address."""
     script, source = folder / "tables.sql", folder / "source"
     script.write_text(_ORACLE, "utf-8")
     options = ["--seed", "4", "--out", str(source), "--sql", str(script), "--serve", "0"]

@@ -98,7 +98,8 @@ def migrate(
     over = {state.step: state.detail for state in state_of(config) if state.is_over}
     watch.note(needed(over))
     if len(over) < len(STEPS):
-        # If the migration was interrupted, the target is behind again: repeat this step.
+        # The target may be behind again, because the migration was interrupted: repeat the step
+        # `replication`.
         over.pop(_CATCHES_UP, None)
     for step in STEPS:
         if step.name in over:

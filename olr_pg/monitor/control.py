@@ -1,14 +1,14 @@
 """Commands over HTTP: disabled by default, and only for clients with a token.
 
 A request is ``POST /control/ACTION`` with the token in the Authorization header, and the action's
-arguments as a JSON object. It runs the corresponding command of the command line in a separate
-process. So each action has one implementation, a load uses none of the appliance's memory, and the
-answer is the command's output. Only the actions in `ACTIONS`, with arguments of the forms defined
-there, can be run.
+arguments as a JSON object. It runs the corresponding command of ``olr-pg`` in a separate process.
+So each action has only one implementation, a load does not use the memory of the appliance, and the
+output of the command is the answer. Only the actions in `ACTIONS` can be run, with arguments in the
+forms that are defined there.
 
-A token is compared in constant time. It is accepted only in a header, so that another site's page
-cannot make a browser send it. It identifies its holder: each action is logged with that name, the
-address, and its result.
+A token is compared in constant time. It is accepted only in a header, so that the page of another
+site cannot make a browser send it. It identifies its holder: each action is logged with the
+holder's name, the address, and the result.
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ if TYPE_CHECKING:
 
 TOKEN_LENGTH_MIN: Final = 16
 JOBS_MAX: Final = 32
-"""Maximum number of remembered jobs; the oldest ended job is dropped for a new one."""
+"""Maximum number of jobs that are remembered. For a new job, the oldest job that has ended is
+forgotten.
+"""
 
 RUNNING_MAX: Final = 4
-"""Maximum number of jobs at the same time."""
+"""Maximum number of jobs that run at the same time."""
 
 ANSWER_SECONDS: Final = 20.0
-"""Seconds that a request waits for the end of its job; then the answer is the job's number."""
+"""Seconds that a request waits for the end of its job. If the job takes longer, the answer is the
+job's number.
+"""
 
 OUTPUT_BYTES_MAX: Final = 64 << 10
 _ENDING_SECONDS: Final = 10.0
@@ -54,10 +58,10 @@ class Action(NamedTuple):
     Attributes:
         command: the command's words.
         tables: whether it accepts ``tables``, a list of OWNER.NAME.
-        numbers: whether it accepts ``errors``, a list of numbers.
-        flags: keys of booleans, with the option of each.
-        is_everything: whether tables can be omitted.
-        says_who: whether the command has an option for who requested it.
+        numbers: whether it accepts ``errors``, a list of error numbers.
+        flags: keys with boolean values, and the option for each key.
+        is_everything: whether ``tables`` can be omitted.
+        says_who: whether the command has an option for the name of the requester.
     """
 
     command: tuple[str, ...]
@@ -86,7 +90,7 @@ ACTIONS: Final = {
         ("errors", "skip"), numbers=True, flags={"transaction": ("--whole-transaction", "")}
     ),
 }
-"""The actions that run a command, by name."""
+"""The actions that run a command, by the name of the action."""
 
 RELOAD: Final = "reload"
 """The action that makes the appliance reload its configuration."""
@@ -100,10 +104,10 @@ class Control:
     """Runs actions for clients with a token.
 
     Args:
-        tokens: the token of each name.
+        tokens: the token of each holder, by the holder's name.
         config: the path of the configuration file.
-        reload: makes the appliance reload it; None if not possible.
-        command: the program to run, before the action's words.
+        reload: makes the appliance reload its configuration; None if this is not possible.
+        command: the program to run; the words of the action follow it.
         environ: returns the environment variables that the configuration refers to and that were
             removed from this process; the command needs them to read the configuration.
     """
@@ -132,12 +136,13 @@ class Control:
         """Return the name of a token's holder; None for an unknown token.
 
         Args:
-            authorization: the header, ``Bearer TOKEN``.
+            authorization: the Authorization header, ``Bearer TOKEN``.
         """
         kind, _, given = authorization.partition(" ")
         token = given.strip().encode()
         found = None
-        # Compare with all tokens, so that the time reveals nothing.
+        # Compare with all tokens, so that the time of the comparison does not reveal which token
+        # matches.
         for name, known in self._tokens.items():
             if hmac.compare_digest(token, known):
                 found = name
@@ -176,17 +181,19 @@ class Control:
             )
             return job
         config = ["--config", self._config, *(["--target", target] if target else [])]
-        # Options come first, because nothing after "--" is an option.
+        # Options come before "--", because words after it are not options.
         job.run([*self._command, *words[0], *config, "--", *words[1]], named, self._environ())
         return job
 
     def job(self, number: int) -> Job | None:
-        """Return a remembered job."""
+        """Return the job with a number; None if it is not remembered."""
         with self._lock:
             return self._jobs.get(number)
 
     def stop(self) -> None:
-        """End the running jobs; an interrupted load continues when it is requested again."""
+        """End the running jobs. A load that is interrupted in this way continues when it is
+        requested again.
+        """
         with self._lock:
             jobs = list(self._jobs.values())
         for job in jobs:
@@ -202,7 +209,7 @@ def _words(action: str, document: Any, who: str) -> tuple[list[str], list[str]]:
     """Return the command with its options, and its arguments.
 
     Raises:
-        RequestRefusedError: it does not match the action.
+        RequestRefusedError: the document does not match the action.
     """
     kind = ACTIONS.get(action)
     if kind is None:
@@ -253,8 +260,8 @@ class Job:
     """A started action.
 
     Attributes:
-        code: the exit code of its command; None while it runs.
-        output: its output, after it has ended.
+        code: the exit code of the job's command; None while it runs.
+        output: the output of the command, after it has ended.
     """
 
     def __init__(self, number: int, action: str, who: str) -> None:
@@ -272,8 +279,8 @@ class Job:
         """Run a command in the background.
 
         Args:
-            named: its name in the log.
-            environ: in addition to this process's environment.
+            named: the fields that identify the job in the log.
+            environ: environment variables in addition to those of this process.
         """
         try:
             self._process = subprocess.Popen(  # noqa: S603 - one of ours, its arguments checked

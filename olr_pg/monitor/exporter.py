@@ -1,7 +1,8 @@
-"""OLR's exporter: periodically writes every metric to a table of a PostgreSQL database.
+"""The metrics exporter of OLR: periodically writes every metric to a table in a PostgreSQL
+database.
 
-OLR's configuration defines the schema and the table; this project defines the columns: a row per
-time and metric, with the labels as JSON. A missing table is created.
+The configuration of OLR defines the schema and the table. This project defines the columns: each
+row contains a metric at a time, with its labels as JSON. If the table is missing, it is created.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class MetricsTable(NamedTuple):
 class PostgresExporter:
     """Writes the metrics of a registry in a thread, while the context is active.
 
-    If the database is unreachable, that is logged once, and tried again at the next interval;
-    nothing waits for it.
+    If the database is unreachable, the exporter logs this once and retries at the next interval. No
+    other thread waits for it.
     """
 
     def __init__(self, target: MetricsTable, registry: CollectorRegistry) -> None:
@@ -130,7 +131,7 @@ class PostgresExporter:
             "SELECT to_regclass(%s)", (self._name.as_string(connection),)
         ).fetchone()
         if found != (None,):
-            return  # no privilege to create anything is needed then
+            return  # no CREATE privilege is needed
         index = sql.Identifier(f"{self._target.table}_metric_at")
         with connection.transaction():
             connection.execute(sql.SQL(_CREATE).format(self._name))

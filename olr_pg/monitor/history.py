@@ -2,13 +2,13 @@
 
 A reading is written every five seconds. After each minute, and each ten minutes, the readings of
 the finer level are combined into one of the coarser level: rates by their mean, lag and queue by
-their maximum, so that peaks stay visible. The readings are in an SQLite table (part of the standard
-library) with a write-ahead log, and commits do not wait for the disk: a power failure loses a few
-seconds.
+their maximum, so that peaks stay visible. The readings are stored in a table of SQLite, which is
+part of the standard library, with a write-ahead log. Commits do not wait for the disk, so a power
+failure can lose the readings of the last few seconds.
 
-Nothing waits for the history, and nothing fails because of it. If it cannot be written (the disk is
-full), that is logged once, and tried again with the next reading. A damaged file, or a file of
-another release, is replaced by a new one.
+Replication does not wait for the history, and does not fail because of it. If it cannot be written
+(for example, because the disk is full), this is logged once, and the next reading is tried. A
+damaged file, or a file of another release, is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME: Final = "history.sqlite"
-"""Its name in `context.data`; SQLite creates two more files beside it."""
+"""Name of the history's file in `context.data`; SQLite creates two more files beside it."""
 
 TABLES_MAX: Final = 100
-"""Maximum tables in a reading: those with the highest lag, then with the most changes. With three
-levels this limits the file to about 40 MB per target.
+"""Maximum number of tables in a reading. The tables with the highest lag are stored, then those
+with the most changes. With three levels this limits the file to about 40 MB per target.
 """
 
 WHOLE: Final = ""
@@ -43,11 +43,11 @@ _BUSY_SECONDS: Final = 1.0
 _STEADY_WRITES: Final = 12
 """Number of successful writes in a row before the history is reported as working again.
 
-A disk that is nearly full accepts one write and refuses the next.
+Several are required because a disk that is nearly full accepts one write and refuses the next.
 """
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _PRIMARY: Final = 0xFF
-"""Mask for the kind of error in SQLite's extended error code."""
+"""Mask that extracts the primary code from SQLite's extended error code."""
 
 _CREATE: Final = """
 CREATE TABLE reading (
@@ -57,7 +57,8 @@ CREATE TABLE reading (
 ) WITHOUT ROWID
 """
 _ADD: Final = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# The newest reading up to now: if the clock was set back, later ones are in the future.
+# Selects the newest reading up to now: if the clock was set back, there can be readings of the
+# future.
 _LAST: Final = "SELECT max(slot) FROM reading WHERE level = ? AND target = ? AND slot <= ?"
 _BETWEEN: Final = """
 SELECT name, redo_bytes, rows, changes, reading, decoding, queue, apply, waiting, queued_bytes,
@@ -76,7 +77,7 @@ class Level(NamedTuple):
     """A resolution.
 
     Attributes:
-        name: of the time range that it is used for.
+        name: name of the time range for which this resolution is used.
         step: seconds between readings.
         span: seconds after which a reading is deleted.
     """
@@ -87,19 +88,21 @@ class Level(NamedTuple):
 
 
 LEVELS: Final = (Level("1h", 5, 3_600), Level("24h", 60, 86_400), Level("7d", 600, 604_800))
-"""From fine to coarse; each is combined from the previous one."""
+"""The resolutions from fine to coarse. The readings of each are combined from those of the previous
+one.
+"""
 
 
 class Reading(NamedTuple):
     """The measurements of a table, or of all tables together, in a time slot.
 
     Attributes:
-        redo_bytes, rows, changes: per second: redo and row changes decoded, changes applied; the
-            first two are not known by table.
-        reading, decoding, queue, apply: the lag in seconds by its parts, of the table with the
-            largest.
-        waiting: number of changes that the applier has received and not applied.
-        queued_bytes: of the ready queue.
+        redo_bytes, rows, changes: decoded bytes of redo, decoded row changes, and applied changes,
+            each per second. The first two are known only for all tables together.
+        reading, decoding, queue, apply: the lag in seconds by stage (see `lag.Lag`). For all tables
+            together, it is the lag of the table with the largest lag.
+        waiting: number of changes that the applier has received but not applied.
+        queued_bytes: bytes in the ready queue.
     """
 
     redo_bytes: float = 0.0
@@ -127,12 +130,12 @@ SERIES: Final = {
 
 
 class Series(NamedTuple):
-    """The readings of a range, on an even time grid.
+    """The readings of a time range, at regular intervals.
 
     Attributes:
         start, end: Unix time in seconds; `end` is exclusive.
         step: seconds between readings.
-        readings: one per step; None if nothing was stored.
+        readings: one for each step; None if no reading was stored for it.
     """
 
     start: int
@@ -150,7 +153,7 @@ class HistoryStore:
     """Stores readings in a file; thread-safe.
 
     Args:
-        path: of the file, which is created if missing.
+        path: path of the file, which is created if it is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -171,7 +174,8 @@ class HistoryStore:
         Args:
             at: Unix time in seconds.
             target: the name of the target; empty if there is only one.
-            readings: by table, with the total as `WHOLE`; a table without a reading is idle.
+            readings: the reading of each table, and of all tables under the name `WHOLE`; a table
+                without a reading is idle.
         """
         with self._lock:
             self._use(lambda connection: _add(connection, at, target, readings))
@@ -186,7 +190,7 @@ class HistoryStore:
                     )
 
     def read(self, at: float, target: str, table: str, level: int) -> Series:
-        """Return the readings of a range that ends now, of a table or of all tables (`WHOLE`)."""
+        """Return the readings of a table, or of all tables (`WHOLE`), in a range that ends now."""
         step, span = LEVELS[level].step, LEVELS[level].span
         end = int(at) // step * step + step
         start = end - span
@@ -198,8 +202,8 @@ class HistoryStore:
                 ).fetchall()
             )
         found: list[Reading | None] = [None] * (span // step)
-        # The reading of the whole target shows that this time was recorded; it sorts before the
-        # table's.
+        # The reading of the whole target shows that this time slot was recorded. It sorts before
+        # the reading of the table, which then replaces it.
         for name, *values, slot in rows or ():
             is_wanted = name == table
             found[(slot - start) // step] = Reading(*values) if is_wanted else Reading()
@@ -218,7 +222,7 @@ class HistoryStore:
             self._connection = self._opened()
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             if version != VERSION:
-                # The file is of another release, or new.
+                # The file belongs to another release, or is new.
                 self._remove()
                 self._connection = self._opened()
                 with self._connection:
@@ -316,7 +320,7 @@ def summed_up(readings: Sequence[Reading], count: int) -> Reading:
     """Combine readings into one for a longer time.
 
     Args:
-        count: the number of readings if the table had never been idle.
+        count: the number of readings that a table has if it was never idle during this time.
     """
     worst = max(readings, key=lambda one: one.lag)
     return Reading(
@@ -338,7 +342,8 @@ def _forget(connection: sqlite3.Connection, target: str, now: int) -> None:
 
 
 def series_document(series: Series, what: Sequence[str]) -> dict[str, Any]:
-    """Return a series as JSON: each field is a list of numbers, with null if nothing was stored.
+    """Return a series as JSON: each field is a list of numbers, with null where no reading was
+    stored.
 
     Args:
         what: keys of `SERIES`.

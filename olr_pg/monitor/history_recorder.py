@@ -20,7 +20,7 @@ _LOOK_SECONDS: Final = 0.5
 
 
 class _Counts(NamedTuple):
-    """Counters at a moment; `changes` by table."""
+    """The counters at one time; `changes` contains a counter for each table."""
 
     at: float
     redo_bytes: int
@@ -81,11 +81,11 @@ def _counted(status: Status, at: float) -> _Counts:
 
 
 def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Reading]:
-    """Return the readings of a status, with rates since an earlier one."""
+    """Return the readings of a status, with rates since the earlier counters `before`."""
     seconds = max(now.at - before.at, _LOOK_SECONDS)
 
     def rate(new: int, old: int) -> float:
-        # Counters of a restarted run start at 0, so the difference may be negative.
+        # After a restart the counters begin at 0 again, so the difference can be negative.
         return max(0, new - old) / seconds
 
     found = {

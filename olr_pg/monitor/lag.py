@@ -1,13 +1,13 @@
-"""Lag, divided by cause: by the times at which each stage passed an SCN.
+"""The lag of a table, divided by cause: computed from the times at which each stage passed an SCN.
 
-Oracle's clock and time zone can differ from ours, so no times from the redo are compared here. Each
-stage has `Milestones`: the SCNs that it reached, with the time by our clock. For a change that a
-table may lack, the times are as follows. It was written when the first log after it was written. It
-was read when its log was found here. It left decoding when it entered the ready queue, and left the
-queue when it was sent to the client. Since then it waits for the applier. For redo in an online
-log, the time of the last unsuccessful check is the earliest possible time of writing, so its
-reading time is a maximum. Redo that Oracle has not written yet is unknown here; the time since the
-newest redo limits it.
+Oracle's clock and time zone can differ from those of this host, so no times from the redo are used.
+Each stage has `Milestones`: the SCNs that it reached, with the time by the clock of this host. For
+a change that a table may lack, the times are as follows. It was written when the first log after it
+was written. It was read when its log was found on this host. It left decoding when it entered the
+ready queue, and left the queue when it was sent to the client. Since then it waits for the applier.
+Redo in an online log counts as written at the last check that did not find it. This is the earliest
+possible time, so the stage `reading` is an upper limit. Whether Oracle has written more redo since
+the newest known redo is not known.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ if TYPE_CHECKING:
 
 MILESTONES_MAX: Final = 4096
 _MORE: Final = MILESTONES_MAX // 8
-"""How many milestones can be added before they are thinned out."""
+"""Number of milestones that can be added above `MILESTONES_MAX` before they are thinned out."""
 
 _COARSENESS: Final = 1 / 256
-"""Maximum error of a milestone's time, as a share of its age: a second and a half in six
-minutes.
+"""Maximum error of a milestone's time, as a share of its age; for example, 1.5 seconds for an age
+of six minutes.
 """
 
 
 class Lag(NamedTuple):
-    """Seconds that the oldest change which a table may lack has spent in each stage.
+    """The number of seconds that a change has spent in each stage. The change is the oldest one
+    that a table may lack.
 
     Attributes:
-        reading: from the writing of its redo until it was found here; everything if redo is
-            missing.
-        decoding: from there to the ready queue.
-        queue: in the ready queue, until the client received it.
-        apply: from the client to its commit in the target; everything if the table is stopped.
+        reading: from the writing of its redo until this host found it. If redo is missing, this
+            contains the whole lag.
+        decoding: from then until the change entered the ready queue.
+        queue: from then until the client received the change.
+        apply: from then until its commit in the target. If the table is stopped, this contains the
+            whole lag.
     """
 
     reading: float = 0.0
@@ -49,27 +51,28 @@ class Lag(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The age of that change since its redo was written."""
+        """The time since the redo of the change was written."""
         return self.reading + self.decoding + self.queue + self.apply
 
 
 class Milestones:
     """The times at which a stage passed SCNs; thread-safe.
 
-    About `MILESTONES_MAX` are stored, however long a stage runs. Older ones are thinned out: one
-    replaces its neighbours, with the earliest time. So an age is never too low, and only slightly
-    too high (`_COARSENESS`). SCNs before the first milestone count as passed at its time.
+    About `MILESTONES_MAX` milestones are stored, however long a stage runs. Older milestones are
+    thinned out: one milestone replaces a group of neighbours and has the earliest time of the
+    group. So a computed age is never too low, and only slightly too high (`_COARSENESS`). SCNs
+    before the first milestone count as passed at the time of the first milestone.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Use arrays, not objects: objects would fill a megabyte in the first hours of a run.
+        # Use arrays: objects would need a megabyte after the first hours of a run.
         self._scns = array("Q")
         self._times = array("d")
 
     def add(self, scn: int, at: float) -> None:
-        """Record that the stage has processed everything below `scn`; ignored if it is not higher
-        than before.
+        """Record that the stage has processed everything below `scn`. Ignore the call if `scn` is
+        not higher than the last one.
 
         Args:
             at: Unix time in seconds.
@@ -85,7 +88,7 @@ class Milestones:
         coarseness = _COARSENESS
         while len(self._scns) > MILESTONES_MAX:
             kept = [*_kept(self._times, coarseness), len(self._times)]
-            # Keep the last SCN of each group, with the group's first time.
+            # Keep the last SCN and the first time of each group.
             self._scns = array("Q", (self._scns[end - 1] for end in kept[1:]))
             self._times = array("d", (self._times[begin] for begin in kept[:-1]))
             coarseness *= 2
@@ -110,14 +113,14 @@ class Milestones:
 
     @property
     def at(self) -> float | None:
-        """The time at which the stage reached `scn`."""
+        """The time at which the stage reached its current SCN (see `scn`)."""
         with self._lock:
             return self._times[-1] if self._times else None
 
 
 def _kept(times: Sequence[float], coarseness: float) -> Iterator[int]:
-    """Yield the start of each group that one milestone can replace; the last one is its own
-    group.
+    """Yield the index of the first milestone of each group that one milestone can replace. The last
+    milestone is a group of its own.
     """
     begin = 0
     yield begin
@@ -130,11 +133,11 @@ def _kept(times: Sequence[float], coarseness: float) -> Iterator[int]:
 
 
 def held_lag(lag: Lag, since: float, now: float) -> Lag:
-    """Return the lag of a stopped table, which is behind since its first held change.
+    """Return the lag of a stopped table. It is counted from the table's first held change.
 
     Args:
-        lag: of that change, if the earlier stages still have it.
-        since: when it was held; known after a restart, too.
+        lag: the lag of this change, if the milestones of the earlier stages still contain it.
+        since: the time when the change was held; it is also known after a restart.
         now: Unix time in seconds.
     """
     return Lag(apply=max(lag.total, now - since))
@@ -150,18 +153,19 @@ def split_lag(
     taken: Milestones,
     missing_since: float | None = None,
 ) -> Lag:
-    """Divide the age of the change at `scn` by stages; zero if no such change exists.
+    """Divide the age of the change at `scn` by stages. All stages are 0 if no redo reaches `scn`
+    yet.
 
     Args:
-        scn: of the first commit that a table may lack.
+        scn: the SCN of the first commit that a table may lack.
         now: Unix time in seconds.
         archived, read, queued, taken: the stages before the applier.
-        missing_since: since when logs are missing after the readable ones; None if none are
-            missing.
+        missing_since: the time since which logs are missing after the last readable log; None if no
+            log is missing.
     """
     since = archived.passed(scn)
     if since is None:
-        # The missing redo may contain that change, and nobody can rule it out.
+        # The missing redo may contain that change, so its whole lag counts as reading.
         return Lag() if missing_since is None else Lag(reading=max(0.0, now - missing_since))
     times = [min(since, now)]
     for stage in (read, queued, taken):

@@ -1,7 +1,7 @@
-"""The registry of metrics: one definition for Prometheus and for the PostgreSQL exporter.
+"""The registry of metrics; the same definitions serve Prometheus and the PostgreSQL exporter.
 
 Every value comes from the `Status` at the time of the request. An unknown value has no sample,
-because an alert could not distinguish a 0 from a real position or lag.
+because an alert could not distinguish a 0 for "unknown" from a real position or lag.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def _family(
 def _add(
     family: CounterMetricFamily | GaugeMetricFamily, labels: Sequence[str], value: float | None
 ) -> None:
-    """Add a sample, if the value is known."""
+    """Add a sample if the value is known."""
     if value is not None:
         family.add_metric(labels, float(value))
 
@@ -301,7 +301,7 @@ def _add(
 def _lags(
     labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
 ) -> Iterator[Metric]:
-    """Yield the lag of each table if known, in total and by cause."""
+    """Yield the lag of each table, in total and by cause, if it is known."""
     total = _family(
         "table_lag_seconds",
         "Age of the oldest change that the table may lack; missing while unknown",

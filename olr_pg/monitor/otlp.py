@@ -1,8 +1,8 @@
 """Sends the appliance's metrics and spans to an OpenTelemetry collector (OTLP over HTTP).
 
-The metrics have the same names as in `/metrics`. They are sent by OpenTelemetry's own library,
-which is not a dependency: `pip install 'olr-pg[otel]'`. If the collector does not answer, that is
-logged once; nothing waits for it.
+The metrics have the same names as in `/metrics`. OpenTelemetry's own library sends them. It is an
+optional dependency: `pip install 'olr-pg[otel]'`. If the collector does not answer, this is logged
+once, and no other thread waits for it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _SECONDS: Final = 10.0
 """Time limit of one request."""
 
 _LIBRARY: Final = ("opentelemetry.exporter", "opentelemetry.sdk")
-"""Loggers of the library, which report every failure; ours reports the first."""
+"""The library's loggers, which report every failure. They are disabled, because this module reports
+the first failure.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -40,9 +42,9 @@ class Collector(NamedTuple):
 
     Attributes:
         endpoint: URL of the collector, without ``/v1/metrics``.
-        headers: of each request, including secrets.
+        headers: headers of each request; they can contain secrets.
         interval: seconds between exports of the metrics.
-        traces: whether to send spans, too.
+        traces: whether to send spans as well.
         name: the name of this instance in the collector.
     """
 

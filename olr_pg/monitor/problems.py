@@ -1,4 +1,4 @@
-"""Lists the problems that need an operator, as text, with complete commands to copy."""
+"""Lists the problems that an operator must solve, as text, with complete commands to copy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_problems(
 
     Args:
         failure: the error that ended the bundled applier.
-        warnings: of the port.
+        warnings: the warnings of the port; None for no warning.
     """
     status = _with_complete_commands(status)
     found = _problems(status, failure, warnings)
@@ -51,7 +51,7 @@ def with_problems(
 
 
 def _with_complete_commands(status: Status) -> Status:
-    """Return the status with complete commands in its texts."""
+    """Return the status with all commands in its texts completed."""
     config, target = status.identity.config, status.target
     reason = status.state.reason
     if reason is not None:
@@ -124,7 +124,7 @@ def _problems(
 
 
 class _Commands:
-    """Makes commands for the configuration and the target of a status."""
+    """Makes commands that include the configuration and the target of a status."""
 
     def __init__(self, status: Status) -> None:
         self.config = shlex.quote(status.identity.config or "FILE")
@@ -155,7 +155,7 @@ def _blocked(tables: Sequence[TableStatus]) -> list[Problem]:
 
 def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Problem:
     first = tables[0]
-    number = str(first.error_id)  # where there is one
+    number = str(first.error_id)  # if an error is recorded for it
     show = command("errors show", number) if first.error_id else command("errors list")
     if len(tables) > 1:
         names = some([table.name for table in tables])

@@ -1,4 +1,5 @@
-"""Proofs: the SCN as of which each table was last found equal to the source's, and the differences.
+"""Proofs: the results of continuous verification. A proof contains the SCN as of which a table was
+last compared with the source, and the number of differences.
 
 ``olr-pg verify --continuous`` writes them to a file of `context.data`; the running appliance reads
 them for its status, its page and its metrics.
@@ -26,13 +27,13 @@ class Proof(NamedTuple):
     """The result of comparing one table.
 
     Attributes:
-        scn: the SCN of the last comparison; 0 if there was none or it is unknown.
-        at: its time, in seconds since 1970; 0 if there was none.
-        rows: number of rows of the source.
+        scn: the SCN of the last comparison; 0 if there was no comparison, or if its SCN is unknown.
+        at: the time of the last comparison, in seconds since 1970; 0 if there was none.
+        rows: number of compared rows of the source.
         differences: number of rows that differed at two SCNs.
         lacking: number of rows that lack only LOB values that the target knows to be missing.
         tried_at: time of the last attempt.
-        failure: why the last attempt failed; empty if it succeeded.
+        failure: the reason why the last attempt failed; empty if it succeeded.
         mended: number of differing rows that were repaired.
     """
 
@@ -48,7 +49,7 @@ class Proof(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Return whether both sides were compared and equal."""
+        """Return whether the table was compared and no row differed."""
         return bool(self.at) and not self.failure and not self.differences
 
 
@@ -89,6 +90,6 @@ def write_proofs(path: Path, proofs: Iterable[Proof]) -> None:
     """Write the results of all tables, durably.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     replace_file(path, orjson.dumps([one._asdict() for one in proofs]))

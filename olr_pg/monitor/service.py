@@ -1,10 +1,10 @@
 """The status page, its history, `/metrics` and `/healthz`, served over HTTP in a thread.
 
-`starlette` and `uvicorn` were chosen over `aiohttp`: they are pure Python and a third of its size
-with dependencies, and `uvicorn` accepts an `ssl.SSLContext` and a protocol class of ours. That
-class closes connections that uvicorn would keep: those from disallowed addresses, and those that do
-not send a request in time. If all connections are in use, the connection that has sent no request
-is closed for a new one, so that health checks always succeed.
+`starlette` and `uvicorn` were chosen instead of `aiohttp`. They are pure Python and, with their
+dependencies, a third of its size, and `uvicorn` accepts an `ssl.SSLContext` and a protocol class of
+this module. This class closes connections that uvicorn would keep: connections from addresses that
+are not allowed, and connections that do not send a request in time. If all connections are in use,
+a connection without a request is closed for a new one, so that health checks always succeed.
 """
 
 from __future__ import annotations
@@ -53,19 +53,23 @@ FILE_NAME: Final = "status.json"
 """File in `context.data` with the address at which a running appliance serves its status."""
 
 INSTANCE_HEADER: Final = "X-Olr-Pg-Instance"
-"""A header of every answer with the `instance` in the file. The address that a killed appliance has
-left may belong to another process by now.
+"""A header of every answer; its value is the `instance` in the file. It is needed because the
+address in the file of a killed appliance may now belong to another process.
 """
 
 EVENT_SECONDS: Final = 1.0
-"""Interval at which the page is sent a new state."""
+"""Interval at which a new state is sent to the page."""
 
 REQUEST_SECONDS: Final = 10.0
-"""Time limit for a client to send a request, and for an idle connection."""
+"""Time limit for a client to send a request; also the time after which an idle connection is
+closed.
+"""
 
 CONNECTIONS_MAX: Final = 64
 STREAMS_MAX: Final = 32
-"""Maximum number of connections that receive events, which end only with their client."""
+"""Maximum number of connections that receive events; such a connection ends only when the client
+closes it.
+"""
 
 _HEADER_BYTES_MAX: Final = 16 << 10
 _BODY_BYTES_MAX: Final = 64 << 10
@@ -92,16 +96,20 @@ class StatusService:
     """Serves the status from `start` to `stop`; also a context manager.
 
     Args:
-        address: where to listen; None for `DEFAULT_ADDRESS`, or any free port if that is in use.
+        address: the address to listen on; None for `DEFAULT_ADDRESS`, or any free port if this
+            address is in use.
         tls: the TLS context.
         allow: networks that may connect, in addition to loopback; None for all.
-        announcement: a file with its address, which exists while it runs.
-        targets: the status of each target by name, if there are several: each has a page.
+        announcement: a file that contains the address of the service; it exists while the service
+            runs.
+        targets: the status of each target by name, if there are several; each target has its own
+            page.
         history: the history of the targets; without it the page has no charts.
         control: runs commands for clients with a token; without it commands are refused.
 
     Attributes:
-        allow: see above; can be changed while it runs, for new connections.
+        allow: see above. It can be changed while the service runs; a change applies to new
+            connections.
     """
 
     def __init__(
@@ -149,7 +157,7 @@ class StatusService:
         """Start listening, and serve in the background.
 
         Raises:
-            OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
+            OlrPgError: 4009 the address is in use, 4010 the service cannot listen on it.
         """
         self._socket = self._listen()
         routes = [
@@ -202,7 +210,9 @@ class StatusService:
             self._socket.close()
 
     def _is_announced(self, file: Path) -> bool:
-        """Return whether the file is still ours; an appliance may have started beside a load."""
+        """Return whether the file is still that of this service. If an appliance was started during
+        a load, it has replaced the file.
+        """
         try:
             return bool(json.loads(file.read_bytes())["instance"] == self._instance)
         except (OSError, ValueError, KeyError, TypeError):
@@ -216,8 +226,8 @@ class StatusService:
         except OlrPgError as error:
             if error.code != Code.ADDRESS_IN_USE:
                 raise
-            # The user did not choose this port, so take another one: an appliance may already use
-            # it.
+            # The user did not choose this port, so use another one. It can be in use by another
+            # appliance.
             return listen(Address(DEFAULT_ADDRESS.host, 0))
 
     def _run(self) -> None:
@@ -248,7 +258,7 @@ class StatusService:
         return _json(status.as_record())
 
     def _history(self, request: Request) -> Response:
-        """Answer a request for a range, in its own thread because it reads a file."""
+        """Answer a request for a time range, in a separate thread, because it reads a file."""
         asked = request.query_params
         level = level_of(asked.get("range", LEVELS[0].name))
         what = asked.get("what", ",".join(SERIES)).split(",")
@@ -305,7 +315,7 @@ class StatusService:
 
     def _refuse(self, request: Request) -> Response:
         now = time.monotonic()
-        if now - self._refused_at >= _REFUSAL_SECONDS:  # a port scanner must not fill the log
+        if now - self._refused_at >= _REFUSAL_SECONDS:  # limit the lines in the log
             self._refused_at = now
             host = request.client.host if request.client is not None else "unknown"
             _log.warning("rejected a command over HTTP without a valid token", address=host)
@@ -335,19 +345,19 @@ class StatusService:
         assert self._server is not None
         while not self._server.should_exit:
             status = self._status_of(name)
-            assert status is not None  # it existed when the stream began
+            assert status is not None  # the target exists since the stream began
             yield b"data: " + _dumps(status.as_record()) + b"\n\n"
             await asyncio.sleep(EVENT_SECONDS)
 
     def _status_of(self, name: str | None) -> ServedStatus | None:
-        """Return the status of a target, without a name of the first target; None if there is
-        none.
+        """Return the status of a target, or of the first target if `name` is None. Return None if
+        there is no such target.
         """
         status = self._targets.get(next(iter(self._targets)) if name is None else name)
         return None if status is None else status()
 
     def _overview(self, *, whole: bool) -> dict[str, Any]:
-        """Return the health of all targets, with their whole status or a summary."""
+        """Return the health of all targets, and for each target its whole status or a summary."""
         statuses = {name: status() for name, status in self._targets.items()}
         found = {
             name: status.as_record()
@@ -365,8 +375,8 @@ class StatusService:
 
 
 class _Asked(H11Protocol):
-    """The state of a connection's requests, which determines whether it can be closed for
-    another.
+    """A connection with the state of its requests. The state determines whether it can be closed to
+    make room for another connection.
     """
 
     began: float = 0.0
@@ -374,16 +384,16 @@ class _Asked(H11Protocol):
 
     @property
     def is_answered(self) -> bool:
-        """True if no request is in progress."""
+        """Whether no request is in progress."""
         return self.cycle is None or self.cycle.response_complete
 
     @property
     def is_streaming(self) -> bool:
-        """True if it receives events."""
+        """Whether the connection receives events."""
         return not self.is_answered and self.cycle.scope["path"] == "/events"
 
     def make_room(self) -> None:
-        """Close the connection that has been idle longest, if there are too many."""
+        """If there are too many connections, close the one that has been idle longest."""
         others = [
             one
             for one in self.connections
@@ -391,7 +401,8 @@ class _Asked(H11Protocol):
         ]
         if len(others) < CONNECTIONS_MAX:
             return
-        # First close connections that never sent a request, then answered ones; the oldest first.
+        # Prefer connections that never sent a request, then those whose requests are answered; of
+        # these, the oldest.
         leaving = min(
             (one for one in others if not one.is_streaming),
             key=lambda one: (one.cycle is not None, not one.is_answered, one.began),

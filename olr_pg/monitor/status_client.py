@@ -33,12 +33,12 @@ def ask_status(
     `Status.as_record`.
 
     Args:
-        certificate, key: of a client, if the page requires one.
-        page: the path of another JSON document.
+        certificate, key: the certificate of a client and its key, if the page requires one.
+        page: the path of the JSON document to return.
 
     Raises:
-        OlrPgError: 9010 none runs, 9011 it does not answer (healthz: decoding has ended), 4030 the
-            certificates cannot be used.
+        OlrPgError: 9010 no appliance is running, 9011 it does not answer (for the page `healthz`:
+            decoding has ended), 4030 the certificates cannot be used.
     """
     file = Path(config.context.data) / FILE_NAME
     try:
@@ -52,7 +52,7 @@ def ask_status(
         raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file)) from error
     tls = config.status.tls
     context = None if tls is None else _trusting(tls, certificate, key)
-    # Connect directly, without a proxy that the environment names.
+    # Connect directly, and do not use a proxy from the environment.
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )
@@ -68,7 +68,7 @@ def ask_status(
             Code.APPLIANCE_SILENT, f"the answer is HTTP status {error.code}: {said}", address=url
         ) from error
     except urllib.error.URLError as error:
-        # An appliance that was killed leaves this file behind.
+        # If an appliance was killed, this file still exists.
         code = (
             Code.NO_APPLIANCE
             if isinstance(error.reason, ConnectionRefusedError)
@@ -86,7 +86,7 @@ def announced_process(config: Config) -> int:
     """Return the process id that an appliance with this configuration has recorded.
 
     Raises:
-        OlrPgError: 9010, there is none.
+        OlrPgError: 9010, no appliance is running.
     """
     file = Path(config.context.data) / FILE_NAME
     try:
@@ -108,7 +108,7 @@ def _check_instance(headers: Message, instance: str | None, url: str) -> None:
 
 
 def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """Return a TLS context that trusts exactly the page's certificate, for any host name."""
+    """Return a TLS context that trusts only the certificate of the page, for any host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -1,8 +1,9 @@
-"""The status of a running appliance, as values: the values that the page, the metrics and the
-command show.
+"""The status of a running appliance as values. The page, the metrics and `olr-pg status` show these
+values.
 
 Times are seconds of Unix time, ages and lags seconds, SCNs plain integers. An unknown or missing
-position is None, and null in JSON (`Status.as_record`): nobody takes it for one.
+position is None, and null in JSON (`Status.as_record`), so it cannot be mistaken for a real
+position.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STATE_WORDS: Final = {
     "STOPPING": "Stopping",
     "STOPPED": "Stopped",
 }
-"""Each state as text for people; scripts and alerts use the names."""
+"""A text for each state, for people; scripts and alerts use the name of the state."""
 
 _NOTHING_ASKED: Final = frozenset(("LOADING", "STARTING", "WAITING_FOR_CLIENT"))
 """States before a client has requested a start position."""
@@ -44,9 +45,9 @@ class StageState:
     """The current state of the appliance.
 
     Attributes:
-        name: such as WAITING_FOR_REDO.
+        name: name of the state, such as WAITING_FOR_REDO.
         since: when the state began.
-        reason: the error that explains it, as printed; None if the name is enough.
+        reason: the text of the error that explains the state; None if the name is enough.
     """
 
     name: str
@@ -55,23 +56,23 @@ class StageState:
 
     @property
     def words(self) -> str:
-        """The name as text."""
+        """The state as text for people."""
         return STATE_WORDS.get(self.name, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who replicates, from where, and to where; an unknown part is empty.
+    """The identity of the appliance, its source and its target. An unknown part is empty.
 
     It contains no user name and no password.
 
     Attributes:
         instance: the name of the appliance.
         config: the path of its configuration file.
-        source, container: the database and its container.
-        source_place: where its redo is read from.
-        target: host and database of the bundled applier's target.
-        subscription: its name in the target's ledger.
+        source, container: names of the source database and of its container.
+        source_place: the place from which the redo is read.
+        target: host and database that the bundled applier writes to.
+        subscription: name of the subscription in the target's ledger.
     """
 
     instance: str = ""
@@ -88,10 +89,10 @@ class LoadStatus:
     """The initial load of a table that is not completely loaded yet.
 
     Attributes:
-        scn: the SCN of its rows.
-        parts, parts_done: numbers of partitions, and of loaded ones.
-        rows, bytes: loaded so far.
-        began: Unix time in seconds.
+        scn: the SCN of the loaded rows.
+        parts, parts_done: number of partitions, and number of loaded partitions.
+        rows, bytes: number of rows and bytes loaded so far.
+        began: the start of the load, in seconds of Unix time.
         rows_expected: total number of rows, if the source knows it.
     """
 
@@ -110,12 +111,13 @@ class ThreadStatus:
     """A redo thread.
 
     Attributes:
-        archived_sequence, archived_scn: the last available log, and its exclusive end; for an
-            online log, the SCN up to which it is written.
-        archived_at: when its newest redo was written.
+        archived_sequence, archived_scn: sequence of the last available log, and its next SCN. For
+            an online log, the SCN is the one up to which it is written.
+        archived_at: the time when the newest available redo of the thread was written.
         decoded_sequence: the last log that was read to its end.
         decoded_scn: the SCN up to which the thread has been read.
-        holds_back: whether finished transactions of other threads wait for redo of this thread.
+        holds_back: whether finished transactions of other threads must wait until more redo of this
+            thread is read.
     """
 
     thread: int
@@ -129,29 +131,32 @@ class ThreadStatus:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """The logs and the decoding.
+    """The state of the source's logs and of decoding.
 
     Attributes:
         decoded_scn: every transaction that commits below it has been decoded.
-        logs, redo_bytes: decoded so far.
-        splits_here, splits_by_spark: numbers of splits decoded in this process, and by Spark's
+        logs, redo_bytes: number of logs, and bytes of redo, decoded so far.
+        splits_here, splits_by_spark: number of splits decoded in this process, and by Spark's
             workers.
-        transactions, rows: committed ones decoded so far, and their row changes.
-        rows_filtered, transactions_filtered: row changes, and whole transactions, that `filter`
-            leaves out.
-        lob_unavailable, lob_unclaimed: LOB values left out because the redo contains them only
-            partly, and LOBs changed without a change of their row.
+        transactions, rows: number of committed transactions decoded so far, and of their row
+            changes.
+        rows_filtered, transactions_filtered: number of row changes, and of whole transactions, that
+            `filter` leaves out.
+        lob_unavailable, lob_unclaimed: number of LOB values that are left out because the redo
+            contains them only partly, and of LOBs that changed without a change of their row.
         gaps: missing logs, as text.
-        missing_since: since when redo is missing, by our clock; None if none is missing.
+        missing_since: the time since which redo is missing, by the clock of this host; None if no
+            redo is missing.
         waiting_transactions: number of finished transactions that wait for other redo threads.
         open_transactions: number of open transactions.
-        oldest_open_xid, oldest_open_scn: the one that began first, and its begin SCN; None if there
-            is none.
-        oldest_open_seconds: since the log with its begin was written.
+        oldest_open_xid, oldest_open_scn: XID and begin SCN of the open transaction that began
+            first; None if there is none.
+        oldest_open_seconds: seconds since the log that contains the begin of this transaction was
+            written.
         spilled_bytes: bytes of spilled transactions.
-        losses: of the account of decoding; a value other than 0 means that changes are unaccounted
-            for.
-        not_interpreted: numbers of change vectors that are not interpreted, by kind.
+        losses: differences in the account of decoding. A value other than 0 means that changes were
+            lost.
+        not_interpreted: number of change vectors that decoding does not interpret, by kind.
     """
 
     decoded_scn: int | None = None
@@ -183,16 +188,17 @@ class PortStatus:
     """A port of the protocol, with its ready queue.
 
     Attributes:
-        client: the connected client.
+        client: address of the connected client; None if there is none.
         refused: number of refused connections by error code.
-        saved_scn: the answer to GetSavedSCN.
+        saved_scn: the SCN that the port returns for GetSavedSCN.
         taken_scn: the client has received every transaction that commits below it.
-        ready, transmitted: numbers of transactions to be received, and to be confirmed.
-        bytes_max, transactions_max: limits above which decoding waits, or transactions are written
-            to disk.
-        spilled_bytes: bytes of ready transactions on disk, if there are several targets.
-        silent_seconds: seconds since the client's last request; the queue and `saved_scn` wait for
-            it.
+        ready, transmitted: number of transactions that the client has not received yet, and of
+            transactions that it has received but not confirmed.
+        bytes_max, transactions_max: limits of the queue. Above them decoding waits, or transactions
+            are written to disk.
+        spilled_bytes: bytes of ready transactions on disk; used only if there are several targets.
+        silent_seconds: seconds since the client's last request. Until the next request, no
+            transaction leaves the queue and `saved_scn` does not advance.
     """
 
     address: str
@@ -217,27 +223,28 @@ class TableStatus:
     """A table of the bundled applier.
 
     Attributes:
-        applied_scn: commit SCN of the last transaction applied to the table, in this run or before.
-            For a stopped table it is just below `held_scn`.
-        waiting: number of changes received and not applied.
-        inserted, updated, deleted, conflicts, transactions: in this run.
-        stopped: the error that stopped it.
-        lag: by causes.
-        lag_seconds: their sum.
+        applied_scn: commit SCN of the last transaction that was applied to the table, in this run
+            or an earlier one. For a stopped table it is just below `held_scn`.
+        waiting: number of changes that were received but not applied.
+        inserted, updated, deleted, conflicts, transactions: counts of this run.
+        stopped: the error that stopped the table; None if it is not stopped.
+        lag: the lag, divided by cause.
+        lag_seconds: the total lag.
         altered: number of values in this run that a policy has changed, because PostgreSQL cannot
             store them.
-        held_scn: for a stopped table, the commit SCN of its first held change: it lacks everything
-            from there on. None if nothing is held.
-        held_since: when that change was held; None if nothing is held.
-        incomplete: number of missing LOB values in olr_pg.incomplete.
-        paused: whether it is paused: its changes are held until it is resumed.
+        held_scn: for a stopped table, the commit SCN of its first held change. The table lacks this
+            change and all later ones. None if no change is held.
+        held_since: the time when this change was held; None if no change is held.
+        incomplete: number of the table's missing LOB values in olr_pg.incomplete.
+        paused: whether the table is paused; its changes are then held until it is resumed.
         error_id: for a stopped table, the number of its error in olr_pg.error.
-        blocked: the session that blocks it in PostgreSQL, with what to do; else None.
-        behind: the table of the same worker whose changes take most of the worker's time while this
-            table waits; else None
-        verified_scn, verified_at: SCN and time of its last comparison with the source; None if
-            there was none.
-        differences: number of rows that differed then.
+        blocked: the session in PostgreSQL that blocks the table, and the recommended action; None
+            if the table is not blocked.
+        behind: another table of the same worker whose changes take most of the worker's time while
+            this table waits; None if this table does not wait.
+        verified_scn, verified_at: SCN and time of the table's last comparison with the source; None
+            if there was none.
+        differences: number of rows that differed in this comparison.
     """
 
     name: str
@@ -275,7 +282,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """This process; Java and PostgreSQL are separate processes."""
+    """The resources of this process; Java and PostgreSQL are separate processes."""
 
     pid: int
     resident_bytes: int
@@ -286,23 +293,23 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The complete status at a moment.
+    """The complete status of an appliance at one time.
 
     Attributes:
-        archive_seconds: seconds since the newest available redo was written; redo of that time may
-            not have arrived yet. None before the first log.
+        archive_seconds: seconds since the newest available redo was written; newer redo may exist
+            that has not arrived yet. None before the first log.
         confirmed_scn: the highest SCN that the bundled applier has confirmed, in this run or
             before.
-        problems: problems that need an operator, as text.
+        problems: problems that an operator must solve, as text.
         commands: for each problem the complete commands that solve it, ready to copy.
-        events: the latest warnings and errors, the newest last.
+        events: the latest warnings and errors; the newest is the last.
         data_free_bytes: free bytes on the disk of `context.data`; None if unknown.
-        data_free_ratio: the same as a share of the disk, 0 to 1.
-        target: the target of this status; empty if there is only one.
+        data_free_ratio: the free share of this disk, from 0 to 1; None if unknown.
+        target: name of the target of this status; empty if there is only one target.
         targets: the names of all targets, if there are several.
         identity: the identity of the appliance.
         loads: initial loads in progress.
-        target_problems: numbers of problems that make the target slow or full, by code
+        target_problems: number of problems that make the target slow or full, by error code
             (`applier.target_health`).
     """
 
@@ -330,8 +337,8 @@ class Status:
 
     @property
     def health(self) -> str:
-        """Return ``failed`` if replication has failed and needs an operator, ``degraded`` if only a
-        part has.
+        """Return ``failed`` if replication has failed and needs an operator, ``degraded`` if there
+        are other problems, and otherwise ``ok``.
         """
         if self.state.name == "STOPPED":
             return "failed"
@@ -341,7 +348,7 @@ class Status:
         """Return the status with its times adjusted to the machine's current clock.
 
         Args:
-            seconds: by how many seconds the clock was changed since the times were taken.
+            seconds: number of seconds by which the clock was changed since the times were recorded.
         """
         if not seconds:
             return self
@@ -370,7 +377,7 @@ class Status:
     def lag_of(self, table: TableStatus) -> Lag | None:
         """Return the lag of a table; None if it is unknown what the table lacks.
 
-        It is unknown before any redo is read, and before a client has requested a start position.
+        This is unknown before redo is read, and before a client has requested a start position.
         """
         is_seen = self.archive_seconds is not None or self.source.threads
         is_known = is_seen and self.state.name not in _NOTHING_ASKED
@@ -392,7 +399,7 @@ class Status:
 
 
 class ServedStatus(Protocol):
-    """A status for the page: of an appliance (`Status`), or of a fallback."""
+    """A status that the page can show: that of an appliance (`Status`) or of a fallback."""
 
     @property
     def at(self) -> float:
@@ -404,7 +411,7 @@ class ServedStatus(Protocol):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems that need an operator, as text."""
+        """Problems that an operator must solve, as text."""
 
     @property
     def health(self) -> str:

@@ -1,3 +1,3 @@
-"""Scenarios of SQL that show whether each form of change is decoded correctly, and the judges that
-check this.
+"""SQL scenarios that test whether each form of change is decoded correctly, and the judges that
+check the results.
 """

@@ -38,7 +38,7 @@ _QUERIES: Final = {
 
 
 def database_facts(connection: Connection, current: CurrentDatabase) -> dict[str, str]:
-    """Return the properties by name; a property that the account cannot read says so."""
+    """Return the properties by name. If the account cannot read a property, its value says this."""
     database = current.database
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     found = {"name": database.name, "version": named_version(version) or version}

@@ -1,4 +1,4 @@
-"""The decoded side of a comparison: a scenario's redo in the form that ``olr-pg decode --ddl``
+"""Decodes the redo of a scenario for a comparison, in the form that ``olr-pg decode --ddl``
 prints.
 """
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 def decoded_events(
     snapshot: Snapshot, logs: Sequence[str], tables: Sequence[Table], incidents: Path
 ) -> list[Event]:
-    """Decode logs; return what committed after the dictionary's SCN, in delivery order.
+    """Decode logs; return the changes that committed after the dictionary's SCN, in delivery order.
 
     A LOB value that the redo contains only partly is an event with op `LOST`, before or after its
     change.
 
     Args:
-        logs: paths.
-        tables: of the snapshot.
-        incidents: the directory for the incident file of a decoding error.
+        logs: paths of the logs.
+        tables: the tables to decode, from the snapshot.
+        incidents: directory for the incident file if decoding fails.
 
     Raises:
-        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables: a form of change that is
-            refused.
+        OlrPgError: 2xxx errors of the logs, 3xxx errors of the tables, because decoding refuses a
+            form of change.
     """
     events: list[Event] = []
     wanted = {(one.owner, one.name) for one in tables}

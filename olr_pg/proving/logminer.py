@@ -1,8 +1,9 @@
-"""The judge that compares with LogMiner: the same transactions, and for each row the same changes.
+"""The judge that compares decoded changes with LogMiner: both must have the same transactions, and
+for each row the same changes.
 
-V$LOGMNR_CONTENTS contains each change as a statement (SQL_REDO) with its values as literals. They
-are parsed and compared with the decoded values, column by column. Tables with LOBs are left out,
-because LogMiner shows their values in pieces.
+V$LOGMNR_CONTENTS contains each change as a statement (SQL_REDO) with the values as literals. The
+literals are parsed and compared with the decoded values, column by column. Tables with LOBs are
+left out, because LogMiner shows their values in pieces.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ class MinedChange(NamedTuple):
     """A change in LogMiner.
 
     Attributes:
-        xid: ``undo segment.slot.sequence``, decimal.
+        xid: the transaction id in decimal: ``undo segment.slot.sequence``.
         operation: ``insert``, ``update`` or ``delete``.
         table: ``OWNER.NAME``.
-        rowid: empty if not shown.
-        before, after: literals by column; None for NULL.
+        rowid: the ROWID; empty if LogMiner does not show it.
+        before, after: the literals before and after the change, by column; None for NULL.
     """
 
     xid: str
@@ -83,17 +84,19 @@ class MinedChange(NamedTuple):
 
 
 def xid_of_hex(text: str) -> str:
-    """Return the transaction id for the bytes that LogMiner prints on a little-endian platform."""
+    """Convert a transaction id from the hexadecimal bytes that LogMiner prints on a little-endian
+    platform.
+    """
     raw = bytes.fromhex(text)
     parts = (raw[:2], raw[2:4], raw[4:8])
     return ".".join(str(int.from_bytes(part, "little")) for part in parts)
 
 
 def parse_redo(statement: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """Parse the values of a SQL_REDO: (before, after).
+    """Parse the values in a SQL_REDO statement; return them as (before, after).
 
     Raises:
-        ValueError: it is not such a statement.
+        ValueError: the text is not such a statement.
     """
     head = _INTO.match(statement)
     listed = _VALUES.match(statement, head.end()) if head is not None else None
@@ -125,7 +128,9 @@ def _terms(text: str, at: int) -> tuple[dict[str, str | None], int]:
 
 
 def _unquoted(whole: str, argument: str | None, text: str | None) -> str | None:
-    """Return a literal, or the first argument of a function, such as TO_DATE, that makes one."""
+    """Return a literal. If a function such as TO_DATE makes the value, return the function's first
+    argument.
+    """
     if whole.upper() == "NULL":
         return None
     inner = text if argument is None else argument
@@ -135,7 +140,8 @@ def _unquoted(whole: str, argument: str | None, text: str | None) -> str | None:
 def read_changes(
     source: OracleSource, owner: str, first: int, last: int
 ) -> list[MinedChange] | str:
-    """Read the changes of a schema from LogMiner; or return why LogMiner cannot be used here.
+    """Read the changes of a schema from LogMiner. If LogMiner cannot be used, return the reason as
+    a text.
 
     Raises:
         OlrPgError: 7001 to 7009, the login fails.
@@ -185,8 +191,8 @@ def compare(
     """Return the differences between LogMiner's changes and the decoded ones.
 
     Args:
-        mined: in commit order.
-        events: as from `decoded.decoded_events`.
+        mined: LogMiner's changes in commit order.
+        events: the events from `decoded.decoded_events`.
         left_out: tables that are not compared.
     """
     ours = [
@@ -255,7 +261,9 @@ def same_value(literal: str | None, value: Any) -> bool:
 
 
 def _time(literal: str) -> str:
-    """Return a time without the blank for its sign, and without trailing zeros of its fraction."""
+    """Return a time without the blank in place of a sign, and without trailing zeros of the
+    fraction.
+    """
     found = re.match(r"\s*(-?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)$", literal)
     if found is None:
         return literal

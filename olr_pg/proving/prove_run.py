@@ -1,7 +1,8 @@
-"""The run of `olr-pg prove`: tries scenario after scenario, and writes a result file of each to
-`--out`.
+"""The run of `olr-pg prove`: tries one scenario after the other, and writes a result file for each
+to `--out`.
 
-An interrupted run continues with the next scenario; after a complete run, the next one starts over.
+An interrupted run continues with the next scenario. After a complete run, the next run begins with
+the first scenario.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from olr_pg.proving.scratch_schema import ScratchSchema
 
 FOLDER: Final = "prove"
-"""Folder in `context.data` for results without --out."""
+"""Folder in `context.data` for the results if --out is not given."""
 
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 RESULTS: Final = "results"
@@ -71,19 +72,21 @@ PAGE: Final = "proof.html"
 DOCUMENT: Final = "proof.json"
 INCIDENTS: Final = "incidents"
 MOMENTS_MAX: Final = 200
-"""Maximum number of commits of a scenario at which rows are compared; the end is always
-compared.
+"""Maximum number of commits of a scenario after which rows are compared. The rows at the end are
+always compared.
 """
 
 SETTLE_SECONDS: Final = 30.0
-"""How long a newly defined table may refuse to be read as of an SCN."""
+"""Maximum number of seconds for which Oracle may refuse to read a newly defined table as of an
+SCN.
+"""
 
 _ORACLE_AREA: Final = 7
 _FATAL: Final = PASSING | {
     *(Code.ORACLE_LOGIN_REFUSED, Code.SCENARIO_REDO_MISSING, Code.SCRATCH_SCHEMA_IN_USE),
     Code.ORACLE_CLIENT_LIBRARY,
 }
-"""Errors that the next scenario would meet, too."""
+"""Errors that end the run, because the next scenario would fail with the same error."""
 
 _log = structlog.get_logger(__name__)
 
@@ -93,9 +96,9 @@ class ProveOptions:
     """The options of a run.
 
     Attributes:
-        patterns: patterns of the names of scenarios; empty for all.
-        out: the folder for results, page and incident files.
-        keep: keep the last scenario's tables, and the files of each scenario.
+        patterns: patterns for the names of the scenarios to run; empty for all scenarios.
+        out: the folder for the results, the page and the incident files.
+        keep: whether to keep the tables of the last scenario, and the files of each scenario.
     """
 
     patterns: Sequence[str]
@@ -113,10 +116,11 @@ def all_scenarios(folder: Path = SCENARIOS) -> list[Scenario]:
 
 
 def chosen_scenarios(patterns: Sequence[str]) -> list[Scenario]:
-    """Return the scenarios whose names match patterns (``types/*``); all without patterns.
+    """Return the scenarios whose names match one of the patterns, such as ``types/*``; return all
+    scenarios if there are no patterns.
 
     Raises:
-        OlrPgError: 8054, a pattern matches none.
+        OlrPgError: 8054, a pattern matches no scenario.
     """
     known = all_scenarios()
     for pattern in patterns:
@@ -134,11 +138,12 @@ def prove(
     session: Callable[[], SparkSession],
     progress: Callable[[int, int, str], None] = lambda _done, _all, _name: None,
 ) -> Proof:
-    """Try scenarios in the source database, and judge what is decoded from their redo.
+    """Run scenarios in the source database, and judge the changes that are decoded from their redo.
 
     Args:
-        session: returns the Spark session; called only if there is much to do.
-        progress: called with (scenarios done, total scenarios, the one that begins).
+        session: returns the Spark session; called only if there is too much data for this process.
+        progress: called with (number of finished scenarios, total number, name of the scenario that
+            begins).
 
     Raises:
         OlrPgError: 1093 the source is not a live database, 7200 and 7201 errors of the scratch
@@ -147,7 +152,7 @@ def prove(
     """
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "scenarios are run in the source database")
-    # The scratch schema is in one container.
+    # The scratch schema is in one container, so only the first one is used.
     one = config.source.model_copy(update={"containers": config.source.containers[:1]})
     config = config.model_copy(update={"source": one})
     assert isinstance(config.source, OracleSource)
@@ -225,7 +230,7 @@ class _Run:
         return tuple(ScenarioResult.of(json.loads(path.read_text("utf-8"))) for path in paths)
 
     def finish(self, proof: Proof) -> None:
-        """Write the page and the JSON; then the next run starts over."""
+        """Write the page and the JSON. The next run then begins with the first scenario."""
         document = json.dumps(proof.as_json(), indent=1).encode()
         replace_file(self._out / DOCUMENT, document)
         replace_file(self._out / PAGE, html_page(proof).encode())
@@ -233,7 +238,7 @@ class _Run:
 
 
 class _Trial:
-    """Tries scenarios, one after the other."""
+    """Runs scenarios, one after the other."""
 
     def __init__(
         self,
@@ -251,10 +256,11 @@ class _Trial:
         self._place, self._options = place, options
 
     def judged(self, scenario: Scenario) -> ScenarioResult:
-        """Try a scenario; return the verdicts of the judges.
+        """Run a scenario; return the verdicts of the judges. An error of the scenario becomes a
+        verdict.
 
         Raises:
-            OlrPgError: the database does not answer, or nothing is archived.
+            OlrPgError: the database does not answer, or its redo is not archived.
         """
         began = time.monotonic()
         try:
@@ -307,10 +313,11 @@ class _Trial:
     def _restart(
         self, scenario: Scenario, names: Sequence[str], notes: _Notes, step: ScenarioStep
     ) -> None:
-        """Let the reader replicate up to here and end, if the scenario restarts it before a
-        statement.
+        """If the scenario restarts the reader (the appliance of the end-to-end judge) before this
+        statement, let it replicate up to now and end.
 
-        The reader must know the transactions that are open now when it continues.
+        When the reader continues, it must know the transactions that are open now; this is what
+        such a scenario tests.
         """
         if step not in (scenario.steps[number] for number in scenario.restarts):
             return
@@ -368,8 +375,8 @@ def _pass(_step: ScenarioStep) -> None:
 
 
 def _refusal(error: OlrPgError) -> Verdict:
-    """Return the verdict for an error: a refused form, or an Oracle in which the scenario cannot be
-    tried.
+    """Return the verdict for an error: either decoding refuses a form of change, or the scenario
+    cannot be run in this Oracle database.
     """
     if error.code // 1000 == _ORACLE_AREA:
         return Verdict(Word.UNTRIED, f"{error.title}: {error.detail}", error.label)
@@ -388,12 +395,12 @@ def _incident(
 
 
 class _Notes:
-    """The rows of the tables at the start and after commits, from the source's queries.
+    """The rows of the tables at the start and after commits, read from the source with queries.
 
     Attributes:
         snapshot: the dictionary at the start.
-        tables: the scenario's tables in it.
-        start, moments: the rows.
+        tables: the scenario's tables, from the snapshot.
+        start, moments: the rows at the start, and after commits.
         left: names of the tables that still exist.
     """
 
@@ -430,14 +437,15 @@ class _Notes:
         self._reader = RowReader(self._source, self.snapshot.database)
         self._note(0)
         self.start = self.moments.pop()
-        # Nothing has changed since the dictionary was read, so it is valid at the SCN of the rows.
+        # No table has changed since the dictionary was read, so the dictionary is also valid at the
+        # SCN of the rows.
         self.snapshot = replace(self.snapshot, scn=self.start.scn)
 
     def take(self, every: int, step: ScenarioStep) -> None:
-        """Record the rows after a statement, if it is the n-th.
+        """Record the rows after a statement. Of the COMMIT statements, only every n-th is recorded.
 
         Args:
-            every: n; statements other than COMMIT always count.
+            every: the number n. Other statements are always recorded.
         """
         self._taken += 1
         is_commit = step.text.strip().upper().startswith("COMMIT")
@@ -456,7 +464,7 @@ class _Notes:
         return self._containers.read_dictionaries(self._names, structure=False)[0]
 
     def _follow(self) -> None:
-        """Read the tables' definitions again; a dropped table is no longer compared."""
+        """Read the tables' definitions again, so that dropped tables are no longer compared."""
         objects = {one.obj for one in self.tables}
         snapshot = self._dictionary()
         wanted = set(self._names)
@@ -468,8 +476,9 @@ class _Notes:
     def _note(self, line: int) -> None:
         """Record the current rows.
 
-        Oracle can refuse to read a table as of an SCN that is too close to its definition
-        (ORA-01466). The script waits here, so a later SCN has the same rows.
+        Oracle can refuse to read a table as of an SCN that is too close to the last change of its
+        definition (ORA-01466). Then a later SCN is tried. It has the same rows, because the script
+        waits.
         """
         assert self._reader is not None
         deadline = time.monotonic() + SETTLE_SECONDS

@@ -1,10 +1,12 @@
-"""The replay judge: the initial rows, plus the decoded changes, must equal the rows at each commit.
+"""The replay judge: it applies the decoded changes to the initial rows, and compares the result
+with the source's rows at each commit.
 
 It only needs the source's flashback queries. It finds wrong values, lost rows, phantom rows, and
-changes at a wrong commit. Effects of DDL on rows without row changes (the default of a new column,
-ROWIDs of a moved table) are taken from the source, and so are LOB values that the redo contains
-only partly. A TRUNCATE, also of a partition, is applied: it removes the rows whose data object has
-no rows in the source any more. A renamed table is compared up to the rename.
+changes at a wrong commit. If DDL changes rows without row changes in the redo (the default of a new
+column, ROWIDs of a moved table), the new state is taken from the source. LOB values that the redo
+contains only partly are also taken from the source. A TRUNCATE is applied; if it truncates a
+partition, it removes the rows of data objects (segments) that have no rows in the source any more.
+A renamed table is compared only up to the rename.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.proving.rows_as_of import Moment, Row, Rows, TableRows
 
 DIFFERENCES_MAX: Final = 100
-"""Maximum differences of a scenario; more would not help."""
+"""Maximum number of differences that are reported for a scenario."""
 
 LOST: Final = "lost"
 PHANTOM: Final = "phantom"
@@ -34,7 +36,7 @@ _SHOWN: Final = 60
 _RENAMED: Final = re.compile(
     r"^\s*(?:ALTER\s+TABLE\s+\S+\s+)?RENAME\s+(?:\S+\s+)?TO\s+(\"[^\"]+\"|[\w$#]+)", re.IGNORECASE
 )
-"""A statement that renames a table; ``RENAME COLUMN`` does not."""
+"""Matches a statement that renames a table, but not ``RENAME COLUMN``."""
 _PARTITION_GOES: Final = re.compile(
     r"\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITION\b", re.IGNORECASE
 )
@@ -44,7 +46,7 @@ _EXCHANGED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DATAOBJ_LETTERS: Final = 6
-"""Number of letters of a ROWID with the data object."""
+"""Number of letters at the beginning of a ROWID that identify the data object."""
 _UNKNOWN: Final = object()
 
 
@@ -52,12 +54,13 @@ class Difference(NamedTuple):
     """A row that was decoded wrongly.
 
     Attributes:
-        kind: `LOST`, `PHANTOM`, `WRONG` values, or `UNFIT`: a change that does not match its row.
-        columns: the wrong columns.
+        kind: `LOST` (a missing row), `PHANTOM` (an extra row), `WRONG` (wrong values), or `UNFIT`
+            (a change that does not match its row).
+        columns: names of the columns with wrong values.
         scn: the SCN of the comparison, or of the change.
-        line: the line of the scenario's statement after which they were compared.
-        xid: of the last transaction that changed the row, if known.
-        expected, decoded: the beginning of the values, by column.
+        line: the line of the scenario's statement after which the rows were compared.
+        xid: XID of the last transaction that changed the row, if known.
+        expected, decoded: the beginning of the expected and of the decoded values, by column.
     """
 
     table: str
@@ -99,7 +102,7 @@ class _Replayed:
         self.lost: set[tuple[str, str]] = set()
 
     def take_over(self, moment: TableRows) -> None:
-        """Adopt what DDL has changed without row changes."""
+        """Take from the source the effects of DDL that the redo does not contain as row changes."""
         if self.partition_went:
             there = {key[:_DATAOBJ_LETTERS] for key in moment.rows}
             gone = [key for key in self.rows if key[:_DATAOBJ_LETTERS] not in there]
@@ -119,7 +122,7 @@ class _Replayed:
                     del row[name]
             self.columns = moment.columns
         for key, row in self.rows.items():
-            for name in set(moment.columns) - row.keys():  # this row is older than the column
+            for name in set(moment.columns) - row.keys():  # the row existed before the column
                 row[name] = moment.rows.get(key, {}).get(name)
         for key, name in self.lost & {(key, name) for key in self.rows for name in self.columns}:
             self.rows[key][name] = moment.rows.get(key, {}).get(name)
@@ -134,7 +137,7 @@ def check_replay(
 
     Args:
         moments: the rows after the commits, in the order of their SCNs.
-        events: decoded, in delivery order.
+        events: the decoded events, in delivery order.
     """
     told = list(events)
     lost = [one for one in told if one["op"] == LOST_LOB]
@@ -192,8 +195,8 @@ class _Replay:
         if event["op"] == "ddl":
             renamed = _RENAMED.search(event.get("text", ""))
             if renamed is not None:
-                # Decoding may report the rows under either name, so both are compared up to that
-                # point.
+                # Decoding may report later rows under either name, so neither name is compared
+                # after this point.
                 for name in (event["table"], _other_name(event, renamed[1])):
                     self._tables.pop(name, None)
                 return
@@ -235,7 +238,7 @@ class _Replay:
             table.rows[key], table.xids[key] = new, event["xid"]
 
     def _exchange(self, pair: tuple[str, str], moment: Moment) -> None:
-        """Let rows change their tables with their segments; their values stay what they were."""
+        """Move the rows of exchanged segments to the other table, without changing their values."""
         both = [(self._tables.get(name), moment.tables.get(name)) for name in pair]
         kept = [(ours, rows.rows) for ours, rows in both if ours is not None and rows is not None]
         if len(kept) < len(both):
@@ -281,7 +284,7 @@ class _Replay:
                 xid=table.xids.get(key, ""), expected=_shown(theirs, columns),
                 decoded=_shown(ours, columns),
             )  # fmt: skip
-        # So that what is wrong once is reported once.
+        # Continue with the source's rows, so that the same difference is not reported again.
         table.rows = {key: dict(row) for key, row in source.rows.items()}
 
 
@@ -293,7 +296,7 @@ def _key_of(event: Event, image: Row, key: Sequence[str]) -> str:
 
 
 def _other_name(event: Event, name: str) -> str:
-    """Return the name of another table that a statement on one names, with its owner."""
+    """Return a table name from a statement, with the owner of the statement's own table."""
     owner = event["table"].partition(".")[0]
     return f"{owner}.{name.strip(chr(34)) if chr(34) in name else name.upper()}"
 

@@ -47,7 +47,7 @@ _DIFFERENCES_MAX: Final = 5
 
 
 def html_page(proof: Proof) -> str:
-    """Write the whole page."""
+    """Return the whole page."""
     return "".join(_pieces(proof))
 
 
@@ -121,7 +121,9 @@ def summary(proof: Proof) -> str:
 
 
 def text_lines(proof: Proof) -> Iterator[str]:
-    """Yield the proof as lines: everything that is not right is explained, each reason once."""
+    """Yield the proof as lines of text. Every verdict other than "right" is explained; each reason
+    is printed once.
+    """
     for name, value in proof.facts.items():
         yield f"{name}: {value}"
     yield ""

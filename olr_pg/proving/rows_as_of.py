@@ -1,6 +1,6 @@
-"""Reads rows as of an SCN by Oracle's flashback query, in the form that decoding prints.
+"""Reads rows as of an SCN with Oracle's flashback query, in the form that decoding prints.
 
-This is the judge's side of a comparison: none of it comes from redo.
+They are the expected rows of a comparison, because they do not come from redo.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Rows = dict[str, Row]
-"""Rows by ROWID, or by key if they have no ROWID; their values as parsed JSON, by column."""
+"""Rows by their ROWID, or by their key if they have no ROWID. Each row contains its values by
+column, as parsed JSON.
+"""
 
 
 class TableRows(NamedTuple):
-    """The rows of a table at a time.
+    """The rows of a table at one time.
 
     Attributes:
         columns: the names of the delivered columns.
-        key: those that identify a row without a ROWID; empty if rows have one.
+        key: names of the columns that identify a row if rows have no ROWID; empty if they have one.
     """
 
     columns: tuple[str, ...]
@@ -140,7 +142,7 @@ def _bytes_of(values: Any) -> Iterator[bytes | None]:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as a reader of the JSON Lines gets it: numbers are exact."""
+    """Return a value as a reader of the JSON Lines gets it, with exact numbers."""
     if value is None or isinstance(value, str | bool):
         return value
     return json.loads(orjson.dumps(value), parse_float=Decimal, parse_int=Decimal)

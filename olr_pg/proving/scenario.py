@@ -3,18 +3,25 @@
 Each directive is a line ``-- name: value`` of its own:
 
 - ``-- purpose:`` one line: what the scenario is for (required).
-- ``-- others:`` what other tools got wrong there.
-- ``-- covers:`` what it is an instance of, as words of the list in ``tests/proving``.
-- ``-- needs:`` what the database must have, as words of `NEEDS`. The stand-in has none of them.
-- ``-- large`` it takes minutes: tests leave it out, `olr-pg prove` does not.
-- ``-- stops: NAME OLR-05009`` a table that the appliance may stop, and with which code.
-- ``-- start`` the start: from here on, changes are judged. Without it, the start is before the
-  first statement that is no CREATE.
-- ``-- restart`` the reader (of the whole way) goes up to here and ends before the next statement.
-- ``-- session: B`` the session that the following statements are of; ``A`` at first.
-- ``-- error: ORA-00001`` the next statement must fail so; several are parted by ``or``.
-- ``-- binds: [1, "x"]`` a row of binds of the next statement, as JSON; several lines are an array.
-- ``-- same: no`` PostgreSQL means something else by these statements, with the reason behind it.
+- ``-- others:`` the errors that other tools make in this scenario.
+- ``-- covers:`` the forms of change that the scenario tests, as words of the list in
+  ``tests/proving``.
+- ``-- needs:`` features that the database must have, as words of `NEEDS`. The stand-in (the
+  simulated database that executes SQL) has none of these features.
+- ``-- large`` the scenario takes minutes: tests leave it out, `olr-pg prove` runs it.
+- ``-- stops: NAME OLR-05009`` name of a table that the appliance may stop, and the code of the
+  error.
+- ``-- start`` from here on, changes are judged. Without this line, they are judged from the first
+  statement on that is not a CREATE.
+- ``-- restart`` the appliance of the end-to-end judge replicates up to here and ends before the
+  next statement.
+- ``-- session: B`` the session that executes the following statements; at the beginning it is
+  ``A``.
+- ``-- error: ORA-00001`` the next statement must fail with this error; write several possible
+  errors with ``or``.
+- ``-- binds: [1, "x"]`` a row of binds for the next statement, as JSON. Several such lines make an
+  array.
+- ``-- same: no`` the statements have another meaning in PostgreSQL; the reason follows.
 
 A statement ends with ``;`` at the end of a line; PL/SQL and a trigger end with a line ``/``.
 """
@@ -65,7 +72,7 @@ NEEDS: Final = {
     "time-zone-regions": "TIMESTAMP WITH TIME ZONE of a region, and WITH LOCAL TIME ZONE",
     "xa": "EXECUTE on DBMS_XA",
 }
-"""What a database may lack. The stand-in's own model lacks all of them."""
+"""Features that a database may lack. The stand-in lacks all of them."""
 
 
 Bind = str | int | float | None
@@ -76,10 +83,11 @@ class ScenarioStep:
     """A statement of a scenario.
 
     Attributes:
-        session: its name.
-        errors: the numbers of the ORA errors, one of which must occur; empty for none.
-        line: its line in the file, from 1.
-        binds: rows of binds; empty for none, several for an array.
+        session: name of the session that executes the statement.
+        errors: numbers of ORA errors; the statement must fail with one of them. Empty if it must
+            succeed.
+        line: number of the statement's line in the file, from 1.
+        binds: the rows of binds; several rows are an array, empty if there are no binds.
     """
 
     session: str
@@ -96,9 +104,11 @@ class Scenario:
     Attributes:
         name: ``GROUP/NAME``.
         start: the index of the step before which judging begins.
-        different: why its statements have another meaning in PostgreSQL; empty if they do not.
-        stops: the names of tables that the appliance may stop, with the codes.
-        restarts: the indexes of the steps before which the reader is restarted.
+        different: the reason why its statements have another meaning in PostgreSQL; empty if they
+            have the same meaning.
+        stops: names of tables that the appliance may stop, with the codes of the errors.
+        restarts: indexes of the steps before which the appliance of the end-to-end judge is
+            restarted.
     """
 
     name: str
@@ -118,7 +128,7 @@ def read_scenario(path: Path) -> Scenario:
     """Read a scenario from a file.
 
     Raises:
-        OlrPgError: 8053, it cannot be read, or is not a scenario.
+        OlrPgError: 8053, the file cannot be read, or is not a scenario.
     """
     try:
         text = path.read_text("utf-8")
@@ -131,7 +141,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
     """Parse the text of a scenario.
 
     Raises:
-        OlrPgError: 8053, it is not a scenario.
+        OlrPgError: 8053, the text is not a scenario.
     """
     reading = _Reading(name)
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,5 +1,5 @@
-"""The redo of a scenario: the logs that contain it, and incident files of what was decoded
-wrongly.
+"""The redo of a scenario: finds the logs that contain it, and writes incident files for changes
+that were decoded wrongly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
 
 ARCHIVE_SECONDS: Final = 900.0
-"""How long to wait for a log if no account can switch logs; ARCHIVE_LAG_TARGET is rarely higher."""
+"""Maximum time to wait for a log if no account can switch logs. ARCHIVE_LAG_TARGET is rarely
+higher.
+"""
 
 SWITCHED_SECONDS: Final = 120.0
 
@@ -45,7 +47,7 @@ def logs_with(
     """Yield the paths of the logs that contain all redo from one SCN to another.
 
     Args:
-        config: of the scenario (`whole_way.scenario_config`).
+        config: the configuration of the scenario (`whole_way.scenario_config`).
         data: a directory for the source's files.
         users: accounts that may be allowed to switch logs.
 
@@ -68,7 +70,7 @@ def logs_with(
 
 
 def _has(scan: LogScan, last: int) -> bool:
-    """Return whether every open redo thread was read past an SCN."""
+    """Return whether the logs of every open redo thread reach beyond an SCN."""
     ends: dict[int, int] = {}
     for log in scan.logs:
         ends[log.header.thread] = max(ends.get(log.header.thread, 0), log.next_scn)
@@ -80,7 +82,7 @@ def masked_incident(logs: Sequence[str], xid: str, error: OlrPgError, path: Path
     """Write the redo of a transaction, with masked data, to a file that can be sent to others.
 
     Returns:
-        Its path; empty if the transaction is in none of the logs.
+        The path of the file; empty if none of the logs contains the transaction.
     """
     wanted = parse_xid(xid)
     for name in logs:

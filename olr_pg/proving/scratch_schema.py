@@ -1,7 +1,8 @@
-"""The scratch schema: scenarios run in it, and everything that they create is removed again.
+"""The scratch schema, in which scenarios run. All objects that they create are removed again.
 
-A table in the schema, the journal, lists every object before it is created. So the next run finds
-the objects that a killed run left, and drops exactly these. A schema with other objects is refused.
+A table in the schema, called the journal, lists every object before the object is created. So the
+next run finds the objects that a killed run left, and drops exactly these. A schema with other
+objects is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 JOURNAL: Final = "OLR_PG_PROVE_JOURNAL"
 MADE_USER: Final = "OLR_PG_PROVE"
-"""The schema that is created if none is configured."""
+"""Name of the schema that is created if none is configured."""
 
 _RIGHTS: Final = (
     "CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE VIEW, CREATE PROCEDURE, CREATE TRIGGER,"
@@ -43,15 +44,15 @@ _KINDS: Final = {
     2: _TABLE, 3: "CLUSTER", 4: "VIEW", 5: "SYNONYM", 6: "SEQUENCE", 7: "PROCEDURE",
     8: "FUNCTION", 9: "PACKAGE", 12: "TRIGGER", 13: "TYPE", 42: "MATERIALIZED VIEW",
 }  # fmt: skip
-"""OBJ$.TYPE# of these kinds; other objects (indexes, LOBs, partitions, bodies) belong to one of
-them.
+"""The kinds of objects by OBJ$.TYPE#. Other objects (indexes, LOBs, partitions, bodies) belong to
+one of these objects.
 """
 
 _DROPS: Final = (
     *("MATERIALIZED VIEW", "TRIGGER", "VIEW", _TABLE, "CLUSTER", "SEQUENCE", "SYNONYM"),
     *("PROCEDURE", "FUNCTION", "PACKAGE", "TYPE"),
 )
-"""The order in which objects are dropped: those that depend on others come first."""
+"""The order in which objects are dropped. Objects that depend on others come first."""
 
 _SUFFIX: Final = {_TABLE: " CASCADE CONSTRAINTS PURGE", "TYPE": " FORCE", "CLUSTER": ""}
 _NAME: Final = r'("[^"]+"|[\w$#]+)'
@@ -68,11 +69,11 @@ _FORGET: Final = f"DELETE FROM {JOURNAL}"  # noqa: S608 - a name of ours
 _NOTE: Final = f"INSERT INTO {JOURNAL} VALUES (:1, :2)"  # noqa: S608
 _NOTED: Final = f"SELECT kind, name FROM {JOURNAL}"  # noqa: S608
 _GONE: Final = (942, 2289, 4043, 4080, 1434, 12003, 943)
-"""ORA errors about a missing object."""
+"""Numbers of ORA errors that mean that an object is missing."""
 
 
 class SchemaObject(NamedTuple):
-    """An object of the schema: its kind in DROP, and its name in the dictionary."""
+    """An object of the schema: its kind as DROP names it, and its name in the dictionary."""
 
     kind: str
     name: str
@@ -82,7 +83,9 @@ class SchemaObject(NamedTuple):
 
 
 def made_objects(statements: Iterable[str]) -> tuple[SchemaObject, ...]:
-    """Return the objects that statements create or rename to."""
+    """Return the objects that the statements create, and the new names of objects that they
+    rename.
+    """
     found = []
     for text in statements:
         made = _MADE.match(text)
@@ -99,11 +102,11 @@ def _folded(name: str) -> str:
 
 
 class ScratchSchema:
-    """A scratch schema in the source database; made by `open_scratch`.
+    """A scratch schema in the source database; `open_scratch` returns it.
 
     Args:
-        source: the login of its owner.
-        database: the replicating account, which reads the dictionary.
+        source: the login of the schema's owner.
+        database: the database with the replicating account, which reads the dictionary.
     """
 
     def __init__(self, source: OracleSource, database: OracleDatabase) -> None:
@@ -128,11 +131,12 @@ class ScratchSchema:
         }
 
     def prepare(self) -> int:
-        """Remove what an earlier run left, and begin the journal; return the number of removed
-        objects.
+        """Remove the objects that an earlier run left, and create the journal; return the number of
+        removed objects.
 
         Raises:
-            OlrPgError: 7201, there are objects that no run created; 7001 to 7009.
+            OlrPgError: 7201, the schema contains objects that no run created; 7001 to 7009 errors
+                of the database.
         """
         objects = self.objects()
         journal = SchemaObject(_TABLE, JOURNAL)
@@ -169,14 +173,14 @@ class ScratchSchema:
             cursor.execute("COMMIT")
 
     def end(self) -> None:
-        """Drop the journal as well, so that nothing of ours remains in the schema."""
+        """Drop the journal as well, so that the schema is empty again."""
         self.clear()
         with self._session() as cursor:
             cursor.execute(f"DROP TABLE {JOURNAL}{_SUFFIX[_TABLE]}")
 
     def grant_reading(self, tables: Iterable[str], reader: str) -> None:
-        """Grant the replicating account access to tables; ignore errors, because it may already
-        have access.
+        """Grant the replicating account access to tables; ignore errors, because the account may
+        already have access.
         """
         with self._session() as cursor:
             for name in tables:
@@ -207,7 +211,7 @@ def _drop(cursor: oracledb.Cursor, objects: Iterable[SchemaObject]) -> None:
 
 
 def ora_number(error: BaseException) -> int:
-    """Return the number of an ORA error; 0 for another error."""
+    """Return the number of an ORA error; 0 if the error has none."""
     first: Any = error.args[0] if error.args else None
     code = getattr(first, "code", 0)
     return int(code or 0) if str(getattr(first, "full_code", "ORA")).startswith("ORA") else 0
@@ -222,10 +226,11 @@ def open_scratch(
     Args:
         source: the replicating account.
         prove: the section of the configuration; None to create a schema.
-        note: a file that records a created schema, so that it is known after a kill.
+        note: a file that records the created schema, so that the next run can remove it if this one
+            is killed.
 
     Raises:
-        OlrPgError: 7200, there is none and none can be created; 7201 as for
+        OlrPgError: 7200, no schema is configured and none can be created; 7201 see
             `ScratchSchema.prepare`.
     """
     if prove is not None:
@@ -245,10 +250,10 @@ def open_scratch(
 
 
 def _make_user(source: OracleSource, database: OracleDatabase, password: str, note: Path) -> None:
-    """Create the schema; first drop one that a killed run has created.
+    """Create the schema. Before that, drop a schema that a killed run has created.
 
     Raises:
-        OlrPgError: 7200, it cannot be created; 7201, another schema has the name.
+        OlrPgError: 7200, the schema cannot be created; 7201, another schema has its name.
     """
 
     def is_there(connection: Connection) -> bool:

@@ -1,7 +1,8 @@
-"""Runs a scenario's statements in the source database, in its sessions, in order.
+"""Runs the statements of a scenario in the source database, in order and in the scenario's
+sessions.
 
-A statement can wait for another session's lock. Then the script continues, and the statement ends
-when it gets the lock. A waiting session runs its next statement only after that.
+A statement can wait for another session's lock. Then the script continues with other sessions. The
+session that waits runs its next statement only after it got the lock and the statement has ended.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _COMMITS: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_HERE: Final = frozenset((1031, 65040, 2065, 1012))
-"""ORA errors of ALTER SYSTEM if the account, or a PDB, is not allowed to run it."""
+"""Numbers of ORA errors of ALTER SYSTEM if the account, or a PDB, is not allowed to run it."""
 
 
 class ScenarioFailedError(Exception):
-    """Raised if a statement does not behave as the scenario requires, so that the scenario cannot
-    be tried here.
+    """Raised if a statement does not behave as the scenario requires. The scenario then cannot be
+    run in this database.
     """
 
 
@@ -74,7 +75,7 @@ class _Session:
         self._ended.wait()
 
     def close(self) -> None:
-        """Roll back what is open, and end the thread."""
+        """Roll back the open transaction, and end the thread."""
         self._ended.wait()
         self._step = None
         self._asked.set()
@@ -106,7 +107,7 @@ class _Session:
                 else:
                     cursor.execute(step.text)
                 if cursor.description is not None:
-                    cursor.fetchall()  # FOR UPDATE locks rows only when they are fetched
+                    cursor.fetchall()  # fetch, because FOR UPDATE locks rows only then
         except oracledb.Error as error:
             number = ora_number(error)
             if number in step.errors or (_IS_SYSTEM.match(step.text) and number in _NOT_HERE):
@@ -124,7 +125,7 @@ def run_steps(
     committed: Callable[[ScenarioStep], None] = lambda _step: None,
     reached: Callable[[ScenarioStep], None] = lambda _step: None,
 ) -> None:
-    """Run statements in their sessions; transactions that are open at the end are rolled back.
+    """Run statements in their sessions, and roll back transactions that are open at the end.
 
     Args:
         source: the login of the scratch schema's owner.
@@ -170,7 +171,8 @@ def _opened(source: OracleSource, failed: Callable[[str], None]) -> _Session:
 
 
 def switch_logs(sources: Iterable[OracleSource]) -> bool:
-    """Archive the database's online logs; return whether one of the accounts is allowed to.
+    """Switch the logs, so that the current online logs are archived. Return whether one of the
+    accounts is allowed to do this.
 
     Raises:
         OlrPgError: 7001 to 7009, no login succeeds.

@@ -33,9 +33,10 @@ class Verdict(NamedTuple):
     """The verdict of a judge on a scenario.
 
     Attributes:
-        code: of the error, if the scenario was refused: ``OLR-02062``.
-        reason: why it was refused or not tried; if it is right, what was compared.
-        differences: as text.
+        code: code of the error if the scenario was refused, such as ``OLR-02062``.
+        reason: the reason why the scenario was refused or not tried. For the verdict "right", it
+            says what was compared.
+        differences: the differences as text.
         incident: the path of the masked incident file; empty for none.
     """
 
@@ -47,7 +48,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def refused(cls, error: OlrPgError) -> Verdict:
-        """Return the verdict that an error of the catalogue prevents decoding the scenario."""
+        """Return the verdict for a scenario that cannot be decoded because of an error."""
         return cls(Word.REFUSED, f"{error.title}: {error.detail}", error.label)
 
     @classmethod
@@ -106,7 +107,7 @@ class Proof(NamedTuple):
 
     Attributes:
         facts: the properties of the database, as text.
-        results: of all selected scenarios, in order.
+        results: results of all selected scenarios, in order.
     """
 
     version: str

@@ -1,6 +1,7 @@
 """The end-to-end judge: initial load, `run --once`, and verification of every row.
 
-Each scenario is replicated by its own subscription to its own schema; both are removed afterwards.
+Each scenario is replicated with its own subscription to its own schema. Both are removed
+afterwards.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 SUBSCRIPTION: Final = "olr_pg_prove"
 SCHEMA: Final = "olr_pg_prove"
 EMBEDDED: Final = Apply.model_validate({"connect-string": "embedded", "tables": ["PROVE.NONE"]})
-"""The target if none is configured."""
+"""The `apply` section that is used if no target is configured."""
 
 _STOPPED: Final = """
 SELECT source_table, operation, code, message FROM olr_pg.error
@@ -56,7 +57,9 @@ JOIN information_schema.tables USING (table_schema, table_name)
 WHERE table_schema = %s AND column_name = 'subscription' AND table_type = 'BASE TABLE'
 """
 _WRONG: Final = (Code.CHANGE_REFUSED, Code.CHANGE_CONFLICTS)
-"""Errors that stop a table because the changes do not match its rows; all others are refusals."""
+"""Errors that stop a table because its changes do not match its rows. Other errors that stop a
+table count as refusals.
+"""
 _GRAVITY: Final = (Word.DIFFERS, Word.REFUSED, Word.UNTRIED, Word.RIGHT)
 
 
@@ -66,8 +69,8 @@ def scenario_config(
     """Return the configuration that replicates exactly a scenario's tables.
 
     Args:
-        owner: of the scratch schema.
-        tables: their names.
+        owner: the owner of the scratch schema.
+        tables: names of the tables.
         target: the target's connection string.
         data: the directory to use as `context.data`.
     """
@@ -103,7 +106,7 @@ def scenario_config(
 
 
 class SmallPartition(NamedTuple):
-    """Rows of a table that is known to be small, so that no Spark is started for it."""
+    """A partition of a table that is reported as small, so that Spark is not started for it."""
 
     inner: SourcePartition
 
@@ -135,13 +138,13 @@ class WholeWay:
     """A target for scenarios, one after the other.
 
     Args:
-        config: as read by the command.
-        owner: of the scratch schema.
+        config: the configuration of the command.
+        owner: the owner of the scratch schema.
         target: the target's connection string.
-        data: a directory for the judge only.
-        note: a file that records that the target had no ledger before, so that it is known after a
-            kill.
-        session: returns the Spark session; called only if there is much to do.
+        data: a directory that only the judge uses.
+        note: a file that records that the target had no ledger before, so that the next run knows
+            this if this one is killed.
+        session: returns the Spark session; called only if there is too much data for this process.
     """
 
     def __init__(
@@ -165,7 +168,7 @@ class WholeWay:
         return connect(self._target, replica=False)
 
     def clear(self) -> None:
-        """Remove what a scenario has left in the target and on disk."""
+        """Remove the objects and files that a scenario has left in the target and on disk."""
         shutil.rmtree(self._data, ignore_errors=True)
         with self._connected() as connection:
             connection.execute(
@@ -181,14 +184,14 @@ class WholeWay:
                 connection.execute(delete, (SUBSCRIPTION,))
                 some = connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table))
                 others = others or some.fetchone() is not None
-            # Keep the ledger if somebody has started a stream meanwhile.
+            # Keep the ledger if another subscription now uses it.
             if self._note.exists() and not others:
                 connection.execute(
                     sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(OWN_SCHEMA))
                 )
 
     def end(self) -> None:
-        """Remove everything permanently."""
+        """Remove the objects and files, and the file `note`."""
         self.clear()
         self._note.unlink(missing_ok=True)
 
@@ -209,7 +212,9 @@ class WholeWay:
             raise done.failures[0]
 
     def go_on(self, tables: Sequence[str]) -> None:
-        """Replicate what is archived by now, and end; the reader is later restarted from there."""
+        """Replicate all redo that is archived now, and end. Replication continues from there at the
+        next call.
+        """
         self._restarts += 1
         self._replicate(tables)
 
@@ -223,9 +228,9 @@ class WholeWay:
         """Replicate the changes since the load, then compare source and target.
 
         Args:
-            left: those of `tables` that exist at the end.
-            scn: the SCN of the source's rows to compare.
-            stops: tables that may stop, with the error's code.
+            left: names in `tables` that still exist at the end.
+            scn: the SCN as of which the source's rows are compared.
+            stops: names of tables that may stop, each with the code of the error.
         """
         self._replicate(tables)
         config = scenario_config(self._config, self._owner, tables, self._target, self._data)
