@@ -1,3 +1,1 @@
-"""Reads the configuration file: its sections, the types of their keys, and messages about its
-errors.
-"""
+"""Reads and validates the configuration file, and describes the errors in it."""

@@ -3,7 +3,7 @@ configuration.
 
 The changes are in a file of ``context.data``. So the configuration may be read-only (such as a
 ConfigMap), and the changes survive a restart. Every command that reads the configuration applies
-them, so `run`, `verify`, `cutover` and the others use the same list of tables.
+the changes, so `run`, `verify`, `cutover` and the others use the same list of tables.
 """
 
 from __future__ import annotations

@@ -179,8 +179,8 @@ def _plain(name: str) -> str:
 
 
 def _with_container(name: str, container: str) -> str:
-    """Append the name of a PDB to a name, which is truncated so that PostgreSQL allows the result's
-    length.
+    """Append the name of a PDB to `name`. Truncate `name` first, so that the result is not longer
+    than PostgreSQL allows.
     """
     end = f"_{_plain(container)}" if container else ""
     return f"{name[: _NAME_MAX - len(end)]}{end}"

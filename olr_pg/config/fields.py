@@ -125,8 +125,8 @@ class _NoReference(str):
 
 
 def _settings(value: object) -> object:
-    """Mark the texts in which ``file:`` begins a URL: only in a property that contains a secret, it
-    begins a reference to a secret file.
+    """Mark the texts of properties that contain no secret. In these, ``file:`` begins a URL, not a
+    reference to a secret file.
     """
     if not isinstance(value, dict):
         return value
@@ -202,7 +202,9 @@ def _path(value: object, info: ValidationInfo) -> object:
 
 
 def _normal(path: Path) -> Path:
-    """Return the path without ``..``, unless a symbolic link would change its meaning."""
+    """Return the path without ``..``, unless it would then lead elsewhere because of a symbolic
+    link.
+    """
     shorter = Path(os.path.normpath(path))
     return shorter if os.path.realpath(shorter) == os.path.realpath(path) else path
 

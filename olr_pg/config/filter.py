@@ -1,4 +1,6 @@
-"""`filter`: tables, columns, rows, operations and transactions that are not delivered."""
+"""Defines the section `filter`: tables, columns, rows, operations and transactions that are not
+delivered.
+"""
 
 from __future__ import annotations
 

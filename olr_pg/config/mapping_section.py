@@ -1,5 +1,5 @@
-"""`apply.types`, `apply.columns` and `apply.policies`: how source columns are represented in the
-target.
+"""Defines the sections `apply.types`, `apply.columns` and `apply.policies`: the form that source
+columns have in the target.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Memory(Section):
 
 
 class Context(Section):
-    """`context`: resources of the appliance."""
+    """`context`: the resources that the appliance uses."""
 
     memory: Memory = Field(default_factory=Memory, description="an object of memory limits")
     data: ConfigPath = Field(
@@ -681,7 +681,7 @@ class Config(Section):
 
     @property
     def targets(self) -> tuple[Config, ...]:
-        """One configuration for each target, which has only that target."""
+        """For each target, a configuration that has only this target."""
         if isinstance(self.target, Target):
             return (self,)
         return tuple(

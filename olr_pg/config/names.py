@@ -17,7 +17,9 @@ OWN_SCHEMA: Final = "olr_pg"
 """The schema of the appliance's ledger in a target; no tables are replicated into it."""
 
 _UNION_MAX: Final = 200
-"""Maximum entries of one compound query, with up to two SELECTs per entry; SQLite allows 500."""
+"""Maximum number of entries in one compound query. An entry has up to two SELECTs, and SQLite
+allows 500 SELECTs in a compound query.
+"""
 
 
 class TableName(NamedTuple):

@@ -18,7 +18,7 @@ ALLOW: Final = (
 
 
 class Tls(Section):
-    """`tls` of a port: encryption, and the check of clients' certificates."""
+    """`tls` of a port: the server's certificate, and whether clients need certificates."""
 
     certificate: ConfigPath = Field(description="the PEM file of the certificate and its chain")
     key: ConfigPath = Field(description="the PEM file of the certificate's private key")

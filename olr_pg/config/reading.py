@@ -31,11 +31,13 @@ _DATA_BEFORE: Final = "data"
 """The default of `context.data` in olr_pg up to version 0.1."""
 
 _STATE: Final = ("checkpoint.json", "targets", "postgres")
-"""Names of files and directories that an earlier run has left in `context.data`."""
+"""Names of files and directories by which the state of an earlier run in `context.data` is
+recognised.
+"""
 
 
 class ConfigError(OlrPgError):
-    """Raised for an invalid configuration; `problems` contains all its problems."""
+    """Raised if the configuration is invalid; `problems` contains all problems."""
 
     def __init__(self, code: int, problems: tuple[Problem, ...], file: str | None) -> None:
         self.problems = problems

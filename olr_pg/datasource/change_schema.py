@@ -50,7 +50,8 @@ def changes_of_table(versions: Sequence[Table]) -> pa.Schema:
 
     Args:
         versions: the table's definitions over time, the oldest first. If a definition does not have
-            a column that another one has, the column is NULL in its changes.
+            a column that another definition has, the column is NULL in changes with the first
+            definition.
     """
     types: dict[str, pa.DataType] = {}
     for table in versions:

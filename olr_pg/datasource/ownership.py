@@ -42,7 +42,7 @@ class Surveyed(NamedTuple):
         sequence: the sequence of its log.
         size: bytes of redo in the split.
         scn: all redo after the split has this SCN or a higher one; 0 if unknown.
-        events: the begins and ends of transactions in it.
+        events: the begins and ends of transactions in the split.
         blocks: the blocks [first, end) of the LWN groups that begin in the split; None if none
             does.
     """
@@ -179,7 +179,7 @@ class ThreadOwners:
 
 
 def _joined(parts: Iterable[LogPart]) -> tuple[LogPart, ...]:
-    """Join the parts of each log to one part; they are adjacent."""
+    """Join the parts of each log, which are adjacent, to one part."""
     joined = []
     for path, of_log in groupby(parts, key=lambda part: part.path):
         found = list(of_log)

@@ -1,7 +1,8 @@
 """Runs the tasks of `parquet_writing`: each writes the changes of some splits to Parquet files.
 
-A task writes files with unique names to a folder that readers of Parquet ignore. So a task may run
-twice or fail: the driver moves only the files that a task's result names to their final place.
+A task writes files with unique names to a folder that readers of Parquet ignore. So it does no harm
+if a task runs twice or fails: the driver moves only the files that the task's result names to the
+final directory.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class PartsJob(NamedTuple):
     """The settings that all tasks of a call share.
 
     Attributes:
-        bounds: the wanted transactions.
+        bounds: the commits that are wanted.
         folder: the path or URL of the folder to which tasks write.
         by_day: whether each day gets separate files.
         compression: pyarrow's name of the files' compression.
@@ -151,7 +152,7 @@ class _Parts:
             file.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch; write a row group when there is enough data for one."""
+        """Append a batch. Write a row group if there is enough data for it."""
         with unwritable(self._job.folder):
             for day, rows in self._by_day(batch):
                 file = self._files.get(day)
@@ -180,7 +181,9 @@ class _Parts:
         return _PartFile(name, self._job, self._system, self._folder)
 
     def finish(self) -> list[Part]:
-        """Write the waiting rows, complete the files, and describe them."""
+        """Write the rows that are still in memory, and complete the files. Return their
+        descriptions.
+        """
         with unwritable(self._job.folder):
             for file in self._files.values():
                 file.write_waiting()
@@ -200,5 +203,5 @@ class _PartFile(GroupedFile):
         self.name = name
 
     def write_waiting(self) -> None:
-        """Write the waiting batches as a row group."""
+        """Write the batches in memory as a row group."""
         self.write(self.taken())

@@ -170,8 +170,8 @@ def _needed(decoding: Decoding, columns: pa.Schema) -> Decoding:
 
 
 def _umask() -> int:
-    """Return the umask of this process. The system returns the umask only when a new one is set, so
-    it is set twice.
+    """Return the umask of this process. The system returns the old umask only when a new one is
+    set; so set a new umask, and then restore the old one.
     """
     before = os.umask(PRIVATE_UMASK)
     os.umask(before)

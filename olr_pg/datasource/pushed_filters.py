@@ -54,8 +54,8 @@ def _bounds(one: Filter) -> Bounds:
 
 
 def _at(attribute: tuple[str, ...], first: Any, last: Any) -> Bounds:
-    """Return the bounds for a column with values from `first` to `last`, both inclusive; None
-    stands for no bound.
+    """Return the bounds for the condition that a column's value is from `first` to `last`, both
+    inclusive. None means that there is no such bound.
     """
     if attribute == _SCN:
         first, last = 0 if first is None else first, MAX_SCN if last is None else last

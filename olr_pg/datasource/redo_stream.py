@@ -165,7 +165,9 @@ class RedoStream:
         return self._snapshot
 
     def _look(self) -> None:
-        """Scan for logs; keep the readable logs in order, and the errors of the others."""
+        """Scan for logs. Record the logs that can be read, in order, and the errors of the other
+        logs.
+        """
         scan = self._places.scan()
         report_skipped(file for file in scan.skipped if self._is_new(file.path))
         stream = whole_stream(scan.logs, self.snapshot.database)
@@ -275,7 +277,7 @@ class RedoStream:
                 continue
             first = of_thread.count_ended(_place(start, incarnation, thread, _START))
             for number, owner in enumerate(of_thread.owners[first:], first):
-                # Commits after this SCN may depend on redo of another thread that has not arrived
+                # Commits in later splits may depend on redo of another thread that has not arrived
                 # yet.
                 if incarnation == self._current and owner.scn > surveyor.read_scn:
                     break

@@ -159,14 +159,14 @@ class RedoReader(DataSourceReader):
         return {**self.__dict__, "_splits": ()}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Restrict the commits that are read to those that may meet the conditions. Return all
-        conditions, so Spark still filters the rows.
+        """Restrict the commits that are read to commits that can meet the conditions. Return all
+        conditions, so that Spark also filters the rows.
         """
         self.bounds = self.bounds.meet(bounds_of(filters))
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a task for each split to read."""
+        """Return one task for each split that must be read."""
         return [
             InputPartition(split)
             for split in self._splits
@@ -188,5 +188,5 @@ class RedoReader(DataSourceReader):
 
 
 def arrow_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema as Arrow has it after a conversion to Spark's types, with times in UTC."""
+    """Convert an Arrow schema to Spark's types and back. Return it with times in UTC."""
     return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")

@@ -32,7 +32,7 @@ class SplitReader:
     Args:
         decoding: the data that all splits share.
         schema: as for `ChangeBatches`.
-        bounds: the wanted transactions.
+        bounds: the commits that are wanted.
     """
 
     def __init__(self, decoding: Decoding, schema: pa.Schema, bounds: Bounds) -> None:

@@ -254,7 +254,7 @@ class _Reading:
                 yield result
 
     def taken(self, source: ThreadSplit, log: ArchivedLog) -> Surveyed:
-        """Return, and forget, what was found in a split that was merged."""
+        """Remove and return the results of a split that was merged."""
         split = source.split
         result, events = self._last.pop((split.path, split.first_block))
         return Surveyed(
@@ -273,7 +273,7 @@ def _read_split(
     """Decode the changes of the dictionary in a split, and collect the begins and ends of all
     transactions.
     """
-    log = opened.result()  # submitted before this call, so a thread already opens it
+    log = opened.result()  # no deadlock: a thread already opens the log
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     boundaries = [empty_events(0)]
     dictionary: list[DictionaryTransaction] = []

@@ -45,8 +45,8 @@ def delivered_column(column: Column) -> Column:
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """Return the Arrow schema of the changes of a table with these columns, in their delivered
-    types.
+    """Return the Arrow schema for changes of a table with these columns. The columns must have
+    their delivered types (`delivered_column`).
     """
     image = pa.struct([pa.field(column.name, arrow_type(column)) for column in columns])
     fields: list[pa.Field[Any]] = [
@@ -96,7 +96,7 @@ class TableBatches:
         elements: npt.NDArray[np.int64],
         session_of: Callable[[int], Mapping[str, Any]],
     ) -> pa.RecordBatch:
-        """Return changes of the table as a record batch.
+        """Return some changes of the table as a record batch.
 
         Values of columns that are not in `columns` are left out.
         """

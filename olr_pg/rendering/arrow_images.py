@@ -3,7 +3,8 @@ the arrays of all columns.
 
 The kernel leaves out values of rare types and invalid values. Slower functions (`arrow_values`)
 convert these afterwards, column by column. A described column is a column as the messages with the
-changes describe it; a table that was altered has several for one field.
+changes describe it. If a table was altered, several described columns can belong to one field of
+the structs.
 """
 
 from __future__ import annotations
@@ -255,8 +256,8 @@ class ArrowImages:
 
 
 def _words(kind: pa.DataType) -> int:
-    """Return how many 8-byte words an item of the type has; 0 if its size is not a fixed number of
-    words.
+    """Return the number of 8-byte words of an item of the type; 0 if its size is not fixed, or not
+    a whole number of words.
     """
     if pa.types.is_decimal(kind):
         return 2

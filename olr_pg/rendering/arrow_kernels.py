@@ -47,11 +47,12 @@ _SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
 
 
 class ImageForm(IntEnum):
-    """How `write_images_kernel` writes a value into the buffers of its field."""
+    """The form in which `write_images_kernel` writes a value into the buffers of its field."""
 
     LEFT = 0
-    """The kernel leaves the value out; it is converted afterwards (`arrow_images`). With every
-    other form, the kernel also leaves out a value that does not have that form.
+    """The kernel leaves the value out; Python code converts it afterwards (`arrow_images`). If a
+    column has another form, the kernel leaves out only the values that it cannot write in that
+    form.
     """
     DECIMAL = 1
     SECONDS = 2
@@ -133,7 +134,7 @@ def measure_images_kernel(
 
     Args:
         elements: the row changes that are wanted.
-        is_after: whether the after images are meant, not the before images.
+        is_after: True for the after images, False for the before images.
         count: shape (fields); gets the maximum number of values that the kernel will write for each
             field.
         size: shape (fields); gets the bytes of these values.

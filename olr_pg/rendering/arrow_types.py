@@ -42,11 +42,11 @@ class TypedColumn(Protocol):
 
     @property
     def precision(self) -> int | None:
-        """None if the dictionary has NULL."""
+        """The number in the dictionary; None if it is NULL there."""
 
     @property
     def scale(self) -> int | None:
-        """None if the dictionary has NULL."""
+        """The number in the dictionary; None if it is NULL there."""
 
 
 def arrow_type(column: TypedColumn) -> pa.DataType:

@@ -121,8 +121,8 @@ class ChangeLines:
             first += lines.line_end.size
 
     def _next(self, changes: ChangeColumns, first: int, end: int) -> Lines:
-        """Write the lines into the buffer, which grows if they do not fit. If they are very large,
-        write only the first of them.
+        """Write the lines to the buffer, and enlarge it if they do not fit. If the buffer has its
+        maximum size, write only the first lines.
         """
         known = self._plan.bind()
         line_end = np.empty(end, np.int64)

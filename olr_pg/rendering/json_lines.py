@@ -1,5 +1,5 @@
-"""Writes whole transactions as JSON Lines. They are given as packed transactions, which decoding
-yields, or as protocol messages.
+"""Writes transactions as JSON Lines. The input is packed transactions, which decoding yields, or
+protocol messages.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class PackedLines:
         self._lines = ChangeLines(database, self._reader.directory, sessions)
 
     def pieces(self, packed: Buffer, tables: Sequence[Table]) -> Iterator[Buffer]:
-        """Yield the lines in pieces. Each piece is valid until the next one is asked for.
+        """Yield the lines in pieces. Each piece is valid until the next one is requested.
 
         The lines of a transaction are in one piece unless it is large (`PIECE_BYTES`).
         """
@@ -153,7 +153,7 @@ class JsonLines:
         return b"".join(bytes(piece) for piece in self.pieces(framed))
 
     def pieces(self, framed: Buffer) -> Iterator[Buffer]:
-        """Yield the lines in pieces. Each piece is valid until the next one is asked for.
+        """Yield the lines in pieces. Each piece is valid until the next one is requested.
 
         Args:
             framed: Data messages.

@@ -41,8 +41,8 @@ _BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 @inlined
 def _special(word: np.uint64) -> np.uint64:
-    """Set the top bit of bytes of the word that may be not ASCII or need an escape in JSON. The
-    result is 0 if no byte is such.
+    """Return 0 if all bytes of a word are ASCII characters that JSON does not escape. Otherwise, at
+    least the top bit of the first other byte is set.
     """
     quote, backslash = word ^ _QUOTES, word ^ _BACKSLASHES
     return (
@@ -87,7 +87,7 @@ def put_utf8(data: U8, start: int, size: int, out: U8, at: int) -> int:
             at += step
             continue
         while _IS_PLAIN[np.uint64(byte_at(data, place) & 0x7F)] and byte_at(data, place) < 0x80:
-            place += 1  # the whole word, with this byte, was already stored above
+            place += 1  # this byte was already written with its word, above
             at += 1
         while place < end and data[np.uint64(place)] >= 0x80:
             step = utf8_step(data, place, end)

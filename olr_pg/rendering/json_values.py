@@ -1,12 +1,12 @@
 """Writes values as JSON text, one at a time, for kernels that write whole rows.
 
-The functions here do not write a value in a rare form or with invalid bytes. Then
-`olr_pg.datatypes.json_values` writes it, which handles every form and raises the errors. Both
-modules give the same text; tests compare them.
+The functions here do not write values that have a rare form or invalid bytes. The caller then uses
+`olr_pg.datatypes.json_values`, which handles every form and raises the errors. Both modules write
+the same text; tests compare them.
 
 Each `put_…` function writes to `out` from offset `at` on; `out` must have `room_of` the value. It
-returns the offset after the text, or `LEFT`. It may also overwrite bytes after the text, because
-values are written one after the other.
+returns the offset after the text, or `LEFT`. It may also overwrite bytes after the text. That does
+no harm, because the next value is written over them.
 """
 
 from __future__ import annotations

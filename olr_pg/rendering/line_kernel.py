@@ -10,9 +10,9 @@ or a column:
     image       key    value key      value
 
 The text of a key begins with the comma before it; in the first key of an image, a brace replaces
-the comma. The kernel records where the images begin and end. It cannot write a session, nor a value
-for which `json_values` returns `LEFT`. Then it writes nothing at that position, and adds a row to
-`gaps`, so that the caller can insert the text there.
+the comma. The kernel records where the images begin and end. There are two things that it cannot
+write: the session, and a value for which `json_values` returns `LEFT`. At their positions it writes
+nothing and adds a row to `gaps`, so that the caller can insert the text.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LEAD_SIZE: Final = 32
 _COMMIT_SCN: Final = ',"commit_scn":'
 _XID: Final = ',"xid":"'
 LINE_BYTES: Final = 1024
-"""Maximum bytes of a line without the table's name, the keys and the values."""
+"""Maximum bytes of a line, not counting the table's name, the keys and the values."""
 
 
 _NAMES: Final = {1: "begin", 2: "commit", 4: "insert", 5: "delete", 6: "update"}

@@ -31,7 +31,7 @@ of bytes, even if a text is shorter.
 
 
 class LineTexts(NamedTuple):
-    """The arguments of the kernel; arrays without another shape have an item for each table or
+    """The arguments of the kernel. Most arrays have one item for each table, or one for each
     column, by number.
 
     Attributes:

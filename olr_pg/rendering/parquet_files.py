@@ -241,14 +241,14 @@ class _LogChanges:
 
 
 class _Version(NamedTuple):
-    """A definition of a table that is valid from an SCN on."""
+    """A table definition, and the SCN from which on it is valid."""
 
     since: int
     table: TableBatches
 
 
 class _Tables:
-    """The `TableBatches` of each table, one for each of the table's definitions."""
+    """Keeps a `TableBatches` for each definition of each table."""
 
     def __init__(self, database: Database, directory: ColumnDirectory) -> None:
         self._database = database
@@ -268,8 +268,8 @@ class _Tables:
     def of(
         self, name: tuple[str, str], scn: npt.NDArray[np.uint64], elements: I64
     ) -> Iterator[tuple[TableBatches, I64]]:
-        """Divide a table's changes by the table definition that was valid for each; yield the
-        `TableBatches` of the definition, and the changes.
+        """Divide a table's changes into groups for which the same table definition was valid. For
+        each group, yield the `TableBatches` of the definition, and the changes.
         """
         versions = self._made.get(name)
         if versions is None:
@@ -292,7 +292,7 @@ class _Tables:
 
 
 class _TableFile(GroupedFile):
-    """A Parquet file that is being written. It has a hidden name until it is complete.
+    """A Parquet file that is being written; it has a hidden name until it is complete.
 
     Attributes:
         number: the number of the file among those of the same table and log, from 1.
@@ -358,7 +358,7 @@ class _Writing:
 
         def write() -> None:
             if before is not None:
-                before.result()  # no deadlock: it started before
+                before.result()  # no deadlock: the earlier write has started
             file.write_on(batches, last=last)
 
         file.done = self._pool.submit(write)

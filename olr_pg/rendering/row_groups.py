@@ -1,8 +1,8 @@
 """Writes Parquet files of changes. The caller names the files, and says when they are complete.
 
 Batches are collected in memory until there are enough for a row group. If the batches of all files
-together need too much memory, the file with the most bytes is written first. So memory is limited,
-and most row groups are large.
+together need too much memory, the file with the most bytes is written first. So memory use is
+limited, and most row groups are large.
 
 Each column of a row group costs a fixed time, however many values it has. The rest of the time
 depends on the compression: compared with Zstandard, Snappy takes a third less time, but its files
@@ -122,8 +122,8 @@ _File = TypeVar("_File", bound=GroupedFile)
 
 
 def largest_past(files: Iterable[_File], bytes_max: int) -> Iterator[_File]:
-    """Yield the files with the most bytes that are not written yet, until the other files together
-    have at most `bytes_max` such bytes.
+    """Yield files, beginning with the file that has the most bytes that are not written yet. Stop
+    when the other files together have at most `bytes_max` such bytes.
     """
     ascending = sorted(files, key=lambda file: file.waiting_bytes)
     waiting = sum(file.waiting_bytes for file in ascending)

@@ -171,8 +171,8 @@ def _between(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _like(t: Translator, node: exp.Expr) -> Translated:
-    """Translate LIKE. Without ESCAPE, Oracle has no escape character; PostgreSQL's default is a
-    backslash.
+    """Translate LIKE. Without ESCAPE, Oracle has no escape character, but PostgreSQL's escape
+    character is then a backslash.
     """
     is_escaped = isinstance(node, exp.Escape)
     like = node.this if is_escaped else node
@@ -196,7 +196,7 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
 def _is_special(t: Translator, node: exp.Expr, word: str) -> str:
     """Translate IS NAN and IS INFINITE. For a NUMBER, the result is false."""
     if t.kind(node) is not ValueKind.FLOAT:
-        t.number(node)  # raises an error if it is not a number
+        t.number(node)  # raises an error if the value is not a number
         return f"({t.sql(node)} IS NULL AND NULL)"
     values = ("NaN",) if word == "NAN" else ("Infinity", "-Infinity")
     listed = ", ".join(f"CAST('{value}' AS DOUBLE PRECISION)" for value in values)

@@ -1,5 +1,5 @@
 """Converts all objects of an inventory into statements for PostgreSQL. Objects that cannot be
-translated are listed, so that somebody converts them by hand.
+translated are listed, so that a person can convert them by hand.
 """
 
 from __future__ import annotations

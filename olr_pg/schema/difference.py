@@ -44,7 +44,7 @@ def differences(
     statements: Sequence[Statement],
 ) -> list[Difference]:
     """Compare the target with the statements for the source's objects. If an object cannot be
-    translated and is missing in the target, it is listed as ``by hand``: somebody must create it.
+    translated and is missing in the target, it is listed as ``by hand``: a person must create it.
     """
     found = [
         Difference(one.kind, one.name, "missing", one.sql)
@@ -90,7 +90,7 @@ def _columns(
 
 
 def _type_name(connection: Connection[Any], name: str) -> str:
-    """Return a type's name as PostgreSQL writes it."""
+    """Return the name that PostgreSQL itself uses for a type."""
     result = connection.execute(f"SELECT NULL::{name}".encode()).pgresult
     assert result is not None
     row = connection.execute(

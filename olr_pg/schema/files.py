@@ -58,7 +58,7 @@ def statement_text(one: Statement) -> str:
 
 
 def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
-    """Write the files, and `all.sql`, which includes all of them in psql. Return their paths.
+    """Write the files, and `all.sql`, a script for psql that runs all of them. Return their paths.
 
     Raises:
         OSError: the folder cannot be written to.

@@ -3,9 +3,9 @@ Queries”).
 
 The table in FROM is replaced by a subquery of the same name. The subquery returns the rows of all
 levels, with additional columns for LEVEL, PRIOR, CONNECT_BY_ROOT and SYS_CONNECT_BY_PATH. The WHERE
-clause filters its result; in Oracle, it also comes after CONNECT BY if the query reads one table. A
-row that is its own ancestor is an error as in Oracle; the query raises it by a division by zero.
-With NOCYCLE, such rows are left out.
+clause filters the result of the subquery: Oracle also evaluates WHERE after CONNECT BY if the query
+reads one table. As in Oracle, a row that is its own ancestor is an error; the query raises it by a
+division by zero. With NOCYCLE, such rows are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
         Whether the query has CONNECT BY.
 
     Raises:
-        UntranslatableError: the query reads several tables, or uses a form without an equivalent.
+        UntranslatableError: the query reads several tables, or uses a form that PostgreSQL cannot
+            express.
     """
     connect = select.args.get("connect")
     if connect is None:

@@ -76,7 +76,7 @@ REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Placeholder: "it has binds",
     exp.Collate: "COLLATE: name a collation of PostgreSQL",
 }
-"""Nodes that are refused, with the reason for the user."""
+"""Nodes that are refused, and the reason that the user reads."""
 
 REFUSED_WORDS: Final = {
     "LEVEL": _CONNECT,
@@ -87,4 +87,4 @@ REFUSED_WORDS: Final = {
     "CONNECT_BY_ISLEAF": _CONNECT,
     "CONNECT_BY_ISCYCLE": _CONNECT,
 }
-"""Pseudo-columns that PostgreSQL does not have, with the reason for the user."""
+"""Pseudo-columns that PostgreSQL does not have, and the reason that the user reads."""

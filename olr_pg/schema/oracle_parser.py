@@ -85,7 +85,7 @@ def _to_number(self: OracleParser) -> exp.Expr:
 
 
 def _words(self: OracleParser, until: str) -> Iterator[str]:
-    """Yield words up to one of the words in `until`, or to the bracket that ends the call."""
+    """Yield words up to one of the words in `until`, or up to the bracket that ends the call."""
     depth = 0
     while self._curr is not None:
         token = self._curr

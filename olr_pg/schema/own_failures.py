@@ -43,8 +43,8 @@ def _place(calls: TracebackType | None) -> str:
 def each_safely(
     what: str, name: str, source: str, make: Callable[[], Iterable[Statement]]
 ) -> Iterator[Statement]:
-    """Yield the statements of one object. If `make` fails, yield a statement without SQL, whose
-    reason says so.
+    """Yield the statements of one object. If `make` raises an error, yield a statement without SQL
+    whose `reason` describes the error.
     """
     try:
         yield from list(make())

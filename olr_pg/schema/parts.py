@@ -182,7 +182,9 @@ def _unknown(t: Translator, name: str) -> str:
 
 
 def _column(t: Translator, node: exp.Column) -> Translated | None:
-    """Translate a column, or a pseudo-column or sequence value, which look like columns."""
+    """Translate a column. Pseudo-columns and sequence values, which look like columns, are
+    translated too.
+    """
     if not isinstance(node.this, exp.Identifier):
         return None
     name, table = t.plain(node.this), node.args.get("table")
@@ -225,8 +227,8 @@ def _qualified(t: Translator, node: exp.Column, name: str) -> Translated | None:
 
 
 def _found(t: Translator, node: exp.Column, known: RelationColumn, alias: str) -> Translated | None:
-    """Replace a column by the target's column, and convert the target's value to Oracle's form if
-    needed.
+    """Replace a column by the column in the target. If the target's value has another form than
+    Oracle's, convert it back.
     """
     node.set("this", exp.to_identifier(known.name, quoted=True))
     node.set("table", exp.to_identifier(alias, quoted=True) if alias else None)

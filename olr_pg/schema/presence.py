@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def literal(text: str) -> str:
-    """Quote a text for SQL."""
+    """Return a text as a quoted SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -46,8 +46,8 @@ _SUBTOTALS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 class Output(NamedTuple):
-    """A result column of a query: its name in Oracle (empty if it has none), and its
-    description.
+    """A result column of a query: its name in Oracle (empty if it has none), and its description as
+    a `RelationColumn`.
     """
 
     name: str
@@ -252,9 +252,7 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
 
 
 def _share_of_rows(t: Translator, select: exp.Select) -> None:
-    """Translate FETCH FIRST n PERCENT: the limit is that share of the number of rows, rounded
-    up.
-    """
+    """Translate FETCH FIRST n PERCENT: the limit is n percent of the number of rows, rounded up."""
     fetch = select.args.get("limit")
     options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
     if fetch is None or options is None or not options.args.get("percent"):
@@ -275,8 +273,8 @@ def _has_subtotals(select: exp.Select) -> bool:
 
 
 def _constant_groups(t: Translator, select: exp.Select) -> None:
-    """Change constants in GROUP BY, so that PostgreSQL does not take them for positions of
-    columns.
+    """Change constants in GROUP BY, because PostgreSQL would take a number for the position of a
+    column.
     """
     group = select.args.get("group")
     for one in list(group.expressions) if group is not None else ():

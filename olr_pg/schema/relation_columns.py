@@ -64,7 +64,8 @@ class RelationColumn(NamedTuple):
     Attributes:
         name: the column's name in the target.
         fact: the facts about the column's values in Oracle.
-        made: the column's type in the target; None if there is no such type, or it does not matter.
+        made: the column's type in the target; None if the column cannot be created, or if its
+            values need no conversion.
         pairs: if the column is a flag that is boolean in the target, the texts that mean true and
             false.
         no_flag_setting: if the column is a flag only because of its type, the setting in `apply`

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAME_BYTES: Final = 63
 _OF_QUERY: Final = "materialized view"
-"""Stands for a materialized view, which Oracle also lists as a table."""
+"""The kind of a table in the inventory that is a materialized view."""
 
 
 class Relation(NamedTuple):
@@ -176,8 +176,8 @@ class Relations:
 
 
 def _cut(name: str, end: str) -> str:
-    """Return the name with the suffix `end`. The name is truncated so that PostgreSQL allows the
-    length of the result.
+    """Append the suffix `end` to the name. Truncate the name first, so that the result is not
+    longer than PostgreSQL allows.
     """
     kept = name.encode()[: _NAME_BYTES - len(end)].decode(errors="ignore")
     return kept + end

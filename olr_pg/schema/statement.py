@@ -33,8 +33,8 @@ the kind's position here.
 """
 
 INDEXES: Final = frozenset(("unique key", "index"))
-"""Kinds that create an index, which fails if a value is too long for an index. They run after the
-initial load, so that the load does not reject rows with such values.
+"""Kinds of statements that create an index. They run after the initial load, because with an index,
+the load would reject rows with values that are too long for it.
 """
 
 BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")]) - INDEXES
@@ -58,7 +58,7 @@ class Statement(NamedTuple):
         trial: a query that a trial runs after the statement, to check that the created object
             works.
         calls: names of the routines that the object calls.
-        role: the role to which a grant grants; empty for PUBLIC.
+        role: the role that gets the privilege of a grant; empty for PUBLIC.
     """
 
     kind: str
@@ -79,5 +79,5 @@ class Statement(NamedTuple):
         return bool(self.sql) and not self.reason
 
     def refused(self, reason: str) -> Statement:
-        """Return a copy that does not run, with the reason."""
+        """Return a copy that cannot run, with this reason."""
         return self._replace(reason=reason)

@@ -2,9 +2,9 @@
 initial load and replicated DDL use them.
 
 PostgreSQL checks unique keys at the end of the transaction (``DEFERRABLE INITIALLY DEFERRED``),
-because one statement in the source can swap values between rows. Only a key that a foreign key
-references is not deferrable, because PostgreSQL does not allow that (type-mapping §4.11). Foreign
-keys are created ``NOT VALID``, because tables are applied in parallel, so that a reference can be
+because one statement in the source can swap values between rows. A key that a foreign key
+references cannot be deferrable in PostgreSQL, so it is checked at once (type-mapping §4.11).
+Foreign keys are created ``NOT VALID``: tables are applied in parallel, so a reference can be
 violated for a moment. The cut-over validates the foreign keys.
 """
 

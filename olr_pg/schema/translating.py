@@ -116,7 +116,7 @@ class Translator:
     def sql(self, node: exp.Expr) -> str:
         """Return the translated SQL of a node."""
         if isinstance(node, exp.Var):
-            return str(node.this)  # fast paths: most nodes are of this kind, or columns
+            return str(node.this)  # fast path for the most frequent kinds of nodes
         if isinstance(node, exp.Column) and set(node.args) <= _NAMED and not node.args.get("db"):
             name, table = quoted(node.this.name), node.args.get("table")
             if isinstance(node.this, exp.Identifier):
@@ -229,7 +229,7 @@ class Translator:
         PostgreSQL would round them.
 
         Oracle's manual does not document this. Sources: https://github.com/orafce/orafce/issues/199
-        and https://connor-mcdonald.com/tag/truncate/ (which casts to get whole seconds).
+        and https://connor-mcdonald.com/tag/truncate/ (it uses a cast to get whole seconds).
 
         Raises:
             UntranslatableError: as `moment`.
@@ -275,8 +275,8 @@ class Translator:
         return None
 
     def unified(self, nodes: Sequence[exp.Expr], *, fixed: bool = False) -> tuple[list[str], Fact]:
-        """Return SQL for several values that form one column or function result, converted to a
-        common kind, and the facts about it.
+        """Return (the SQL of each value, the facts about the values) for values that form one
+        column or function result. The values are converted to a common kind.
 
         As in Oracle's functions, the common kind is the kind of the first value.
 

@@ -139,7 +139,7 @@ def guarded(translate: Callable[[], _Found]) -> _Found:
 
 
 def translator_of(relations: Relations, owner: str, scope: Scope) -> Translator:
-    """Return a translator for a text in the given scope."""
+    """Return a translator for SQL whose names the given scope resolves."""
     made = Translator(relations, owner, scope)
     made.translate_frame = lambda node: translate_frame(made, node)
     made.translate = lambda node: translate_part(made, node)

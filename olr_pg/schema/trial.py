@@ -51,8 +51,8 @@ class TrialOutcome(NamedTuple):
 
 
 def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[Statement]:
-    """Run all statements in transactions that are rolled back. Return the statements; those that
-    failed have the reason, and cannot run any more.
+    """Run all statements in transactions that are rolled back. Return the statements. Statements
+    that failed are refused: they have the reason.
 
     Args:
         connection: a connection in autocommit mode.
@@ -68,8 +68,8 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
         except psycopg.Error as error:
             if not is_out_of_memory(error):
                 raise
-            # PostgreSQL's lock table is full: it is smaller than usual, or other sessions hold many
-            # locks.
+            # PostgreSQL's lock table is full, because it is smaller than usual or other sessions
+            # hold many locks. Try smaller pieces.
             smaller = needs.halves(piece)
             if not smaller:
                 trial.refuse(piece, f"{_said(error)}: raise max_locks_per_transaction to try it")
@@ -78,7 +78,7 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
 
 
 class _Trial:
-    """The state of a trial: the statements as they were judged so far."""
+    """The state of a trial: the statements, of which those that failed so far are refused."""
 
     def __init__(
         self, connection: Connection[Any], statements: Sequence[Statement], needs: Needs
@@ -97,8 +97,8 @@ class _Trial:
             self._statements[at] = self._statements[at].refused(reason)
 
     def run(self, piece: Piece) -> None:
-        """Run the statements of a piece in a transaction that is rolled back. Record the reasons
-        for which statements failed.
+        """Run the statements of a piece in a transaction that is rolled back. Refuse the statements
+        that fail.
         """
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
@@ -111,8 +111,8 @@ class _Trial:
         return self._statements[at].runs and not self._there[at]
 
     def _lacks(self, at: int) -> bool:
-        """If a statement needs an object that cannot be created, refuse the statement; the reason
-        names the object that failed first. Return whether it is so.
+        """If a statement needs an object that cannot be created, refuse the statement, and return
+        True. The reason names the object that failed first.
         """
         for maker in self._needs.made_by(at):
             one = self._statements[maker]

@@ -1,8 +1,8 @@
 """Divides the trial of a whole schema into transactions that do not fill PostgreSQL's lock table.
 
-A transaction keeps a lock on each object that it creates until it ends. All sessions share one lock
-table (``max_locks_per_transaction``). So one transaction creates only a few hundred objects. It
-first creates the objects that its statements need: the tables that they name, with keys and
+Until a transaction ends, it keeps a lock on each object that it has created. All sessions share one
+lock table (``max_locks_per_transaction``). So one transaction creates only a few hundred objects.
+It first creates the objects that its statements need: the tables that they name, with keys and
 generated columns, and the views that they read.
 """
 
@@ -45,7 +45,7 @@ class Needs:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
-        known = dict[str, str]()  # shares equal texts: table names repeat often
+        known = dict[str, str]()  # saves memory: table names repeat often
         self._names = [
             tuple(
                 known.setdefault(name, name) for name in dict.fromkeys(_QUALIFIED.findall(one.sql))

@@ -104,7 +104,7 @@ def column_fact(column: InventoryColumn) -> Fact:
     if name.startswith("TIMESTAMP"):
         kind = ValueKind.TIMESTAMPTZ if "TIME ZONE" in name else ValueKind.TIMESTAMP
         digits = 6 if column.scale is None else column.scale
-        # A value WITH LOCAL TIME ZONE is shown in the session's time zone.
+        # Oracle converts a value WITH LOCAL TIME ZONE to the session's time zone.
         return Fact(kind, digits, filled, exact="LOCAL" in name)
     if name.startswith("INTERVAL"):
         kind = ValueKind.MONTHS if "YEAR" in name else ValueKind.INTERVAL

@@ -1,8 +1,8 @@
 """Translates aggregate and analytic functions (Oracle SQL Language Reference, “Aggregate
 Functions”).
 
-All aggregates except COUNT return NULL for no rows. A call with OVER, KEEP, WITHIN GROUP or IGNORE
-NULLS is translated as one unit.
+All aggregates except COUNT return NULL if there are no rows. A call with OVER, KEEP, WITHIN GROUP
+or IGNORE NULLS is translated as one unit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
     """Return the rule for an aggregate over numbers.
 
     Args:
-        keeps: whether the aggregate of integers is an integer.
+        keeps: whether the result for integers is an integer.
     """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -254,7 +254,9 @@ def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Exp
 def _share_of_partition(
     t: Translator, inner: exp.WithinGroup, partition: Sequence[exp.Expr]
 ) -> Translated:
-    """Translate PERCENTILE_CONT or PERCENTILE_DISC with OVER (PARTITION BY …)."""
+    """Translate PERCENTILE_CONT or PERCENTILE_DISC with OVER (PARTITION BY …), which PostgreSQL
+    does not have.
+    """
     name, argument, key = _share(t, inner)
     down = " DESC" if inner.expression.expressions[0].args.get("desc") else ""
     share = t.number(argument)
@@ -455,7 +457,7 @@ def _within_group(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _share(t: Translator, node: exp.Expr) -> tuple[str, exp.Expr, exp.Expr]:
-    """Return the PERCENTILE_CONT or PERCENTILE_DISC function, its fraction, and its sort
+    """Return the name PERCENTILE_CONT or PERCENTILE_DISC of a call, its fraction, and its sort
     expression.
     """
     call, order = node.this, node.expression

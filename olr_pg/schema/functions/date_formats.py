@@ -97,7 +97,8 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
         if one.text not in (one.word, one.word.lower(), one.word.capitalize()):
             raise UntranslatableError(f"{one.text} in the format {form!r}")
         return fill + one.text
-    # PostgreSQL does not pad SSSSS with zeros, so it can replace only SSSSS without padding.
+    # PostgreSQL does not pad SSSSS with zeros. So SSSSS can be translated only after FM, with which
+    # Oracle does not pad it either.
     if one.word == "SYYYY" or (one.word == "SSSSS" and not fill):
         raise UntranslatableError(f"{one.word} in the format {form!r}")
     word = _RENAMED.get(one.word, one.word)
@@ -129,7 +130,7 @@ class ReadFormat(NamedTuple):
 
 
 def read_format(form: str) -> ReadFormat:
-    """Return the data to parse dates in a format of Oracle.
+    """Return the data with which PostgreSQL can parse dates in a format of Oracle.
 
     Raises:
         UntranslatableError: PostgreSQL cannot parse dates in this format.

@@ -173,7 +173,7 @@ def _cut(unit: str, moment: str) -> str:
 
 
 def _truncate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate TRUNC, of a date or of a number."""
+    """Translate TRUNC of a date, or TRUNC of a number."""
     value = arguments[0]
     if not (t.is_moment(value) or _is_word(t, arguments)):
         return truncate_number(t, arguments)

@@ -3,8 +3,9 @@ Functions”).
 
 A text that does not begin like JSON gives NULL. A text that begins like JSON but is invalid for
 PostgreSQL is an error. NULL would lose data silently, because Oracle accepts more, such as unquoted
-names. Paths are lax in both databases. A path that only names members and elements means the same
-in both. Generated JSON and the result of JSON_QUERY are texts without blanks between their parts.
+names. Paths are evaluated in lax mode in both databases. A path that only names members and
+elements means the same in both. Generated JSON and the result of JSON_QUERY are texts without
+blanks between their parts.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _RETURNED: Final = re.compile(
 
 
 def _document(t: Translator, node: exp.Expr, to: str = "JSONB") -> str:
-    """Return a text converted to JSON, or NULL if it does not begin like JSON."""
+    """Return SQL that converts a text to JSON; it is NULL if the text does not begin like JSON."""
     if not t.is_text(node):
         raise UntranslatableError(f"JSON of a {t.kind(node).value}")
     text, given = t.text(node), t.literal(node)
@@ -149,7 +150,7 @@ def _query(t: Translator, node: exp.Expr, clauses: str) -> str:
 
 
 def _compact(name: str) -> str:
-    """Return JSON as text without whitespace between its parts."""
+    """Return SQL for JSON as a text without whitespace between its parts."""
     return f"""REGEXP_REPLACE(CAST("{name}" AS TEXT), '("(\\\\.|[^"\\\\])*")|\\s+', '\\1', 'g')"""
 
 
@@ -230,7 +231,8 @@ def _scalar(found: str, clauses: str) -> Translated:
 
 
 def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
-    """Replace JSON_TABLE in FROM by one row for each match of its path; each column is a scalar.
+    """Replace JSON_TABLE in FROM by a source that has one row for each match of the path. Each
+    column is a scalar value.
 
     Raises:
         UntranslatableError: it has clauses or columns that behave differently in PostgreSQL.
@@ -362,7 +364,7 @@ def _format(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _kept(_t: Translator, _node: exp.Expr) -> None:
-    """Do not translate this node: the call that contains it translates it."""
+    """Do not translate this node here: the rule for the call that contains it translates it."""
 
 
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {

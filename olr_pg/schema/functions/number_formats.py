@@ -75,8 +75,8 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
 
 
 def _scientific(t: Translator, value: exp.Expr, form: str) -> str:
-    """Translate a scientific format; Oracle writes an upper-case E and reserves room for a third
-    digit of the exponent.
+    """Translate a scientific format. Oracle writes an upper-case E, and reserves a position for a
+    third digit of the exponent.
     """
     is_filled, decimals = form.startswith("FM"), form.removeprefix("FM")[2:-4]
     sql = t.number(value)

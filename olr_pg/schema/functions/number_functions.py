@@ -163,7 +163,8 @@ def _rounded(name: str) -> CallRule:
         if t.kind(arguments[0]) is ValueKind.FLOAT:
             if len(arguments) > 1:
                 raise UntranslatableError(f"{name} of a BINARY_DOUBLE to places: it ties to even")
-            # As in Oracle, a double is rounded half to even.
+            # As Oracle does, round a floating-point number that lies halfway between two integers
+            # to the even one.
             return f"{name}(CAST({t.sql(arguments[0])} AS DOUBLE PRECISION))", FLOAT
         if len(arguments) == 1:
             return f"{name}({t.number(arguments[0])})", INTEGER

@@ -1,7 +1,7 @@
 """Lists Oracle's functions that are not translated, each with its purpose and a replacement.
 
-Together, the functions here and the translated functions are all functions in Oracle's SQL Language
-Reference, 12c to 26ai, and in other public lists. Tests contain these lists.
+Every function in Oracle's SQL Language Reference (12c to 26ai) and in other public lists is either
+listed here or translated. Tests contain these lists.
 """
 
 from __future__ import annotations

@@ -185,7 +185,9 @@ class Body:
         return f"{variable(one.name)} CONSTANT {one.typed.sql} := {one.value};"
 
     def _state(self, name: str) -> str:
-        """Return an unused SQLSTATE for an exception that the routine declares."""
+        """Return a SQLSTATE for an exception that the routine declares; it is derived from the
+        routine's text and the exception's name.
+        """
         number = zlib.crc32(f"{self._cursor.text}.{name}".encode()) % 36**3
         return "OR" + "".join(_DIGITS[number // 36**place % 36] for place in (2, 1, 0))
 
@@ -262,7 +264,7 @@ class Body:
 
     def _statements(self) -> tuple[list[str], bool]:
         """Translate statements up to the word that ends them. Return (the statements, whether the
-        last one is a single change of rows).
+        last one is a single statement that changes rows).
         """
         found, is_change = list[str](), False
         while self._cursor.word() not in ("END", "EXCEPTION", "ELSE", "ELSIF", "WHEN", ""):

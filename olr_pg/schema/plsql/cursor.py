@@ -24,7 +24,7 @@ _NAMES: Final = re.compile(r"[A-Z_][\w$#]*")
 
 class _Tokenizer(Oracle.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
-    """Empty, because sqlglot's own value would make it read all the text after EXECUTE or FETCH as
+    """Empty, because sqlglot's default would make it read all the text after EXECUTE or FETCH as
     one token.
     """
 

@@ -113,8 +113,8 @@ class Signatures:
         self._packages: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def find(self, owner: str, package: str, names: list[str]) -> Signature | None:
-        """Return the routine to which a name refers in the code of this owner and package; None if
-        it is not found.
+        """Return the routine that a name means in the code of this owner and package; None if it is
+        not found.
         """
         owner, *names = names if len(names) == 3 else [owner, *names]
         if len(names) == 1 and package and names[0] in self._routines(owner, package):
@@ -122,7 +122,7 @@ class Signatures:
         package, name = names if len(names) == 2 else ("", names[0])
         key = owner, package, name
         if key not in self._found:
-            self._found[key] = None  # the value if parsing fails or is recursive
+            self._found[key] = None  # stays None if parsing fails
             self._found[key] = self._read(*key)
         return self._found[key]
 

@@ -234,7 +234,7 @@ class RoutineSql:
 
     def _seen(self, sql: str) -> str:
         """Record whether the translated SQL depends on the time, a sequence or the session. Return
-        it with the time of the statement replaced by the current time.
+        the SQL, in which the current time replaces the time of the statement.
         """
         self.is_pure = self.is_pure and not any(
             word in sql for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_")

@@ -234,7 +234,9 @@ def trigger_statement(
 def _trigger(
     trigger: Trigger, relations: Relations, relation: Relation, signatures: Signatures | None
 ) -> tuple[str, RoutineSql]:
-    """Return the statements of a trigger, and the translator of its body."""
+    """Return the SQL that creates a trigger and its function, and the object that translated the
+    SQL in its body.
+    """
     when = {"BEFORE EACH ROW": "BEFORE", "AFTER EACH ROW": "AFTER", "INSTEAD OF": "INSTEAD OF"}
     if trigger.kind not in when:
         raise UntranslatableError(f"a trigger of the kind {trigger.kind}: once for each statement")

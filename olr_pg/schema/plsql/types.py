@@ -42,7 +42,7 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """The data of a routine that a call of it needs.
+    """The data of a routine that is needed to translate a call of the routine.
 
     Attributes:
         full_name: its name in the source, with owner and package.
