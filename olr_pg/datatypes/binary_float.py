@@ -110,7 +110,9 @@ def binary_float_to_float(
 def bits_kernel(
     data: Bytes, offset: Longs, length: Longs, width: int, out: npt.NDArray[np.uint64]
 ) -> tuple[int, int]:
-    """Convert Oracle's bytes to IEEE bits in the low `width` bytes. Returns (row, outcome)."""
+    """Convert Oracle's bytes to IEEE bits in the low `width` bytes. Returns (failed row or −1,
+    outcome).
+    """
     top = np.uint64(1) << np.uint64(8 * width - 1)
     every = top | (top - np.uint64(1))
     for row in range(len(length)):

@@ -61,7 +61,9 @@ def token_id(number: int) -> str:
 
 
 class _Element(NamedTuple):
-    """An open element: its token, and its name as written."""
+    """An element whose end was not read yet: its name in the token tables, and its name in the
+    text.
+    """
 
     name: QualifiedName
     written: str
@@ -215,7 +217,7 @@ class _Document:
         self._out.append(f"</{element.written}>")
 
     def _flush(self, *, empty: bool = False) -> None:
-        """Write the start tag that was held back, if there is one."""
+        """Write the pending start tag, if there is one."""
         if self._in_attribute:
             raise self.fail("an attribute is not closed")
         name = self._pending

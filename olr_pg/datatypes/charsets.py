@@ -404,7 +404,7 @@ def lob_charset(charset_form: int | None, charset_id: int | None, database: str)
         database: NLS_CHARACTERSET.
 
     Raises:
-        OlrPgError: 2056.
+        OlrPgError: 2056, the character set is unknown or has no decoder.
     """
     if charset_id:
         return charset(charset_id)
@@ -418,11 +418,11 @@ def column_charset(
 
     Args:
         charset_form: COL$.CHARSETFORM.
-        charset_id: COL$.CHARSETID; 0 is the database's set.
+        charset_id: COL$.CHARSETID; 0 means the database's character set.
         database, national: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
 
     Raises:
-        OlrPgError: 2056.
+        OlrPgError: 2056, the character set is unknown or has no decoder.
     """
     if charset_form == 2:
         return charset(national)

@@ -75,7 +75,7 @@ def column_of(values: Iterable[bytes | None]) -> ValueColumn:
 
 
 def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueColumn:
-    """Build a column of equally wide values.
+    """Build a column of values that have the same size.
 
     Args:
         items: shape (n), already in PostgreSQL's byte order.

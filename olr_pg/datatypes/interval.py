@@ -222,7 +222,9 @@ def _biased(data: Bytes, at: int) -> int:
 
 @kernel
 def year_month_kernel(data: Bytes, offset: Longs, length: Longs, out: Longs) -> tuple[int, int]:
-    """Convert INTERVAL YEAR TO MONTH to months that fit int4. Returns (row, outcome)."""
+    """Convert INTERVAL YEAR TO MONTH to months that fit int4. Returns (failed row or −1,
+    outcome).
+    """
     for row in range(len(length)):
         if length[row] <= 0:
             continue
@@ -249,8 +251,8 @@ def day_second_kernel(
     micros: Longs,
     days: Longs,
 ) -> tuple[int, int, int]:
-    """Convert INTERVAL DAY TO SECOND to microseconds and days. Returns (row, outcome, number of
-    truncated values).
+    """Convert INTERVAL DAY TO SECOND to microseconds and days. Returns (failed row or −1, outcome,
+    number of truncated values).
     """
     cut = 0
     for row in range(len(length)):

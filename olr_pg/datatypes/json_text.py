@@ -59,7 +59,7 @@ def json_text(value: Any, policies: Policies | None = DEFAULT_POLICIES) -> tuple
 
     Args:
         value: a result of `decode_oson`, or a JSON column's value from python-oracledb.
-        policies: `nul` applies; None keeps U+0000.
+        policies: only `nul` applies; None to keep U+0000.
 
     Raises:
         OlrPgError: 2052 U+0000 is found and the policy makes it an error; 2058 `value` is not a

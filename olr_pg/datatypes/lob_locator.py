@@ -282,8 +282,8 @@ def _read_inline(data: Any, p: int, end: int, form: int, facts: Any) -> int:
 
 @kernel
 def extent_at(data: Any, p: int, end: int, compressed: bool) -> tuple[int, int, int]:
-    """Read the extent at `p`. Returns (first block, number of blocks or −1, where the next extent
-    begins).
+    """Read the extent at `p`. Returns (first block, number of blocks, position of the next extent).
+    The number of blocks is −1 if the extent is truncated.
     """
     if p + 6 > end:
         return 0, -1, p

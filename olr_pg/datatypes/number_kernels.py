@@ -148,8 +148,8 @@ def integers_kernel(
     out: Longs,
     null: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
-    """Convert NUMBER to int64 within −high − 1 … high. Returns (row, outcome, number of infinite
-    values).
+    """Convert NUMBER to int64 in the range −high − 1 to high. Returns (failed row or −1, outcome,
+    number of infinite values).
     """
     infinite = 0
     for row in range(len(length)):
@@ -262,8 +262,8 @@ def numeric_kernel(
     """Convert NUMBER to binary numeric, written in 16-bit units. The machine must be little-endian.
 
     Returns:
-        (row, outcome, number of infinite values, units written). `out_offset` and `out_length` are
-        in bytes.
+        (failed row or −1, outcome, number of infinite values, units written). `out_offset` and
+        `out_length` are in bytes.
     """
     at = 0
     infinite = 0

@@ -118,8 +118,8 @@ def text_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """Convert NUMBER to decimal text. Returns (row, outcome, number of infinite values, bytes
-    written).
+    """Convert NUMBER to decimal text. Returns (failed row or −1, outcome, number of infinite
+    values, bytes written).
     """
     at = 0
     infinite = 0

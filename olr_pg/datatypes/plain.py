@@ -149,7 +149,7 @@ def write_plain(
     Args:
         form: `PlainForm`.
         out: must have space for the value: its size for text and RAW, else `PLAIN_BYTES_MAX`.
-        shorts: the same memory.
+        shorts: the memory of `out` as 16-bit units, in which a numeric is written.
         at: the position to write to; must be an even number if `form` is `NUMERIC`. Bytes after the
             value can be overwritten, so write values in ascending order.
     """
@@ -184,7 +184,7 @@ def put_field(
         size: the value's size; NULL if it is negative.
         form: `PlainForm`, or `ENCODED`.
         out: must have space for the field, and after all fields for twice `PLAIN_BYTES_MAX` bytes.
-        shorts: the same memory.
+        shorts: the memory of `out` as 16-bit units, in which a numeric is written.
     """
     place = at + 4
     if form == ENCODED:

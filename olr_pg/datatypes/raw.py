@@ -1,4 +1,4 @@
-"""RAW and LONG RAW values: bytes without an interpretation (values-and-lobs §4)."""
+"""RAW and LONG RAW values: uninterpreted bytes (values-and-lobs §4)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def raw_to_uuid(values: ValueColumn) -> ValueColumn:
     """Convert RAW(16) to uuid. The order of the bytes stays the same (type-mapping §4.10).
 
     Raises:
-        OlrPgError: 2053, a value of another length.
+        OlrPgError: 2053, a value does not have 16 bytes.
     """
     return _uuids(oracle_nulls(values), "RAW to uuid")
 
@@ -43,7 +43,7 @@ def blob_to_uuid(values: ValueColumn) -> ValueColumn:
     so it is an error.
 
     Raises:
-        OlrPgError: 2053, a value of another length.
+        OlrPgError: 2053, a value does not have 16 bytes.
     """
     return _uuids(values, "BLOB to uuid")
 

@@ -107,7 +107,7 @@ def _write_digits(value: int, count: int, alphabet: Bytes, out: Bytes, at: int) 
 def rowid_kernel(
     data: Bytes, offset: Longs, length: Longs, alphabet: Bytes, out: Bytes
 ) -> tuple[int, int]:
-    """Convert extended ROWIDs to 18 characters each. Returns (row, outcome)."""
+    """Convert extended ROWIDs to 18 characters each. Returns (failed row or −1, outcome)."""
     for row in range(len(length)):
         if length[row] <= 0:
             continue

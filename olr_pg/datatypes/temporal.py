@@ -136,7 +136,7 @@ def decode_date(raw: bytes) -> DateTime:
 
 
 def decode_timestamp(raw: bytes) -> DateTime:
-    """Decode a TIMESTAMP, with or without local time zone, of 7 or 11 bytes.
+    """Decode a TIMESTAMP or TIMESTAMP WITH LOCAL TIME ZONE of 7 or 11 bytes.
 
     Raises:
         OlrPgError: 2050, the bytes are not a TIMESTAMP.
@@ -467,8 +467,8 @@ def micros_kernel(
     fraction_error: bool,
     out: Longs,
 ) -> tuple[int, int, int, int]:
-    """Convert labels to microseconds since 2000-01-01. Returns (row, outcome, number of moved
-    dates, number of truncated fractions).
+    """Convert labels to microseconds since 2000-01-01. Returns (failed row or −1, outcome, number
+    of moved dates, number of truncated fractions).
     """
     calendar_moves = 0
     cut = 0

@@ -344,8 +344,8 @@ def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None
 
 @kernel
 def ascii_kernel(data: Bytes, offset: Longs, length: Longs, usable: bool, dirty: Flags) -> None:
-    """Mark in `dirty` the values that are not ASCII or contain U+0000; mark all of them if `usable`
-    is False.
+    """Mark in `dirty` the values that are not ASCII or contain U+0000; if `usable` is False, mark
+    all values.
     """
     for row in range(len(length)):
         start = offset[row]

@@ -2,8 +2,8 @@
 PostgreSQL arrays, pgvector's types, bit strings and text.
 
 An image is the content of the column's BLOB (values-and-lobs §13; checked with captured rows). An
-image can contain the vector's norm (its length). The norm is not read, because it may be missing or
-zero.
+image can contain the vector's norm (its magnitude). The norm is not read, because it may be missing
+or zero.
 """
 
 from __future__ import annotations

@@ -84,11 +84,12 @@ def is_guard(properties: int) -> bool:
 
 
 def char_length(type_code: int, length: int, properties: int, bytes_max: int | None) -> int | None:
-    """Return the column's declared length in characters; None if it is unknown or in bytes.
+    """Return the column's declared length in characters; None if it is declared in bytes, or cannot
+    be computed.
 
     COL$.LENGTH is the number of characters times `bytes_max`, the maximum bytes per character in
-    the column's character set. If this is limited by the type's maximum, the number of characters
-    is unknown (values-and-lobs §1.1).
+    the column's character set. It is limited to the type's maximum; at this maximum, the number of
+    characters is unknown (values-and-lobs §1.1).
     """
     if not properties & LENGTH_IN_CHARS or type_code not in _LENGTHS_MAX or bytes_max is None:
         return None

@@ -31,7 +31,7 @@ class SysRowChange(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A DDL statement as a 24.1 vector logged it (redo-format §8.1).
+    """A DDL statement from a redo vector 24.1 (redo-format §8.1).
 
     Attributes:
         command: number of V$SQLCOMMAND: 12 DROP TABLE, 15 ALTER TABLE, 85 TRUNCATE TABLE, …

@@ -50,7 +50,7 @@ CREATE TABLE with the name of a dropped table          the column steps between 
 CREATE TABLE with the former name of a renamed table   CREATE_AGAIN; stop if it was created with
                                                        rows
 FLASHBACK TABLE … TO BEFORE DROP                       stop: the rows are restored without redo
-a change that makes the table unsupported               stop
+a change that makes the table unsupported              stop
 =====================================================  ==========================================
 """
 
@@ -178,7 +178,7 @@ class Step(NamedTuple):
     is_first: bool = False
 
     def __str__(self) -> str:
-        """Describe the step as done in the source."""
+        """Return a description of the step as a change in the source."""
         column = self.after or self.before
         name = "" if column is None else column.name
         match self.kind:
@@ -260,7 +260,7 @@ class Evolution(NamedTuple):
         return any(step.kind in OF_TWO for step in self.steps)
 
     def __str__(self) -> str:
-        """Describe the steps as done in the source."""
+        """Return a description of the steps as changes in the source."""
         return "; ".join(map(str, self.steps)) or "nothing that a copy shows"
 
 
@@ -510,7 +510,7 @@ class _Columns(NamedTuple):
 def _column_fault(
     old: Table, new: Table, columns: _Columns, with_default: frozenset[int]
 ) -> str | None:
-    """Return why the columns of existing rows are unknown for a copy, or None."""
+    """Return a reason if a copy cannot know the columns' values in existing rows, or None."""
     unreadable = {column.name: column.unsupported for column in new.left_out}
     for column in columns.gone:
         if column.name in unreadable:

@@ -41,7 +41,7 @@ NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
 """The SYS tables without which the dictionary cannot be followed."""
 
 _RAW: Final = 23
-"""COL$.TYPE#."""
+"""COL$.TYPE# of RAW."""
 
 _ADDED_WITH_DEFAULT: Final = 1 << 30
 """Bit of COL$.PROPERTY (dictionary §2.4)."""
@@ -162,7 +162,7 @@ class FollowedDictionary:
         """Return OBJ# of the existing tables that `apply` would change.
 
         Raises:
-            OlrPgError: 3070, a row is invalid for the dictionary's tables.
+            OlrPgError: 3070, a row of a SYS table is invalid.
         """
         found = set[int]()
         for change in self._known(transaction):
@@ -182,7 +182,7 @@ class FollowedDictionary:
             OBJ# of the affected tables.
 
         Raises:
-            OlrPgError: 3070, a row is invalid for the dictionary's tables.
+            OlrPgError: 3070, a row of a SYS table is invalid.
         """
         touched = set[int]()
         for change in self._known(transaction):

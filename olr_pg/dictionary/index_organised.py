@@ -1,10 +1,11 @@
 """Index-organised tables: finds the index that contains the rows, and decides whether the rows can
 be decoded.
 
-The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4). The redo contains the
-numbers of this index; the table itself has no segment. If the table is partitioned, each partition
-of the index has a segment (INDPART$), and the partitions of the table (TABPART$) have none. Oracle
-does not allow sub-partitions (ORA-25198). Facts: dictionary §2.3, §2.6, redo-format §6.1.
+The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4). The redo contains OBJ#
+and DATAOBJ# of this index; the table itself has no segment. If the table is partitioned, each
+partition of the index has a segment (INDPART$), and the partitions of the table (TABPART$) have
+none. Oracle does not allow sub-partitions (ORA-25198). Facts: dictionary §2.3, §2.6, redo-format
+§6.1.
 """
 
 from __future__ import annotations

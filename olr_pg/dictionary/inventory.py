@@ -131,7 +131,7 @@ class InventoryColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Partition:
-    """A partition, in its table's order.
+    """A partition of a table.
 
     Attributes:
         high_value: HIGH_VALUE: the bound of a range, the values of a list; empty for hash.

@@ -44,7 +44,7 @@ def table_refusal(
     """Return why a table cannot be replicated; None if it can.
 
     Args:
-        table_properties, table_flags: TAB$.PROPERTY and TAB$.FLAGS.
+        table_properties, table_flags: the table's TAB$.PROPERTY and TAB$.FLAGS.
         object_flags: OBJ$.FLAGS.
         cluster_columns: TAB$.CLUCOLS.
         index_obstacle: for an index-organised table, the result of

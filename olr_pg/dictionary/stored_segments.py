@@ -106,7 +106,7 @@ class _Segment(NamedTuple):
 
 
 class StoredSegments:
-    """The segments of a dictionary's tables whose rows are unreadable in the redo.
+    """The encrypted and the compressed segments of a dictionary's tables.
 
     Args:
         rows: the tables' SYS rows. If they do not show which tablespaces are encrypted (see

@@ -140,10 +140,10 @@ def names_in_containers(
     query: str,
     is_abandoned: Callable[[], bool] | None = None,
 ) -> list[tuple[str, str]]:
-    """Return the tables of several containers that a TableList query selects, each once.
+    """Return the tables that a TableList query on several containers selects, each once.
 
     Args:
-        known: (owner, name) of the tables, by name of the container.
+        known: (owner, name) of all tables, by name of the container.
         is_abandoned: as for `query_tables`.
 
     Returns:

@@ -1,5 +1,5 @@
-"""Kernels that measure and write Chunk elements. They follow the row change whose values they
-contain.
+"""Kernels that measure and write the Chunk elements of a row change, which contain its chunked
+values.
 
 A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change. Its bytes follow in Chunk
 elements of at most the chunk size, column after column. An empty value has one Chunk without bytes.

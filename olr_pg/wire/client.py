@@ -12,9 +12,9 @@ If the server is in the same process, it can also report events of tables, in or
 
 Confirming with pipelined requests: LastCommitedSCN(n) confirms every transaction with commit SCN ≤
 n that the server has *transmitted* when it handles the request. Several transactions can have the
-same commit SCN. So a client must not send n before all transactions with commit SCN n that the
-server may have transmitted by then are durable. Requests that were sent earlier contain a lower n,
-which is always safe.
+same commit SCN. So a client may send n only after it has made all transactions with commit SCN n
+durable, including those that the server transmits before it handles the request. Requests that were
+sent earlier contain a lower n, which is always safe.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Reply:
     """One answer that is not Data.
 
     Attributes:
-        request: what was asked.
+        request: the request that it answers; if it answers several requests, the first of them.
         answer: Ok, NoMore, Error, Status or SavedScn.
         answers: the number of consecutive requests that got this answer.
     """

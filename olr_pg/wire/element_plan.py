@@ -32,7 +32,8 @@ ROWID_BYTES = 18
 
 
 class ElementPlan(NamedTuple):
-    """Prebuilt bytes of the subscribed tables, in both byte orders. Table t is `tables[t]`.
+    """Prebuilt bytes of the subscribed tables, in both byte orders. Table t is `tables[t]` of
+    `build_element_plan`.
 
     Attributes:
         table_first: shape (tables + 1); the offset of each table's bytes: ObjectId, the three name

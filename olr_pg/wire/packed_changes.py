@@ -8,7 +8,7 @@ bytes to `ChangeColumns`. Integers are little-endian:
     Begin    kind 1 | SCN 8 | commit SCN 8 | XID 8 | time 4 | commit time 4 | serial 2 | session 4
     change   kind 1 | size of ROWID 1 | values before 2 | values after 2 | table 4 | SCN 8 | time 4
              | ROWID | value | value | …
-    value    column of the table 2 | size 4 | only if that is `LARGE`: size 8 | bytes
+    value    column of the table 2 | size 4 | if size is `LARGE`: real size 8 | bytes
     Commit   kind 1 | time 4
 
 The size of a NULL value is `NULL`. If a value consists of several parts in the redo, the parts are

@@ -52,7 +52,7 @@ changes read so far.
 
 
 class ReadChanges(NamedTuple):
-    """A piece of the read elements. Each of the arrays below has one item per element.
+    """A piece of the read elements. Each array has one item per element of `changes`.
 
     Attributes:
         session: the Oracle session of the element's transaction, ``serial << 32 | session``.
@@ -69,7 +69,7 @@ class ReadChanges(NamedTuple):
 
 
 class PlanNumbers(NamedTuple):
-    """The numbers in the directory for the numbers in the subscription, of tables and columns.
+    """Maps the subscription's numbers of tables and columns to the directory's numbers.
 
     Attributes:
         table: shape (tables); the directory's number of each table.

@@ -14,10 +14,10 @@ the current state, or fails, the answer is Error. The request then changes nothi
 continues with the next one. The ErrorCode is the number of `olr_pg.errors.Code`. GetStatus,
 GetSavedSCN and LogOff are allowed in every state.
 
-A session ends in one of two ways. After LogOff, the server sends no answer. After a MessageSize
-that is out of bounds, the server answers Error and stops, because the next message cannot be found.
-In both cases `closed` is set, and the rest of the input is ignored. The caller closes the
-connection after it has sent the preceding answers.
+A session ends in one of two ways: after LogOff, which has no answer, or after a MessageSize that is
+out of bounds. The server answers such a MessageSize with Error and stops, because it cannot find
+the next message. In both cases `closed` is set, and the rest of the input is ignored. The caller
+closes the connection after it has sent the preceding answers.
 
 `ServerProtocol` has two main methods. `receive` takes bytes, split in any way. `answers` returns
 the next piece of output; the caller calls it until it returns nothing. `answer_bytes` limits the
@@ -27,13 +27,14 @@ fill the memory with answers.
 
 A pipelining client sends runs of equal LastCommitedSCN requests. The requests of a run are counted
 together and answered with slices of prebuilt messages, so an element takes a fraction of a
-microsecond. Each request of the run confirms before its element is sent. Therefore
-`SessionOperations.take` ends a batch before a request that would confirm something.
+microsecond. But each request is also a confirmation, which must be handled before the element for
+this request is sent. Therefore `SessionOperations.take` ends a batch before a request that would
+confirm something.
 
 A client in the same process also receives the events of tables. If an event is next, `answers`
 stops before it. The next request stays unanswered until `event` has returned the event.
 
-`SessionOperations` is what a session needs from the rest of the server.
+`SessionOperations` is the interface to the rest of the server.
 """
 
 from __future__ import annotations
