@@ -1,5 +1,5 @@
-"""Recognises logs that somebody has compressed, by their first bytes; Oracle itself never
-compresses log files.
+"""Recognises logs that somebody has compressed with a tool, by their first bytes. Oracle itself
+does not write such files.
 """
 
 from __future__ import annotations

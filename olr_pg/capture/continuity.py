@@ -172,9 +172,9 @@ def check_origin(log: ArchivedLog, database: Database) -> None:
     """Check that a log belongs to the dictionary's database and to one of its incarnations.
 
     The check compares the resetlogs id, DB_NAME, the byte order and, for logs of the current
-    incarnation, the activation id. The DBIDs are compared only for a non-CDB: in real logs, the
-    header contains the DBID of the CDB, but the snapshot that of the PDB. A property that the
-    snapshot does not contain is not checked.
+    incarnation, the activation id. The DBIDs are compared only for a non-CDB: in a CDB, the log
+    header contains the DBID of the CDB, but the snapshot contains the DBID of the PDB (seen in real
+    logs). A property that the snapshot does not contain is not checked.
 
     Raises:
         OlrPgError: 2009, with the difference.

@@ -3,10 +3,10 @@
 A group of online logs has one member file, or several with the same content; the first readable
 member is used. If it fails, is damaged, or falls behind another member, the next one replaces it.
 Members are mounted on this host. If they are not, a transport (`source.transport` in the
-configuration) reads ranges of them from another host. Oracle writes the groups in turn. If a log is
-archived before it was read to its end, the rest is read from the archived copy, which has the same
-blocks. A position in the redo is (incarnation, thread, sequence, block of an LWN group); it does
-not depend on the file.
+configuration) reads ranges of them from another host. Oracle writes one group after the other. If a
+log is archived before it was read to its end, the rest is read from the archived copy, which has
+the same blocks. A position in the redo is (incarnation, thread, sequence, block of an LWN group);
+it does not depend on the file.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class OnlineLogs:
                 raise
             group.problem = error
             grown = False
-            if error.code == Code.LOG_NOT_BROUGHT:  # then no other member can be read either
+            if error.code == Code.LOG_NOT_BROUGHT:  # no other member can be read either
                 return is_new or closed
         if grown:
             group.problem = None

@@ -46,7 +46,7 @@ Result = bytes | memoryview
 
 
 class TaskResult(Protocol):
-    """A result that a task writes piece by piece; where it goes depends on the class."""
+    """A result that a task writes piece by piece. The class determines where it is written."""
 
     def write(self, data: Result) -> None:
         """Append bytes.

@@ -493,7 +493,8 @@ class Records:
 
 
 def nameless_file(directory: Path | None, prefix: str, buffering: int = -1) -> IO[bytes]:
-    """Open a new unlinked file. The caller encrypts rows in it with `Records`.
+    """Open a new unlinked file. The caller must pass rows through `Records`, which encrypts them if
+    needed.
 
     Args:
         buffering: as for `open`.

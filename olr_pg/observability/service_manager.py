@@ -1,7 +1,7 @@
 """Reports the appliance's state to systemd: ready, alive, stopping.
 
-The protocol is that of sd_notify(3): lines in a datagram to the socket in NOTIFY_SOCKET. Without
-that variable nothing is sent.
+The protocol is sd_notify(3): a datagram with lines of text to the socket that the variable
+NOTIFY_SOCKET names. Without that variable, nothing is sent.
 """
 
 from __future__ import annotations

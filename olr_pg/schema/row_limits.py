@@ -54,7 +54,7 @@ def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
 def _limit_source(
     t: Translator, select: exp.Select, where: exp.Where | None, limit: exp.Limit
 ) -> None:
-    """Replace the only table by a subquery with LIMIT that has the table's name."""
+    """Replace the only table by a subquery that has a LIMIT. The subquery has the table's name."""
     begin = select.args["from_"]
     alias = exp.to_identifier(t.scope.sources[0].alias, quoted=True)
     inner = exp.Select(

@@ -61,7 +61,7 @@ class Translator:
     """The state of one translation.
 
     Args:
-        owner: the schema of names without a schema.
+        owner: the schema to which names without a schema refer.
         scope: the scope that resolves the names at the current position in the SQL.
 
     Attributes:

@@ -47,7 +47,7 @@ def translate_expression(
     """Translate a default, a condition, or an expression of an index or column.
 
     Args:
-        owner: the schema of names without a schema.
+        owner: the schema to which names without a schema refer.
         relation: the table whose columns the expression can use, or None.
 
     Raises:
@@ -68,7 +68,7 @@ def translate_value(
     column's type.
 
     Args:
-        owner: the schema of names without a schema.
+        owner: the schema to which names without a schema refer.
         relation: the table whose columns the expression can use, or None.
 
     Raises:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> Translated:
-    """Translate an arithmetic operation on two numbers. PostgreSQL calculates with numeric, or with
-    double precision if one of the numbers is a floating-point number.
+    """Translate an arithmetic operation on two numbers. The result is numeric, or double precision
+    if one of the numbers is a floating-point number.
     """
     kinds = {t.kind(left), t.kind(right)}
     if ValueKind.FLOAT in kinds:
