@@ -37,8 +37,8 @@ class DecodeProgress:
     Attributes:
         archived: the SCNs at which logs end, with the times at which the logs were written.
         read: the SCNs at which logs end, with the times at which the logs were found here.
-        queued: the SCNs up to which all transactions are in the ready queue, with the times of
-            this.
+        queued: the SCNs up to which all transactions were queued, with the times at which this was
+            reached.
         looked_at: the time of the last query that the source answered; None before the first
             answer.
         source: the values for the status display; the object is replaced, never modified.

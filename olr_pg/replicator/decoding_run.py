@@ -65,7 +65,7 @@ _log = structlog.get_logger(__name__)
 
 
 class DecodingRun:
-    """A run of decoding for some targets, in its own thread; implements `runs.Run`."""
+    """A run of decoding for some targets, in its own thread; implements `run_control.Run`."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class DecodingRun:
         reported: the redo is only not archived yet.
 
         Returns:
-            Whether the phase is new for any target.
+            Whether the phase of a target has changed.
         """
         logs, is_new = self._parts.logs, False
         for feed in self.feeds:
@@ -375,7 +375,7 @@ class DecodingRun:
         """Record that logs were read to their end, or that a growing log was read up to its known
         end.
 
-        Return False if the session has ended.
+        Return False if the run must end.
         """
         log = logs[-1]
         if log.grows:
@@ -401,7 +401,7 @@ class DecodingRun:
         """Drop the redo from `scn` on, which a RESETLOGS has orphaned; the new incarnation's redo
         replaces it.
 
-        Return False if the session has ended.
+        Return False if the run must end.
         """
         if not self._move_on(partial(self.merger.pass_scn, scn)):
             return False

@@ -119,8 +119,8 @@ class Feed:
         return replace(self.delivery.view, objects=None if everything else objects)
 
     def wanted(self, run: ReadyRun) -> ReadyRun:
-        """Return the transactions of `run` that the queue lacks. `run` must contain the target's
-        view.
+        """Return the transactions of `run` that the queue lacks. `run` must be a run for the
+        target's view.
         """
         if self.last is not None:
             _, run = run.cut(run.count_up_to_key(self.last))

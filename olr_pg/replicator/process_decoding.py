@@ -199,7 +199,7 @@ def _end_with_parent(directory: str) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
-    # Also delete the other files in the parent directory.
+    # Delete the parent directory, which contains more than the results.
     shutil.rmtree(Path(directory).parent, ignore_errors=True)
     os._exit(1)
 

@@ -182,9 +182,9 @@ class Connection:
             self.shut()
 
     def end(self) -> None:
-        """Close the connection after the client had time to read its last answers. Before, read the
-        client's remaining input, because unread input would reset the connection and lose the
-        answers.
+        """Close the connection, but give the client time to read its last answers. Until then, read
+        and drop its remaining input: unread input would reset the connection, and the answers would
+        be lost.
         """
         left = _DRAIN_BYTES
         deadline = time.monotonic() + _DRAIN_SECONDS

@@ -278,9 +278,9 @@ class PortSession:
     def _check_sent(self, queue: ReadyQueue, scn: int) -> None:
         """Check that all transactions that a confirmation includes were sent.
 
-        A client can confirm transactions that an earlier session has sent, and which these are is
-        not known here. So before anything is sent in this session, the client can confirm any SCN
-        up to the end of the redo.
+        A client can also confirm transactions that an earlier session has sent. This session does
+        not know them. So before it has sent anything, the client can confirm any SCN up to the end
+        of the redo.
 
         Raises:
             OlrPgError: 4051, a transaction was not sent.

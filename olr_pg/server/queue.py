@@ -10,7 +10,7 @@ transaction goes through these states:
 
 At most one transaction is in the state *transmitting*: the oldest one that is not transmitted. The
 queue consists of two lists, both in commit order: *sent* (transmitted transactions), followed by
-*ready*, whose first transaction can be *transmitting*. So each operation works at the end of a
+*ready*, whose first transaction can be *transmitting*. So each operation works at one end of a
 list:
 
 - `take` returns the messages of the first transaction of *ready*, and after the last message moves
@@ -185,7 +185,7 @@ class ReadyQueue:
             timeout: seconds; None for no limit.
 
         Returns:
-            False if the time has elapsed before that.
+            True if there is space or the queue is closed; False after the timeout.
         """
         size = run.cut(1)[0].cost
         with self._changed:
@@ -327,7 +327,7 @@ class ReadyQueue:
 
     @property
     def sent_scn(self) -> int | None:
-        """The highest commit SCN of the taken messages; None before the first."""
+        """The highest commit SCN of the taken messages; None before the first message."""
         return self._sent_scn
 
     def confirm(self, scn: int) -> int:

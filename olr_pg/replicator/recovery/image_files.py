@@ -106,7 +106,7 @@ class Opened(_Model):
 
 
 class SessionEntry(_Model):
-    """A session of an open transaction (`redo.sessions`)."""
+    """The Oracle session of an open transaction (`redo.sessions`)."""
 
     thread: int
     session: int
@@ -128,8 +128,8 @@ class Image(_Model):
         unowned: the parts with LOB pages whose transaction is not known yet.
         whole_scn: transactions that began before this SCN are incomplete in the image.
         objects: the object keys of its delivered tables, in the order of the row plan.
-        begun: (redo thread, block) for each thread of which also a part of the log after its mark
-            was read, up to this block.
+        begun: (redo thread, block) for each thread whose log after the mark was partly read, up to
+            this block.
     """
 
     format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
@@ -185,7 +185,7 @@ class PartWriter:
     """Writes the batches of an image that are not in a file yet.
 
     Args:
-        directory: of the files; created when first needed.
+        directory: the directory of the files; created when first needed.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -228,7 +228,7 @@ class PartWriter:
             The part of each batch. Batches that are not in `batches` are forgotten.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
         kept: dict[int, _Written] = {}
@@ -261,7 +261,7 @@ def write_image(path: Path, image: Image) -> None:
     """Write a manifest durably. Its parts must already be durable.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     file = _File(image=image, crc32=_crc(image))
     replace_file(path, file.model_dump_json().encode() + b"\n")
