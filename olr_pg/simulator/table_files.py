@@ -1,4 +1,4 @@
-"""The rows of tables as Parquet files, one per table, as an initial load would read them.
+"""Parquet files with the rows of tables, one file per table, as an initial load would read them.
 
 The first column is ROWID; the others are the table's, in their order. Their types are those of
 `olr_pg.rendering.arrow_types`.
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 NUMBER: Final = 2
 ROWID: Final = "ROWID"
 GROUP_ROWS: Final = 1 << 16
-"""Rows of a row group, at least."""
+"""Minimum rows of a row group."""
 
 BATCH_ROWS: Final = 1_000
-"""Minimum rows that are put into columns at a time, if they come one by one."""
+"""Minimum rows that are converted to columns together, if they are added one by one."""
 
 SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
-"""Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
+"""Keys of the metadata: the SCN as of which the rows are, and the SCN at which the oldest open
+transaction began.
+"""
 
 
 def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
@@ -54,7 +56,7 @@ def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
 
 
 def table_schema(table: SimTable) -> pa.Schema:
-    """ROWID and the table's columns."""
+    """Return the schema of a table's file: ROWID and the table's columns."""
     fields = (
         pa.field(column.name, arrow_type(column.type), nullable=column.nullable)
         for column in table.columns
@@ -63,14 +65,14 @@ def table_schema(table: SimTable) -> pa.Schema:
 
 
 class TableFile:
-    """``OWNER.NAME.parquet`` of a table, written batch by batch; its rows are as of one SCN.
+    """Writes ``OWNER.NAME.parquet`` batch by batch; all rows are as of one SCN.
 
     Args:
         folder: created if it does not exist.
-        metadata: of the schema; without it, `close` needs the SCN.
+        metadata: metadata of the schema; without it, `close` needs the SCN.
 
     Attributes:
-        rows: how many it has.
+        rows: number of rows in the file.
     """
 
     def __init__(
@@ -84,14 +86,14 @@ class TableFile:
         self._writer = pq.ParquetWriter(folder / f"{table.full_name}.parquet", self._schema)
 
     def add(self, columns: Sequence[pa.Array[Any]]) -> None:
-        """Add rows: ROWIDs and column values."""
+        """Add rows as columns: ROWIDs, then the values of each column."""
         self._waiting.append(pa.RecordBatch.from_arrays(list(columns), schema=self._schema))
         self.rows += self._waiting[-1].num_rows
         if sum(one.num_rows for one in self._waiting) >= GROUP_ROWS:
             self._write()
 
     def add_rows(self, rows: Iterable[tuple[str, Sequence[Cell | None]]]) -> None:
-        """Add rows: cells by ROWID."""
+        """Add rows, each as (ROWID, cells)."""
         self._rows += rows
         if len(self._rows) >= BATCH_ROWS:
             self._take_rows()
@@ -105,7 +107,7 @@ class TableFile:
         self._waiting.clear()
 
     def close(self, scn: int | None = None) -> None:
-        """End the file; its rows are as of `scn`."""
+        """Complete the file; its rows are as of `scn`."""
         if self._rows:
             self._take_rows()
         self._write()
@@ -117,7 +119,7 @@ class TableFile:
 def write_batches(
     folder: Path, table: SimTable, batches: Iterable[Sequence[pa.Array[Any]]], scn: int
 ) -> int:
-    """Write ``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values, batch by batch.
+    """Write ``OWNER.NAME.parquet`` in `folder` from batches of columns, ROWID first.
 
     The metadata says that the rows are as of `scn`, and that no transaction was open then.
 
@@ -139,14 +141,14 @@ def read_table(folder: Path, full_name: str) -> pa.Table:
 def write_rows(
     folder: Path, table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]], scn: int
 ) -> None:
-    """Write a table's file; its rows are cells by ROWID, empty in an index-organised table."""
+    """Write a table's file; rows are (ROWID, cells), with an empty ROWID if index-organised."""
     write_batches(folder, table, [row_arrays(table, rows)], scn)
 
 
 def row_arrays(
     table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]]
 ) -> list[pa.Array[Any]]:
-    """Return the columns of a table's file, ROWID first."""
+    """Return rows as the columns of a table's file, ROWID first."""
     ordered = list(rows)
     columns: list[pa.Array[Any]] = [pa.array([rowid for rowid, _ in ordered], pa.string())]
     for at, column in enumerate(table.columns):

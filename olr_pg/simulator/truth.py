@@ -1,10 +1,10 @@
-"""The truth: the output that decoding the logs must have, and the final rows of the tables.
+"""The truth: the output that decoding of the logs must have, and the final rows of the tables.
 
-The old values of a changed row are those that its redo contains: the columns that the undo gives
-and the supplemental ones. Where an update makes a row longer, its undo need not name the columns
-after the old end of the row; unless they are logged supplementally, they are then absent from
-``before``, though SQL would have found NULL in them. Real records say the same: the WHERE that
-LogMiner shows for such an update lists no such column. Old LOB values are never included
+The old values of a changed row are those that its redo contains: the columns of the undo and the
+supplemental columns. If an update makes a row longer, its undo need not name the columns after the
+old end of the row. If these columns are not logged supplementally either, they are missing from
+``before``, although they are NULL in SQL. Real records agree: the WHERE that LogMiner shows for
+such an update does not contain these columns. Old LOB values are never included
 (`transactions.delivered_changes`).
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     """The rows of a table by ROWID, or by their key if they have none."""
 
 DATAOBJ_LETTERS: Final = 6
-"""Letters of a ROWID that name the segment."""
+"""Number of characters of a ROWID that identify the segment."""
 
 _OPERATION = {DmlKind.INSERT: "insert", DmlKind.UPDATE: "update", DmlKind.DELETE: "delete"}
 
@@ -71,7 +71,7 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
 
 
 def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
-    """Yield the JSON lines of committed transactions, which come in commit order."""
+    """Yield the JSON lines of committed transactions, in the given order."""
     for transaction in transactions:
         if not transaction.delivered:
             continue
@@ -84,7 +84,7 @@ def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
 
 
 def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
-    """Yield the JSON lines of DDL in commit order, with the rows' new ROWIDs or the new column."""
+    """Yield the JSON lines of DDL, with its effects, in the order of the transactions."""
     for transaction in transactions:
         xid = format_xid(pack_xid(transaction.segment.usn, transaction.slot, transaction.sequence))
         for effect in transaction.ddl:
@@ -111,7 +111,7 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
 
 
 def unlogged_lines(ranges: Iterable[UnloggedRange]) -> Iterator[str]:
-    """Yield the JSON lines of blocks without redo; `stop_scn` is null if nothing was lost."""
+    """Yield the JSON lines of ranges without redo; `stop_scn` is null if no rows were lost."""
     for one in ranges:
         yield json.dumps(
             {
@@ -136,18 +136,18 @@ def undecoded_lines(vectors: Iterable[UndecodedVector]) -> Iterator[str]:
 def tables_at(
     tables: Iterable[SimTable], transactions: Iterable[Transaction], scn: int
 ) -> dict[str, Rows]:
-    """Every table's rows as of an SCN, as a query with ``AS OF SCN`` finds them.
+    """Return the rows of every table as of an SCN, as a query with ``AS OF SCN`` finds them.
 
     Args:
-        tables: whose rows are wanted; if several had the same name, the first is the one at the
-            beginning.
-        transactions: all that have committed, in commit order.
-        scn: commits at it count.
+        tables: the tables; if several tables had the same name, the first of them is the one that
+            existed at the start.
+        transactions: all committed transactions, in commit order.
+        scn: transactions with this commit SCN are included.
     """
     contents: dict[str, Rows] = {}
     transactions = list(transactions)
     effects = [effect for transaction in transactions for effect in transaction.ddl]
-    # Their rows come to other names.
+    # A rename moves the rows to another name.
     renamed = [effect.table for effect in effects if effect.operation == RENAME_TABLE]
     for table in (*tables, *renamed):
         contents.setdefault(table.full_name_at(0), dict(table.at_start))
@@ -179,12 +179,12 @@ def tables_at(
 
 
 def _letters(dataobj: int) -> str:
-    """Return how the ROWIDs of a segment's rows begin."""
+    """Return the first characters of the ROWIDs of a segment's rows."""
     return format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS]
 
 
 def _exchange(effect: DdlEffect, own: Rows, others: Rows) -> None:
-    """Let the rows of two segments change their tables."""
+    """Exchange the rows of two segments between their tables."""
     came, went = map(_letters, effect.exchanged)
     for rows, letters, to in ((own, went, others), (others, came, own)):
         for rowid in [rowid for rowid in rows if rowid.startswith(letters)]:
@@ -193,7 +193,7 @@ def _exchange(effect: DdlEffect, own: Rows, others: Rows) -> None:
 
 def _carry_out(effect: DdlEffect, rows: Rows) -> None:
     if effect.operation in (TRUNCATE, DROP_TABLE):
-        rows.clear()  # those of index-organised tables have no ROWID
+        rows.clear()  # also rows without ROWID, of index-organised tables
     gone = set(map(_letters, effect.emptied))
     for rowid in [rowid for rowid in rows if rowid[:DATAOBJ_LETTERS] in gone]:
         del rows[rowid]

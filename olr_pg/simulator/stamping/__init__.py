@@ -1,1 +1,1 @@
-"""Large inputs: as many copies as are asked for of redo that the model has written once."""
+"""Makes large inputs: any number of copies of redo that the model has written once."""

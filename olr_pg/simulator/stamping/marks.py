@@ -1,7 +1,8 @@
-"""Finds, in redo that was written once, the values that differ between its copies.
+"""Finds the values that must differ between copies of redo.
 
-SCNs, times, the sequences of transaction ids, the incarnations of undo blocks, the addresses of
-table and index blocks, keys: the tables of `olr_pg.redo.format` determine their places.
+These values are SCNs, times, the sequences of transaction ids, the incarnations of undo blocks, the
+addresses of table and index blocks, and keys. Their places follow from the structures in
+`olr_pg.redo.format`.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ if TYPE_CHECKING:
 WRITTEN_ENTRY: Final = 20
 WRITTEN_LOW: Final = 8
 WRITTEN_HIGH: Final = 12
-"""Bytes of an entry of 23.1, and where the halves of its SCN are (redo-format §12)."""
+"""Bytes of an entry of a 23.1, and the offsets of the two parts of its SCN (redo-format §12)."""
 
 NOTE: Final = 0x111C
-"""17.28, which may be in the record of a commit."""
+"""The opcode 17.28, which may be in the record of a commit."""
 
 LONG_END: Final = 24
 LONG_END_TIME: Final = 8
-"""Bytes of the longer field of 5.4, and the offset of its time."""
+"""Bytes of the longer form of a field of 5.4, and the offset of the time in it."""
 
 KTB_PREVIOUS: Final = 4
 KTB_PREVIOUS_SCN: Final = 18
-"""KTB redo L, and where its data have the SCN of the commit (redo-format §5.1)."""
+"""KTB redo L, and the offset of the commit SCN in its data (redo-format §5.1)."""
 
 NUMBER_DIGITS: Final = 100
 
 
 class IndexKeys(NamedTuple):
-    """An index: the object number of its table, its columns, whether it is unique."""
+    """An index: the data object number of its table, its columns, and whether it is unique."""
 
     table: int
     columns: Sequence[int]
@@ -55,17 +56,19 @@ class IndexKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps from a copy to the next one.
+    """The differences between a copy and the next copy.
 
     Attributes:
-        first_scn: of what is copied; SCNs below it stay.
-        scn: how many SCNs a copy takes.
-        seconds: how much time.
-        blocks: how many blocks of a table or index, by its data object number.
-        slots: how often a slot of an undo segment is used, by segment number and slot.
-        incarnations: how many an undo segment's blocks get.
-        keys: columns with keys, by the tables' data object numbers.
-        indexes: by their object numbers.
+        first_scn: the first SCN of the copied redo; lower SCNs do not change.
+        scn: number of SCNs of a copy.
+        seconds: duration of a copy.
+        blocks: number of blocks that a copy uses of a table or index, by data object number.
+        slots: number of times that a copy uses a slot of an undo segment, by segment number and
+            slot.
+        incarnations: number of incarnations that a copy uses of the blocks of an undo segment, by
+            its number.
+        keys: key columns with their forms, by data object number of the table.
+        indexes: the indexes by object number.
     """
 
     first_scn: int
@@ -79,7 +82,7 @@ class Steps:
 
 
 class Stepped(NamedTuple):
-    """A number at a place, and how much it grows from copy to copy."""
+    """A number, its place, and the amount by which it grows from copy to copy."""
 
     at: int
     value: int
@@ -87,7 +90,7 @@ class Stepped(NamedTuple):
 
 
 class SplitScn(NamedTuple):
-    """An SCN: where its low 32 and its next 16 bits are."""
+    """An SCN, and the places of its low 32 bits and of its next 16 bits."""
 
     low: int
     high: int
@@ -95,12 +98,12 @@ class SplitScn(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """The values that a copy takes over from the previous copy: the state of an undo header.
+    """A state of an undo header that a copy takes over from the previous copy.
 
     Attributes:
-        what: ``header``: SCN and sequence of the block, ``slot``: the transaction before in a slot,
-            ``commit``: the newest commit.
-        at: of the vector, or of the undo record's field.
+        what: ``header``: SCN and sequence of the block; ``slot``: the previous transaction of a
+            slot; ``commit``: the newest commit.
+        at: place of the vector, or of the field of the undo record.
     """
 
     what: str
@@ -111,15 +114,15 @@ class Carried(NamedTuple):
 
 @dataclass(slots=True)
 class Marks:
-    """The places in a stream of redo records whose values each copy has of its own.
+    """The places in a stream of redo records whose values differ between copies.
 
     Attributes:
-        scns: as `RedoFormat.scn8` and record headers have them.
-        short_scns: as `RedoFormat.scn6r` has them.
-        words, halves: of 32 and 16 bits, in the order of the platform.
-        incarnations: of 16 bits, from 1 to 65,535.
-        rowid_words: of 32 bits, big endian.
-        pairs: two base-100 digits of a NUMBER that are a copy's number.
+        scns: SCNs in the form of `RedoFormat.scn8` and of record headers.
+        short_scns: SCNs in the form of `RedoFormat.scn6r`.
+        words, halves: numbers of 32 and 16 bits, in the byte order of the platform.
+        incarnations: incarnations of undo blocks, 16 bits, from 1 to 65,535.
+        rowid_words: block addresses of ROWIDs, 32 bits, big endian.
+        pairs: the two base-100 digits of a NUMBER that are the number of the copy.
     """
 
     scns: list[SplitScn] = field(default_factory=list)
@@ -140,15 +143,16 @@ class _Vector(NamedTuple):
     dba: int
     scn_is_new: bool
     fields: list[tuple[int, int]]
-    """Where each field begins, and its size."""
+    """Place and size of each field."""
 
 
 def find_marks(redo: RedoFormat, stream: bytes, steps: Steps) -> Marks:
-    """Find the values that differ between copies in whole LWNs, without the headers of their
-    blocks.
+    """Find the values that must differ between copies, in the records of whole LWNs.
+
+    `stream` does not contain block headers.
 
     Raises:
-        ValueError: there is redo that is not known to be free of such values.
+        ValueError: it is not known whether a vector contains such values.
     """
     finder = _Finder(redo, stream, steps)
     payload, at = redo.block_size - BLOCK_HEADER_SIZE, 0
@@ -181,7 +185,7 @@ class _Finder:
         return True
 
     def _scn8(self, at: int) -> bool:
-        """Note an SCN; false if it is of a time before what is copied."""
+        """Note an SCN; return False if it is lower than those of the copied redo."""
         is_long = self._u16(at + 4) & 0x8000
         return self._note_scn(self._redo.read_scn8(self._data, at), at, at + (6 if is_long else 4))
 
@@ -208,7 +212,7 @@ class _Finder:
         self.marks.incarnations.append(Stepped(at, self._u16(at), step))
 
     def _block(self, at: int, dataobj: int) -> None:
-        """Note the address of a block of a table or index; 0 is none."""
+        """Note the address of a block of a table or index, unless it is 0."""
         dba, step = self._u32(at), self._steps.blocks.get(dataobj, 0)
         if dba and step:
             self.marks.words.append(Stepped(at, dba, step))
@@ -240,7 +244,7 @@ class _Finder:
             begin = self._vector(begin)
 
     def _vector(self, at: int) -> int:
-        """Record the values of a vector; return where the next one begins."""
+        """Note the values of a vector; return the place of the next vector."""
         redo, data = self._redo, self._data
         listed_at = at + redo.vector_header_size
         (listed,) = redo.unpack("H", data, listed_at)
@@ -286,7 +290,7 @@ class _Finder:
                     low, high = entry + WRITTEN_LOW, entry + WRITTEN_HIGH
                     self._note_scn(self._u16(high) << 32 | self._u32(low), low, high)
             case _ if vector.opcode == NOTE:
-                at = fields[0][0]  # the low half of the transaction's first SCN
+                at = fields[0][0]  # the low 32 bits of the transaction's first SCN
                 self.marks.words.append(Stepped(at, self._u32(at), self._steps.scn))
             case _:
                 message = f"{layer}.{vector.opcode & 255} is not known to be the same in copies"
@@ -299,12 +303,14 @@ class _Finder:
         return (vector.cls - 15) // 2
 
     def _header_state(self, vector: _Vector) -> None:
-        """Note that the first change of an undo header finds the state of the copy before."""
+        """Note the first change of an undo header, which refers to the state after the previous
+        copy.
+        """
         if vector.cls % 2 and not vector.scn_is_new:
             self.marks.carried.append(Carried("header", vector.at, self._usn(vector)))
 
     def _header_change(self, vector: _Vector) -> None:
-        """5.2 and 5.4."""
+        """Note the values of a 5.2 or 5.4."""
         self._header_state(vector)
         usn, (at, _) = self._usn(vector), vector.fields[0]
         sequence = self._u32(at + undo.KTUDH_SQN)
@@ -325,7 +331,7 @@ class _Finder:
         self.marks.words.append(Stepped(at, self._u32(at), self._steps.seconds))
 
     def _wrap(self, ktub: int, usn: int) -> None:
-        """Note the low half of a transaction's sequence; in its first undo record there is 1."""
+        """Note the low half of a transaction's sequence; its first undo record has 1 instead."""
         at = ktub + undo.KTUB_WRP
         value = self._u16(at)
         if not self._u16(ktub + undo.KTUB_FLG) & KTUB_BEGIN:
@@ -413,7 +419,7 @@ class _Finder:
         flags, count = self._data[kdo + row.KDO_PIECE_FB], self._data[kdo + row.KDO_PIECE_CC]
         self._block(kdo + row.KDO_PIECE_HRID, dataobj)
         self._block(kdo + row.KDO_PIECE_NRID, dataobj)
-        if flags & row.FB_FIRST:  # keys are among the first columns
+        if flags & row.FB_FIRST:  # key columns are in the first piece
             for number, (at, size) in enumerate(rest[:count]):
                 self._key(at, size, keys.get(number))
         return rest[count:]

@@ -1,4 +1,4 @@
-"""Copies of redo: each with SCNs, times, transaction ids, addresses and keys of its own."""
+"""Makes copies of redo; each has its own SCNs, times, transaction ids, addresses and keys."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _INCARNATIONS: Final = 0xFFFF
 
 
 def put(target: Bytes, at: Ints, values: Ints, width: int, *, big: bool) -> None:
-    """Write numbers of `width` bytes at places of `target`."""
+    """Write numbers of `width` bytes to the places `at` of `target`."""
     for place in range(width):
         shift = 8 * (width - 1 - place if big else place)
         target[at + place] = values >> shift & 0xFF
 
 
 def later_times(redo_times: Ints, seconds: Ints) -> Ints:
-    """Return redo times that are later by so many seconds (redo-format §0.3)."""
+    """Return redo times plus a number of seconds (redo-format §0.3)."""
     days, second = np.divmod(redo_times, _DAY)
     months, day = np.divmod(days, 31)
     first = (months + _MONTHS_TO_1988).astype("M8[M]").astype("M8[D]").astype(np.int64)
@@ -51,7 +51,7 @@ def later_times(redo_times: Ints, seconds: Ints) -> Ints:
 
 
 class RedoCopies:
-    """Copies of a part of redo.
+    """Makes copies of a part of redo.
 
     Args:
         part: the first copy.
@@ -68,7 +68,7 @@ class RedoCopies:
         }
 
     def part(self, copy: int) -> TemplatePart:
-        """Return a copy, by its number from 0."""
+        """Return the copy with this number, from 0."""
         part, steps = self._part, self._template.steps
         scn, seconds = copy * steps.scn, np.array([copy * steps.seconds], np.int64)
         first, last = later_times(np.array([part.first_time, part.next_time]), seconds).tolist()
@@ -107,7 +107,7 @@ class RedoCopies:
         return stream
 
     def _put_short_scns(self, stream: Bytes, copy: int) -> None:
-        """Put SCNs of six bytes, in the form that `RedoFormat.scn6r` gives them."""
+        """Write SCNs of six bytes, in the form of `RedoFormat.scn6r`."""
         low, high, value = self._at["short_scns"]
         value = value + copy * self._template.steps.scn
         wrap = value >> 32 & 0x7FFF
@@ -117,7 +117,7 @@ class RedoCopies:
         put(stream, high, wrap, 2, big=self._redo.big_endian)
 
     def _carry(self, stream: Bytes, one: Carried, copy: int) -> None:
-        """Write the values that the previous copy, `copy`, left."""
+        """Write the state of an undo header after the previous copy, `copy`."""
         redo, segment = self._redo, self._template.undo[one.usn]
 
         def write(at: int, data: bytes) -> None:
@@ -142,18 +142,18 @@ class RedoCopies:
             write(one.at + undo.KTUB_LONG.at("prev brb"), redo.pack("I", slot.last_dba))
 
     def _later(self, scn: int, copy: int) -> int:
-        """Return an SCN of the first copy as another copy has it."""
+        """Return the SCN that corresponds, in another copy, to an SCN of the first copy."""
         steps = self._template.steps
         return scn + copy * steps.scn if scn >= steps.first_scn else scn
 
 
 class ThreadLogs:
-    """The archived logs of a thread, as parts come.
+    """Writes the archived logs of a thread, part by part.
 
     Args:
         thread: its number from 0.
-        folder: gets the logs.
-        written: takes the path of each log.
+        folder: the folder of the logs.
+        written: the path of each log is appended.
     """
 
     def __init__(self, template: Template, thread: int, folder: Path, written: list[Path]) -> None:
@@ -167,7 +167,7 @@ class ThreadLogs:
         self._time: int | None = None
 
     def add(self, part: TemplatePart) -> None:
-        """Write a part; the log ends with it if it is full."""
+        """Write a part; if the log is full then, end it."""
         if self._log is None:
             self._open(part)
         log, redo = self._log, self._redo
@@ -183,7 +183,7 @@ class ThreadLogs:
             self.end()
 
     def end(self) -> None:
-        """End the log that is open, if one is."""
+        """End the open log, if there is one."""
         if self._log is None:
             return
         self._file.seek(0)
@@ -203,7 +203,7 @@ class ThreadLogs:
 
 
 def write_logs(template: Template, copies: int, folder: Path) -> list[Path]:
-    """Write the archived logs of so many copies; return their paths."""
+    """Write the archived logs of all copies; return their paths."""
     written: list[Path] = []
     threads = range(len(template.once.parts))
     logs = [ThreadLogs(template, thread, folder, written) for thread in threads]

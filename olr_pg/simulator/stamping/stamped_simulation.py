@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from olr_pg.simulator.stamping.template import Template
 
 COPIED_FROM: Final = 2 * TEMPLATE_BYTES
-"""Bytes of redo from which on it is copied; less is written row by row."""
+"""Bytes of redo from which on copies are made; the model writes smaller amounts row by row."""
 
 
 def template_for(
     seed: int, workload: str, shape: DatabaseShape, size: int, *, prefilled: bool
 ) -> Template:
-    """Let the model write what `size` bytes of redo can be copies of."""
+    """Let the model write a template for `size` bytes of redo."""
     own = max(TEMPLATE_BYTES, size // COPIES_MAX)
     return make_template(seed, workload, shape, prefilled=prefilled, size=own)
 
@@ -38,11 +38,11 @@ def template_for(
 def copy_template(
     template: Template, size: int, directory: Path, *, truth: bool, logs: Path
 ) -> Summary:
-    """Write as many copies as about `size` bytes of redo are.
+    """Write copies of a template: about `size` bytes of redo.
 
     Args:
-        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
-        logs: the folder that gets the logs.
+        directory: output: ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        logs: the folder of the logs.
     """
     blocks = sum(len(one.first_offsets) for parts in template.copied.parts for one in parts)
     copies = max(1, round(size / (blocks * template.shape.redo.block_size)))
@@ -82,7 +82,7 @@ def _write_truth(template: Template, copies: int, path: Path) -> None:
 def _write_tables(
     template: Template, copies: int, folder: Path, scn: int, *, first: bool
 ) -> dict[str, int]:
-    """Write the tables' rows at the start, or at the end; return how many there are."""
+    """Write the rows at the start (`first`) or at the end; return their number for each table."""
     rows = dict[str, int]()
     for table in template.tables:
         once, copied = (

@@ -1,4 +1,4 @@
-"""Copies of rows: each with ROWIDs and keys of its own."""
+"""Makes copies of rows; each copy has its own ROWIDs and keys."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ROWID_SIZE: Final = 18
 
 
 class TableCopies:
-    """Copies of a table's rows.
+    """Makes copies of a table's rows.
 
     Args:
-        rows: of the first copy.
-        blocks: from a copy's blocks to those of the next.
-        keys: the columns with keys, by 0-based number.
+        rows: the rows of the first copy.
+        blocks: distance from the blocks of a copy to those of the next copy.
+        keys: the forms of key columns, by 0-based column.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TableCopies:
         self._types = {at: arrow_type(table.columns[at].type) for at in keys}
 
     def arrays(self, copy: int) -> list[pa.Array[Any]]:
-        """Return the columns of a copy, by its number from 0; ROWID is the first one."""
+        """Return the columns of the copy with this number, from 0; ROWID is the first column."""
         arrays = list(self._arrays)
         rowids = self._rowids.copy()
         places = np.arange(self._count) * ROWID_SIZE + ROWID_BLOCK
@@ -63,7 +63,7 @@ class TableCopies:
 
 
 def _decimals(numbers: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array[Any]:
-    """Return integers as decimal128, whose 16 bytes are the integer in two's complement."""
+    """Return integers as decimal128 values: 16 bytes in two's complement."""
     halves = np.zeros((len(numbers), 2), np.int64)
     halves[:, 0] = numbers
     return pa.Array.from_buffers(kind, len(numbers), [None, _buffer(halves)])

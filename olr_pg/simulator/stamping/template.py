@@ -1,4 +1,4 @@
-"""The redo that the model writes once, to be copied: redo, its marks, its truth, its rows."""
+"""The template of copies, which the model writes once: redo, its marks, its truth, its rows."""
 
 from __future__ import annotations
 
@@ -29,24 +29,26 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
     Rows = list[tuple[str, list[Cell | None]]]
-    """Rows of a table by their ROWIDs."""
+    """Rows of a table, each with its ROWID."""
 
 TEMPLATE_BYTES: Final = 4_000_000
-"""Redo that the model writes, to be copied."""
+"""Bytes of redo that the model writes for copying."""
 
 PART_BYTES: Final = 500_000
-"""Redo between two places where a log may end: sessions describe themselves again there."""
+"""Bytes of redo between two places where a log may end. Sessions are described again after such a
+place.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplatePart:
-    """Whole LWNs of a thread, from one place where a log may end to the next.
+    """The LWNs of a thread from one place where a log may end to the next.
 
     Attributes:
-        stream: the records, without the headers of their blocks.
-        first_offsets: of each block, of the first record that begins there.
-        largest_lwn: in blocks.
-        first_scn, next_scn: of a log that has just this.
+        stream: the records, without block headers.
+        first_offsets: for each block, the offset of the first record that begins in it.
+        largest_lwn: blocks of the largest LWN.
+        first_scn, next_scn: the SCNs of a log that contains only this part.
         next_time: the redo time of its end.
     """
 
@@ -60,7 +62,7 @@ class TemplatePart:
 
     @classmethod
     def of(cls, log: OpenLog, next_scn: int, time: int) -> TemplatePart:
-        """Return the contents of a log that ends."""
+        """Return a log that ends as a part."""
         stream = np.frombuffer(b"".join(log.payloads), np.uint8)
         offsets = np.concatenate([np.zeros(0, np.uint16), *log.first_offsets])
         return cls(
@@ -71,13 +73,13 @@ class TemplatePart:
 
 @dataclass(slots=True)
 class Contents:
-    """Redo that was written once or will be copied.
+    """Redo that is written only once, or redo that will be copied.
 
     Attributes:
-        parts: of the redo, by thread from 0.
-        truth: its lines.
-        transactions, changes: how many it delivers.
-        first, last: the rows of the tables before and after it, by the tables' names.
+        parts: the parts of the redo, by thread from 0.
+        truth: the lines of the truth.
+        transactions, changes: number of delivered transactions, and of changes by kind.
+        first, last: the rows before and after this redo, by table name.
     """
 
     parts: list[list[TemplatePart]]
@@ -90,16 +92,16 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The material for copies.
+    """Everything that is needed to make copies.
 
     Attributes:
-        once: the part that is in no copy; it comes before the first.
+        once: redo that is not copied; it comes before the first copy.
         copied: the first copy.
         marks: the values that differ between copies, for each part by thread.
         undo: the undo segments after the first copy, by number.
-        sequences: of the threads' first logs.
-        zone: of the host.
-        start, end: the dictionary before the first redo and after the first copy.
+        sequences: the sequence of each thread's first log.
+        zone: the time zone of the host.
+        start, end: the dictionary before the first redo, and after the first copy.
     """
 
     seed: int
@@ -125,11 +127,11 @@ def make_template(
     prefilled: bool,
     size: int = TEMPLATE_BYTES,
 ) -> Template:
-    """Let the model write the redo that will be copied.
+    """Let the model write a template.
 
     Args:
-        shape: of the database, with the size of the logs that are asked for.
-        size: bytes of redo that are copied, about.
+        shape: the shape of the database, with the size of the final logs.
+        size: approximate bytes of the redo that will be copied.
     """
     blocks = max(1, min(shape.pace.log_blocks, PART_BYTES // shape.redo.block_size))
     pace = replace(shape.pace, log_blocks=blocks)
@@ -151,7 +153,7 @@ def make_template(
     simulation.end_copy()
     copied = _take(simulation, collected)
     copied.first, copied.last = _rows(simulation, first_rows), _rows(simulation, last_rows)
-    for name in once.last:  # no copy has them
+    for name in once.last:  # these rows are not in copies
         copied.first[name], copied.last[name] = [], []
     steps = _steps(simulation, workload, copied, before)
     marks = [
@@ -167,7 +169,7 @@ def make_template(
 
 
 def _take(simulation: NamedSimulation, collected: list[tuple[OpenLog, int, int]]) -> Contents:
-    """Take the redo that was written since the last call."""
+    """Return the redo, and its truth, that was written since the last call."""
     parts: list[list[TemplatePart]] = [[] for _ in simulation.threads]
     for log, next_scn, time in collected:
         parts[log.identity.thread - 1].append(TemplatePart.of(log, next_scn, time))
@@ -185,7 +187,7 @@ def _rows(simulation: NamedSimulation, of: Callable[[SimTable], Rows]) -> dict[s
 
 
 def _counters(simulation: NamedSimulation) -> dict[tuple[int, int], int]:
-    """Return how often each slot was used; as slot −1 the incarnation of the undo blocks."""
+    """Return the sequence of each (undo segment, slot); for slot −1, the segment's incarnation."""
     found = dict[tuple[int, int], int]()
     for segment in simulation.container.every_segment():
         found[segment.usn, -1] = segment.incarnation

@@ -1,4 +1,4 @@
-"""Copies of the truth: lines with SCNs, transaction ids, ROWIDs and keys of their own."""
+"""Makes copies of the truth; each copy has its own SCNs, transaction ids, ROWIDs and keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
 
 WIDTH: Final = 15
-"""Digits of the numbers whose length may change."""
+"""Digits that are reserved for numbers whose length may change."""
 
 KEY_DIGITS: Final = 4
-"""Digits of a copy's number in keys."""
+"""Number of digits of the copy's number in a key."""
 
 ROWID_BLOCK: Final = 9
 ROWID_DIGITS: Final = 6
-"""Where a ROWID has the block, and its characters."""
+"""Position of the block number in a ROWID, and its number of characters."""
 
 _ALPHABET: Final = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
@@ -40,25 +40,25 @@ _HEAD: Final = re.compile(
 
 
 def put_digits(target: Bytes, at: Ints, values: Ints, width: int) -> None:
-    """Write numbers in decimal, in fields of `width` bytes; NUL before their first digit."""
+    """Write decimal numbers into fields of `width` bytes, with NUL bytes before the first digit."""
     for place in range(width):
         rest = values // 10 ** (width - 1 - place)
         target[at + place] = np.where(rest > 0, rest % 10 + ord("0"), 0)
 
 
 def put_rowid_blocks(target: Bytes, at: Ints, blocks: Ints) -> None:
-    """Write block numbers as ROWIDs have them."""
+    """Write block numbers in the form of ROWIDs."""
     for place in range(ROWID_DIGITS):
         target[at + place] = _ALPHABET[blocks >> 6 * (ROWID_DIGITS - 1 - place) & 63]
 
 
 class TextCopies:
-    """Copies of the lines of a truth.
+    """Makes copies of the lines of a truth.
 
     Args:
-        text: of the first copy.
-        steps: from copy to copy.
-        keys: columns with keys, by table and name.
+        text: the lines of the first copy.
+        steps: the differences between copies.
+        keys: the forms of key columns, by table and column name.
         tables: the data object number of each table.
     """
 
@@ -120,7 +120,7 @@ class TextCopies:
         self._size += len(piece)
 
     def text(self, copy: int) -> Bytes:
-        """Return a copy, by its number from 0."""
+        """Return the lines of the copy with this number, from 0."""
         text = self._text.copy()
         at, value, step = self._numbers
         put_digits(text, at, value + copy * step, WIDTH)

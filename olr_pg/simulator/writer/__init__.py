@@ -1,1 +1,1 @@
-"""Changes of the model to change vectors, records and log files."""
+"""Writes the changes of the model as change vectors, records and log files."""

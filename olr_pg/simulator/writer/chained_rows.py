@@ -1,7 +1,7 @@
-"""Rows of one piece and of several: written, deleted, chained, migrated, moved back and on.
+"""Writes changes of rows of one or several pieces, including chained and migrated rows.
 
-The groups are those of redo-format §7.5. Without supplemental logging, it makes only changes that
-redo contains completely: those that `transactions.chains` names.
+The groups of records are those of redo-format §7.5. Without supplemental logging, only changes are
+made that redo contains completely: those that `transactions.chains` names.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 
 class ChainWriter:
-    """Writes rows, in several pieces if they do not fit into one.
+    """Writes rows; a row that does not fit into one piece has several.
 
     Attributes:
-        rewrites: a row of several pieces is written again if no other form can change it. No real
-            redo of this was seen, so only SQL uses it, because its statements cannot be skipped.
+        rewrites: if no other form is possible, an update writes all pieces of a row again. We have
+            seen no real redo of this. So only SQL uses it, whose statements cannot be skipped.
     """
 
     def __init__(self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter) -> None:
@@ -60,7 +60,7 @@ class ChainWriter:
 
     @staticmethod
     def parts(table: SimTable, cells: Sequence[Cell | None]) -> list[PieceSpan]:
-        """Return the parts that a row has to be cut into."""
+        """Return the pieces into which a row must be cut."""
         return lay_out(stored_columns(cells), table.piece_max)
 
     @staticmethod
@@ -72,10 +72,10 @@ class ChainWriter:
         return (StoredPiece(row.block, row.slot, image, 0),)
 
     def insert(self, table: SimTable, cells: Sequence[Cell | None], extra: int) -> Row:
-        """INSERT: last piece first."""
+        """INSERT, last piece first."""
         parts = self.parts(table, cells)
         row = Row(table, NOWHERE, 0, list(cells), self._tx.transaction)
-        if len(parts) > 1:  # there is to be room for a whole one
+        if len(parts) > 1:  # so that the block of the first written piece has enough space
             table.block_for(table.segment_of(cells), table.piece_max, self._tx.instance.scn)
         pieces = self._pieces.place(row, parts, None)
         row.block, row.slot = pieces[0].block, pieces[0].slot
@@ -103,7 +103,7 @@ class ChainWriter:
         return row
 
     def delete(self, row: Row, extra: int) -> bool:
-        """DELETE: head first."""
+        """DELETE, head first."""
         steps = [self._pieces.delete_step(piece) for piece in self.pieces(row)]
         table, owner = row.table, row.owner
         undo_first, apply_first = steps[0].revert, steps[0].apply
@@ -131,7 +131,7 @@ class ChainWriter:
         return True
 
     def update_whole(self, row: Row, cells: list[Cell | None], changed: list[int]) -> bool:
-        """UPDATE of a row of one piece; it moves or is chained if it no longer fits.
+        """UPDATE of a row of one piece; if it does not fit any more, it is moved or chained.
 
         Args:
             changed: the columns that are set, from 0.
@@ -142,7 +142,7 @@ class ChainWriter:
         too_long = len(self.parts(table, cells)) > 1
         if too_long or block.used + sides[1].size > table.row_space + table.update_reserve:
             return self.spread(row, cells)
-        # Every column that the undo has no value of: a NULL past the old end of the row too.
+        # All columns whose old value is not in the undo, also NULLs after the old end of the row.
         in_undo = listed_in(piece, changed)
         logged = [number for number in table.logged if number not in in_undo]
         before = {number: old[number] for number in sorted({*sides[0].numbers, *logged})}
@@ -163,10 +163,10 @@ class ChainWriter:
         *,
         rewritten: bool = True,
     ) -> bool:
-        """Write the steps of an update; the last of them changes the row of the model.
+        """Write the steps of an update; the last step changes the row in the model.
 
-        `images` are the delivered images of the row before and after; `rewritten` is True if all
-        pieces of the chain except the head are new.
+        `images` are the delivered images of the row before and after the update. `rewritten` is
+        True if all pieces except the head are new.
         """
         old, owner, pieces, chain_owner = list(row.cells), row.owner, row.chain, row.chain_owner
         undo_last, apply_last = steps[-1].revert, steps[-1].apply
@@ -194,14 +194,14 @@ class ChainWriter:
 
     @staticmethod
     def _beyond(row: Row) -> list[int]:
-        """Return the columns after the old end of a row, if they are logged supplementally."""
+        """Return the supplementally logged columns after the old end of a row."""
         end = len(stored_columns(row.cells))
         return [number for number in row.table.logged if number >= end]
 
     def _whole(self, row: Row, cells: list[Cell | None]) -> tuple[Image, Image]:
         """Return the delivered images of an update whose redo contains both whole rows.
 
-        LogMiner shows all of it, the columns that stay equal too (real records that move a row).
+        LogMiner shows all columns, also unchanged ones (seen for real records that move a row).
         """
         old = row.cells
         stored = len(stored_columns(old))
@@ -210,7 +210,7 @@ class ChainWriter:
         return before, {number: cells[number] for number in range(width)}
 
     def spread(self, row: Row, cells: list[Cell | None]) -> bool:
-        """Move or chain a row of one piece that does not fit any more."""
+        """Move or chain a row of one piece that no longer fits into its block."""
         table = row.table
         parts = self.parts(table, cells)
         old = RowPiece(FB_ROW, stored_columns(row.cells), row_scn=table.row_scn)
@@ -224,7 +224,7 @@ class ChainWriter:
         )
         if keeps_head:
             fb = FB_HEAD | FB_FIRST | parts[0].cut
-            # What follows is no first piece of a row.
+            # The head stays the first piece.
             pieces = [self._later(row, piece) for piece in pieces]
             new = RowPiece(fb, parts[0].columns, pieces[0].address, row_scn=table.row_scn)
         else:
@@ -236,7 +236,7 @@ class ChainWriter:
 
     @staticmethod
     def _later(row: Row, piece: StoredPiece) -> StoredPiece:
-        """Return the piece without the flags of a first one."""
+        """Return a piece without the flags of a first piece."""
         image = piece.image
         fb = image.fb & ~(FB_HEAD | FB_FIRST)
         later = RowPiece(fb, image.columns, image.nrid, None, image.row_scn)
@@ -244,7 +244,7 @@ class ChainWriter:
         return StoredPiece(piece.block, piece.slot, later, piece.first)
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
-        """UPDATE of a row of several pieces; False if the model has no form for it."""
+        """UPDATE of a row of several pieces; False if the model cannot write it."""
         cells = [new.get(number, cell) for number, cell in enumerate(row.cells)]
         chain = self._in_place(row, cells, new)
         if chain is not None:
@@ -270,7 +270,9 @@ class ChainWriter:
         return head.block.used + growth <= row.table.row_space + row.table.update_reserve
 
     def _return_home(self, row: Row, cells: list[Cell | None], part: PieceSpan) -> bool:
-        """Write 11.6 of the head with the whole row, 11.3 of the other pieces."""
+        """Move a row back to its head: 11.6 of the head with the whole row, 11.3 of the other
+        pieces.
+        """
         head, *others = row.chain
         new = RowPiece(FB_ROW, part.columns, row_scn=row.table.row_scn)
         steps = [self._pieces.overwrite_step(head.block, head.slot, head.image, new)]
@@ -278,7 +280,7 @@ class ChainWriter:
         return self._finish_update(row, cells, (), steps, self._whole(row, cells))
 
     def _rewrite(self, row: Row, cells: list[Cell | None], parts: list[PieceSpan]) -> bool:
-        """Write 11.2 of new pieces, 11.6 of the head, 11.3 of the old pieces."""
+        """Write all pieces again: 11.2 of new pieces, 11.6 of the head, 11.3 of the old pieces."""
         head, *others = row.chain
         fits = self._fits_head(row, parts[0])
         if len(parts) == 1 and fits:
@@ -298,7 +300,7 @@ class ChainWriter:
         return self._finish_update(row, cells, chain, steps, self._whole(row, cells))
 
     def _move_on(self, row: Row, cells: list[Cell | None], parts: list[PieceSpan]) -> bool:
-        """Migrate a migrated row again: new pieces, old ones deleted, the stub leads on."""
+        """Migrate a migrated row again: write new pieces, delete old ones, change the stub."""
         stub, *old = row.chain
         pieces = self._pieces.place(row, parts, stub.address)
         steps = [self._pieces.insert_step(piece) for piece in reversed(pieces)]
@@ -313,7 +315,7 @@ class ChainWriter:
     def _replace_tail(
         self, row: Row, cells: list[Cell | None], new: Mapping[int, Cell | None]
     ) -> bool:
-        """Write the pieces after the head again: 11.5 or 11.16, 11.2, 11.3, 11.8."""
+        """Replace the pieces after the head: 11.5 or 11.16, 11.2, 11.3, 11.8."""
         table, (head, *others) = row.table, row.chain
         start = others[0].first
         old, values = stored_columns(row.cells), stored_columns(cells)
@@ -356,7 +358,7 @@ class ChainWriter:
     def _in_place(
         self, row: Row, cells: list[Cell | None], new: Mapping[int, Cell | None]
     ) -> list[StoredPiece] | None:
-        """Return the pieces after an update that moves no column to another, None if none does."""
+        """Return the pieces after an update in place; None if a column would change its piece."""
         table, values = row.table, stored_columns(cells)
         last = row.chain[-1]
         if len(values) <= last.first + bool(last.image.fb & FB_FROM_PREVIOUS):
@@ -380,7 +382,7 @@ class ChainWriter:
                 return None
             chain.append(StoredPiece(piece.block, piece.slot, image, piece.first))
         if table.logging is Logging.NONE and row.chain_owner is not self._tx.transaction:
-            # Only the columns of the head count from 1.
+            # Only in the head are columns numbered from 1, so no later piece may change.
             others = (one for one, two in zip(row.chain[1:], chain[1:], strict=True) if one != two)
             if any(others) or not row.chain[0].image.fb & FB_FIRST:
                 return None
@@ -395,9 +397,7 @@ class ChainWriter:
         new: Mapping[int, Cell | None],
         chain: list[StoredPiece],
     ) -> bool:
-        """Write 11.5 of each piece that changes, 11.16 of the others where their columns are
-        logged.
-        """
+        """Write 11.5 of each changed piece, and 11.16 of others with supplemental columns."""
         table = row.table
         steps = list[ChangeRecord]()
         changes: list[tuple[Image, list[int]]] = []
@@ -427,7 +427,7 @@ class ChainWriter:
     def _piece_sides(
         self, piece: StoredPiece, columns: Sequence[Value], changed: Sequence[int]
     ) -> tuple[ColumnChange, ColumnChange]:
-        """Both sides of a URP; `changed` by 0-based column of the row."""
+        """Return both sides of a URP; `changed` are columns of the row, from 0."""
         numbers = [number - piece.first for number in changed]
         if self._rng.random() < 0.2:
             numbers.reverse()
@@ -441,7 +441,7 @@ class ChainWriter:
         )
 
     def _logged_of(self, table: SimTable, piece: StoredPiece, in_undo: Sequence[int]) -> list[int]:
-        """Return the columns of a piece that are logged supplementally."""
+        """Return the supplementally logged columns of a piece that are not in the undo."""
         end = piece.first + len(piece.image.columns)
         if piece.image.fb & FB_LAST:
             end = len(table.columns)
@@ -451,7 +451,7 @@ class ChainWriter:
     def _with_logged(
         self, row: Row, step: ChangeRecord, piece: StoredPiece, in_undo: Sequence[int]
     ) -> ChangeRecord:
-        """Give a step the supplemental columns of its piece, cut where the piece's are."""
+        """Add the supplemental columns of its piece to a step, cut as in the piece."""
         logged = self._logged_of(row.table, piece, in_undo)
         columns, cut = piece.image.columns, 0
         if row.table.logs_whole_rows:
@@ -465,14 +465,14 @@ class ChainWriter:
 
 
 def listed_in(piece: StoredPiece, listed: Sequence[int]) -> list[int]:
-    """Return the listed columns that the piece had: the undo has no value of the others."""
+    """Return the listed columns that exist in the piece; the undo has values only for these."""
     return [number for number in listed if number < piece.first + len(piece.image.columns)]
 
 
 def side_of(
     columns: Sequence[Value], changed: Sequence[int], fb: int, size: int, *, with_surplus: bool
 ) -> ColumnChange:
-    """Return one side of a URP; columns past the piece's end are listed only now and then."""
+    """Return one side of a URP; `with_surplus`, it lists columns after the piece's end, too."""
     given = [number for number in changed if number < len(columns)]
     beyond = [number for number in changed if number >= len(columns)]
     numbers = given + beyond if with_surplus else given or beyond[:1]
@@ -481,7 +481,7 @@ def side_of(
 
 
 def _cut_at(piece: StoredPiece) -> set[int]:
-    """Return the columns of a piece, from 0, of which it has only a part."""
+    """Return the columns of a piece, from 0, of which the piece contains only a part."""
     fb, cut = piece.image.fb, set[int]()
     if fb & FB_FROM_PREVIOUS:
         cut.add(0)

@@ -1,4 +1,4 @@
-"""Index maintenance: redo that a decoder of tables has to step over (redo-format §6.1, §9.2)."""
+"""Writes index maintenance, which a decoder of tables must skip (redo-format §6.1, §9.2)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class IndexWriter:
-    """Keeps the indexes of tables."""
+    """Writes the redo of indexes."""
 
     def __init__(self, tx: TransactionWriter) -> None:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
 
     def maintain(self, row: Row, cells: Sequence[Cell | None], *, insert: bool) -> None:
-        """Write the entries of a row that is inserted or deleted."""
+        """Write the index changes for a row that is inserted or deleted."""
         for index in row.table.indexes:
             if any(cells[number] is not None for number in index.columns):
                 self._write_index(row, index, cells, insert=insert)
@@ -37,7 +37,7 @@ class IndexWriter:
     def maintain_changed(
         self, row: Row, old: Sequence[Cell | None], new: Sequence[Cell | None]
     ) -> None:
-        """Write the entries of a row whose columns change."""
+        """Write the index changes for a row whose columns change."""
         for index in row.table.indexes:
             before, after = ([c[n] for n in index.columns] for c in (old, new))
             if before == after:
@@ -58,7 +58,7 @@ class IndexWriter:
         tail = [rowid] if index.unique else []
         if not index.unique:
             key += b"\x06" + rowid
-        # By what does not tell one copy of the same redo from another (`simulator.stamping`).
+        # Computed only from values that are the same in all copies of redo (`simulator.stamping`).
         spot = row.slot + sum(cell.raw[-1] for at in index.columns if (cell := cells[at]))
         block = index.blocks[spot % len(index.blocks)]
         size = len(key) + 6 * index.unique + 4

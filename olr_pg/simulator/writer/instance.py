@@ -1,4 +1,4 @@
-"""The running instance: SCN and clock, redo threads, containers, records on their way to a log."""
+"""The instance: SCN and clock, redo threads, containers, and records until they are in a log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHANGE_LAYERS: Final = frozenset({10, 11, 19, 26})
 
 FIRST_DDL_OBJECT: Final = 90_000
 SEQ_LIMIT: Final = 250
-"""A block's change sequence is one byte: past this, the next record takes a new SCN."""
+"""If a block's change sequence, which is one byte, reaches this, the next record gets a new SCN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class UnloggedRange:
 
     Attributes:
         table: ``OWNER.NAME``.
-        dba, blocks: the first block, and how many.
-        scn: of the record with the 19.2.
+        dba, blocks: the first block, and the number of blocks.
+        scn: SCN of the record with the 19.2.
         is_named: the record names the transaction.
-        end_scn: of its COMMIT; 0 if it was rolled back.
+        end_scn: SCN of the COMMIT; 0 if the load was rolled back.
     """
 
     table: str
@@ -65,9 +65,10 @@ class UnloggedRange:
 
     @property
     def stop_scn(self) -> int | None:
-        """The SCN at which a copy of the table must stop; None if nothing of it was lost.
+        """The SCN at which a replicated copy of the table must stop; None if no rows were lost.
 
-        A vector without a transaction may belong to one that commits: it counts from its record on.
+        If the record does not name the transaction, that may have committed, so the copy must stop
+        at the SCN of the record.
         """
         if not self.is_named:
             return self.scn
@@ -79,9 +80,9 @@ class UndecodedVector:
     """A vector that changes rows or LOBs of a table, and that cannot be decoded.
 
     Attributes:
-        reason: ``encrypted``.
-        scn: of its record.
-        of: the transaction, where the record names it.
+        reason: why it cannot be decoded, for example ``encrypted``.
+        scn: SCN of its record.
+        of: the transaction; None if the record does not name it.
     """
 
     table: SimTable
@@ -94,7 +95,7 @@ class UndecodedVector:
 
     @property
     def stop_scn(self) -> int | None:
-        """The SCN at which a copy of the table must stop; None if nothing of it was lost."""
+        """The SCN at which a replicated copy of the table must stop; None if no change was lost."""
         if self.of is None:
             return self.scn
         return None if self.of.active or self.of.rolled_back else self.of.commit_scn
@@ -105,11 +106,11 @@ class Container:
     """A container of the database: its undo segments by thread, its tables.
 
     Attributes:
-        con_id: 0 in a non-CDB, 1 root, 3 and up PDBs.
-        shares_undo: its undo segments are the root's, and those of other PDBs, too.
-        dbid: of the container, as 5.2 and the record header have it.
-        lob_number: of the newest LOB id.
-        newest_object: the highest OBJ# and DATAOBJ# that DDL has taken.
+        con_id: 0 in a non-CDB, 1 for the root, from 3 for PDBs.
+        shares_undo: its undo segments are those of the root, which all PDBs share.
+        dbid: DBID of the container, as in 5.2 and in record headers.
+        lob_number: number in the newest LOB id.
+        newest_object: the highest OBJ# or DATAOBJ# that was taken.
     """
 
     con_id: int
@@ -122,7 +123,7 @@ class Container:
     shares_undo: bool = False
 
     def take_lob_number(self) -> int:
-        """Take the number in a new LOB's id; ids are consecutive (values-and-lobs §26)."""
+        """Take the number for a new LOB id; ids are consecutive (values-and-lobs §26)."""
         self.lob_number += 1
         return self.lob_number
 
@@ -151,26 +152,27 @@ class Container:
 
     @property
     def undo_con_id(self) -> int:
-        """The container that vectors of undo blocks and undo headers bear."""
+        """The container id in vectors of undo blocks and undo headers."""
         return ROOT if self.shares_undo else self.con_id
 
     @property
     def uid(self) -> int:
-        """CON_UID of record headers."""
+        """CON_UID in record headers."""
         return 0 if self.con_id == 0 else 1 if self.con_id == 1 else self.dbid
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The pace of the log writer: how records are grouped.
+    """How the log writer groups records.
 
     Attributes:
-        lwn_bytes: pending redo that is flushed without a commit.
-        log_blocks: blocks of a log after which the thread switches.
+        lwn_bytes: bytes of pending redo that cause a flush without a commit.
+        log_blocks: number of blocks after which the log is switched.
         flush_at_commit: probability that a commit is flushed immediately.
         new_scn: probability that a record takes a new SCN.
-        commit_new_scn: the same for a commit record.
-        strands: public redo strands, whose records a flush writes one strand after the other.
+        commit_new_scn: probability that a commit record takes a new SCN.
+        strands: number of public redo strands; a flush writes the records of one strand after the
+            other.
     """
 
     lwn_bytes: int = 30_000
@@ -182,7 +184,7 @@ class Pace:
 
 
 class RedoThread:
-    """A redo thread: the log it writes and the records that wait for the log writer."""
+    """A redo thread: its current log, and the records that are not flushed yet."""
 
     def __init__(self, instance: Instance, identity: LogIdentity, sequence: int) -> None:
         self.number = identity.thread
@@ -201,7 +203,7 @@ class RedoThread:
         return OpenLog(instance.redo, self._identity, self.sequence, first_scn, instance.redo_time)
 
     def append(self, scn: int, body: bytes, *, vld: int, con_uid: int, more: bool = False) -> None:
-        """Take a record; flush where enough redo waits, unless `more` comes at the same SCN."""
+        """Add a record; flush if enough redo is pending, unless `more` of this SCN follow."""
         if scn != self._scn:
             self._scn, self._subscn = scn, 0
         if self._subscn == 0 or not self._instance.redo.is_23:
@@ -214,7 +216,7 @@ class RedoThread:
             self.flush()
 
     def flush(self) -> None:
-        """Write the waiting records as one LWN."""
+        """Write the pending records as one LWN."""
         if not self._pending:
             return
         instance = self._instance
@@ -223,37 +225,37 @@ class RedoThread:
         self.log.write(group, instance.pace.strands)
         self._pending.clear()
         self._pending_bytes = 0
-        # What comes behind an LWN has a higher SCN: so it is in all 526 LWNs of real logs (23ai).
+        # Records after an LWN have a higher SCN, as after all 526 LWNs of the real logs of 23ai.
         instance.advance_scn()
         instance.advance_clock()
         if self.log.blocks >= instance.pace.log_blocks:
             self.switch()
 
     def switch(self) -> None:
-        """Close the log, hand it to the archiver, continue with the next sequence."""
+        """End the log, archive it, and open a log with the next sequence."""
         self.flush()
         self.close()
         self.sequence += 1
         self.log = self._open(self._instance.scn)
 
     def close(self) -> None:
-        """Archive the current log as it is."""
+        """Flush and archive the current log."""
         instance = self._instance
         self.flush()
         next_scn = instance.advance_scn()
         instance.archive(self.log, next_scn, instance.redo_time)
 
     def begin_incarnation(self, identity: LogIdentity) -> None:
-        """Open the first log of an incarnation; the previous log is archived."""
+        """Open the first log of an incarnation; the previous log must already be archived."""
         self._identity, self.sequence = identity, 1
         self.log = self._open(self._instance.scn)
 
 
 class RecordWriter:
-    """A redo record in the making: its SCN is settled, vectors are added in order.
+    """Collects the vectors of one redo record, whose SCN is already decided.
 
     Attributes:
-        of: the transaction, where vectors that are clear in any case name it.
+        of: the transaction, if an unencrypted vector of the record names it.
     """
 
     def __init__(self, instance: Instance, thread: RedoThread, container: Container) -> None:
@@ -280,7 +282,7 @@ class RecordWriter:
         """Add a change vector.
 
         Args:
-            undo_of: the data object whose images an undo vector holds, 0 for none.
+            undo_of: the data object whose rows or entries an undo vector contains, 0 for none.
         """
         instance, container = self._instance, self._container
         if block.seq >= SEQ_LIMIT:
@@ -313,29 +315,29 @@ class RecordWriter:
                 )
 
     def emit(self, vld: int = VLD_VALID, *, more: bool = False) -> None:
-        """Hand the record to the thread; `more` records of this SCN follow."""
+        """Add the record to the thread; `more` if further records of this SCN follow."""
         con_uid = self._container.uid if self._instance.redo.has_container else 0
         body = b"".join(self._parts)
         self._thread.append(self.scn, body, vld=vld, con_uid=con_uid, more=more)
 
 
 class Instance:
-    """The state that all sessions share.
+    """An instance: the state that all its sessions share.
 
     Args:
         redo: version, byte order, block size.
-        rng: decides the SCN steps and the clock.
-        archive: takes each log that ends, with its next SCN and the time.
-        identity: of the database; the thread number is set per thread.
+        rng: the source of random numbers.
+        archive: called with each log that ends, its next SCN and the time.
+        identity: the identity of the database; each thread has its own thread number.
         start_scn: SCN of the first log.
         start: UTC time of the first log.
         zone: offset of the host's clock from UTC.
-        unproven: write also forms that Oracle is not known to write, which decoding reads too.
-        modes: of writing redo.
+        unproven: also write forms that decoding accepts although Oracle is not known to write them.
+        modes: unusual ways of writing redo.
 
     Attributes:
-        clock: the time, UTC.
-        mode_rng: determines the choices of `modes`.
+        clock: the current time in UTC.
+        mode_rng: the source of random numbers for choices of `modes`.
         undecoded: vectors that cannot be decoded.
     """
 
@@ -381,15 +383,15 @@ class Instance:
         return thread
 
     def chooses(self, mode: SourceMode, chance: float) -> bool:
-        """Draw whether a form is written that only `mode` has; never without it."""
+        """Draw whether to write a form of a mode; always False if the mode is off."""
         return mode in self.modes and self.mode_rng.random() < chance
 
     def note_unrecoverable(self, afn: int, scn: int) -> None:
-        """Note in the control file that data file `afn` has blocks since `scn` that no redo has."""
+        """Note in the control file that data file `afn` has changes without redo at `scn`."""
         self.unrecoverable[afn] = scn, self.unix_time
 
     def open_resetlogs(self, resetlogs: int, activation: int) -> None:
-        """End every thread's log and begin a new incarnation, with the first log of each thread."""
+        """End every thread's log, and begin a new incarnation with a first log for each thread."""
         for thread in self.threads:
             thread.close()
         self.identity = replace(
@@ -402,11 +404,11 @@ class Instance:
             thread.begin_incarnation(replace(self.identity, thread=thread.number))
 
     def forget_last_thread(self) -> None:
-        """Give the next record of any thread a new SCN."""
+        """Make the next record, of any thread, take a new SCN."""
         self._last_thread = 0
 
     def describe(self, container: Container) -> Database:
-        """Return the database as a container's dictionary describes it."""
+        """Return the database facts for the dictionary of a container."""
         own = self.identity
         return Database(
             own.name,
@@ -420,7 +422,7 @@ class Instance:
 
     @property
     def redo_time(self) -> int:
-        """The host's local time as redo has it."""
+        """The local time of the host, as a redo time."""
         return encode_redo_time(self.clock.astimezone(self.zone))
 
     @property
@@ -429,7 +431,7 @@ class Instance:
         return int(self.clock.timestamp())
 
     def advance_clock(self) -> None:
-        """Let some time pass."""
+        """Advance the clock by a random time."""
         self.clock += timedelta(milliseconds=self.rng.randrange(1500))
 
     def advance_scn(self) -> int:
@@ -441,9 +443,9 @@ class Instance:
     def record(
         self, thread: RedoThread, container: Container, *, commit: bool = False
     ) -> RecordWriter:
-        """Begin a new record, at a new SCN as often as the pace says."""
+        """Begin a new record; `Pace` decides how often it takes a new SCN."""
         chance = self.pace.commit_new_scn if commit else self.pace.new_scn
-        # Blocks pass from instance to instance at a new SCN only.
+        # When another thread writes, the SCN changes, because instances exchange blocks only then.
         moved = thread.number != self._last_thread
         if moved or self.scn_due or self.rng.random() < chance:
             self.advance_scn()

@@ -1,7 +1,8 @@
-"""Rows of index-organised tables: the leaf rows of their primary key's index (redo-format §6.1).
+"""Writes rows of index-organised tables: leaf rows of the primary key's index (redo-format §6.1).
 
-The primary key's columns are the first ones. 10.30, 10.35 and the supplemental data follow real
-records of 19c, the rest the document alone; tables with an overflow segment are not modelled.
+The columns of the primary key are the first ones. 10.30, 10.35 and the supplemental data follow
+real records of 19c; the rest follows only that page. Tables with an overflow segment are not
+modelled.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class LeafWriter:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
 
     def insert(self, table: SimTable, cells: Sequence[Cell | None], *, revive: bool = False) -> Row:
-        """INSERT: 10.2, or 10.18 where the key's deleted leaf row is still there (`revive`)."""
+        """INSERT: 10.2, or with `revive` 10.18, if the deleted leaf row of the key still exists."""
         key, others = self.leaf_row(table, cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
         block = table.block_for(table.segment_of(cells), space, self._tx.instance.scn)
@@ -104,13 +105,13 @@ class LeafWriter:
         return True
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
-        """UPDATE: 10.35 of the columns set, or 10.30; a new key deletes and inserts the row."""
+        """UPDATE: 10.35 or 10.30; if the key changes, the row is deleted and inserted."""
         table, keys = row.table, len(row.table.key)
         cells = [new.get(number, cell) for number, cell in enumerate(row.cells)]
         if any(number < keys for number in new):
             return self.delete(row) and self.insert(table, cells) is not None
         if table.logging is not Logging.NONE and self._rng.random() < 0.1:
-            # Without supplemental data 10.18 does not tell an insert from an update.
+            # Only supplemental data distinguish an insert from an update in a 10.18.
             return self.delete(row) and bool(self.insert(table, cells, revive=True))
         before, after = (stored_columns(c)[keys:] for c in (row.cells, cells))
         set_ = [number for number in sorted(new) if number - keys < max(len(before), len(after))]
@@ -124,7 +125,7 @@ class LeafWriter:
         return True
 
     def _update_whole(self, row: Row, cells: list[Cell | None]) -> None:
-        """Write 10.30: all columns after the key."""
+        """Write 10.30, which contains all columns after the key."""
         table, keys = row.table, len(row.table.key)
         key, old = self.leaf_row(table, row.cells)
         _, new = self.leaf_row(table, cells)
@@ -143,7 +144,7 @@ class LeafWriter:
         self._leaf_change(row, 30, fields, revert, DmlKind.UPDATE, before, after)
 
     def _update_columns(self, row: Row, cells: list[Cell | None], changed: list[int]) -> None:
-        """Write 10.35: the columns of `changed`; the undo lists those that the row reached."""
+        """Write 10.35 with the columns `changed`; the undo lists only those in the old row."""
         redo, table, keys = self._redo, row.table, len(row.table.key)
         key, old_row = self.leaf_row(table, row.cells)
         _, new_row = self.leaf_row(table, cells)
@@ -180,7 +181,7 @@ class LeafWriter:
         self._leaf_change(row, 35, fields, revert, DmlKind.UPDATE, before, after)
 
     def _set_cells(self, row: Row, cells: list[Cell | None], growth: int) -> Callable[[], None]:
-        """Carry an update out in the model; the answer takes it back."""
+        """Change the row in the model; return a function that undoes the change."""
         old, owner, block = row.cells, row.owner, row.block
 
         def revert() -> None:
@@ -214,7 +215,7 @@ class LeafWriter:
         record.emit()
 
     def leaf_row(self, table: SimTable, cells: Sequence[Cell | None]) -> tuple[bytes, bytes]:
-        """Encode the key, and the row after it: flags, lock, count, columns."""
+        """Return the encoded key, and the rest of the row: flags, lock, count, columns."""
         keys, stored = len(table.key), stored_columns(cells)
         key = b"".join(self._prefixed(value) for value in stored[:keys])
         others = stored[keys:]

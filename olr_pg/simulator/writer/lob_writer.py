@@ -1,8 +1,8 @@
-"""LOB values in redo: pages, lists, index rows, and the operations of DBMS_LOB.
+"""Writes the redo of LOBs: pages, lists, index rows, and the operations of DBMS_LOB.
 
-Facts: values-and-lobs §16–§20, §23, §26. Pages that a session loads directly (26.6) or that are
-BASICFILE (19.1) have no undo; changes in place (26.2) have undo. docs/simulator.md says which form
-stands on whose word; those of `Instance.unproven` are written half the time where it is set.
+Facts: values-and-lobs §16–§20, §23, §26. Directly loaded pages (26.6) and BASICFILE pages (19.1)
+have no undo; changes in place (26.2) have undo. docs/simulator.md names the evidence for each form.
+If `Instance.unproven` is set, half of the writes use forms without evidence.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ V = TypeVar("V")
 
 OPC_LOB: Final = (26, 1)
 VERSION_MAX: Final = 255
-"""A locator of the model has one byte for the version."""
+"""Maximum version of a LOB, which has one byte in locators of the model."""
 
 EXTENTS_MAX: Final = 6
-"""Extents that a locator of the model lists; more extents need a header block."""
+"""Maximum number of extents in a locator of the model; more extents need a header block."""
 
 
 @dataclass(frozen=True, slots=True)
 class LobPlace:
-    """A LOB column of a table, for the redo that names it; `column` counts from 1."""
+    """A LOB column of a table, as redo names it; `column` counts from 1."""
 
     table: SimTable
     column: int
@@ -99,7 +99,9 @@ class LobWriter:
     def stored(
         self, table: SimTable, segment: SimSegment, at: int, cell: Cell | None
     ) -> Cell | None:
-        """Return the value of column `at`; a new LOB is stored: its pages are written."""
+        """Return the cell of column `at`; if it is a draft, first store the LOB and write its
+        pages.
+        """
         return self._store(table, segment, at, cell) if isinstance(cell, LobDraft) else cell
 
     def _store(self, table: SimTable, segment: SimSegment, at: int, draft: LobDraft) -> LobCell:
@@ -110,7 +112,7 @@ class LobWriter:
         return self.rewrite(LobPlace(table, at + 1), state, content)
 
     def rewrite(self, place: LobPlace, state: StoredLob, content: bytes) -> LobCell:
-        """Write a value again: in the row, or in new pages."""
+        """Write a whole value: in the row, or to new pages."""
         storage = state.storage
         if is_inline(storage, len(content)):
             return lob_cell(replace(state, form=LobForm.INLINE, content=content, runs=(), header=0))
@@ -122,13 +124,13 @@ class LobWriter:
             form = LobForm.POINTERS if storage.in_row else LobForm.INDEXED
         new = replace(state, form=form, content=content, runs=runs, header=0)
         if form is LobForm.INDEXED and content and not self._is_unproven():
-            # The row is there before the pages are; what they hold in all is told behind them.
+            # The index row exists before the pages; its length is written after them.
             self._write_index_row(place, new, 0, length=0)
         self.load_pages(place, new, enumerate(new.pages))
         return lob_cell(self.lead_to(place, new))
 
     def lead_to(self, place: LobPlace, state: StoredLob) -> StoredLob:
-        """Write the lists or index rows that lead to the pages."""
+        """Write the header block or the index rows that contain the addresses of the pages."""
         if not state.storage.securefile:
             self._write_lob_index(place, state)
             return state
@@ -153,7 +155,7 @@ class LobWriter:
     def load_pages(
         self, place: LobPlace, state: StoredLob, pages: Iterable[tuple[int, int]]
     ) -> None:
-        """Write whole pages: (page number, block) each."""
+        """Write whole pages; `pages` are (page number, block)."""
         in_place = state.storage.securefile and self._rng.random() < 0.15
         page = state.storage.page
         for number, dba in pages:
@@ -168,11 +170,11 @@ class LobWriter:
             self._lob_redo.pages[dba] = image
 
     def _is_unproven(self) -> bool:
-        """Return whether the next write uses a form that real redo has not shown."""
+        """Draw whether the next write uses a form that was not seen in real redo."""
         return self._tx.instance.unproven and self._rng.random() < 0.5
 
     def _load_in_place(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
-        """Write 26.2 of a new page: the info and the fill item; unproven, the load data item."""
+        """Write a new page as 26.2, with info and fill items, or unproven with a load data item."""
         items = [
             info_item(state.number),
             fill_item(self._redo, 0, payload, page=state.storage.page),
@@ -183,7 +185,7 @@ class LobWriter:
         self._change_lob_block(place, state, dba, items, undo, revert)
 
     def _load_directly(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
-        """26.6."""
+        """Write a new page as 26.6."""
         redo, transaction = self._redo, self._tx.current
         record, page = self._tx.record(), state.storage.page
         block = state.storage.block_size
@@ -202,7 +204,7 @@ class LobWriter:
         record.emit()
 
     def _load_long_field(self, state: StoredLob, number: int, dba: int, payload: bytes) -> None:
-        """Write 19.1: a page is always full; after the value it contains its previous bytes."""
+        """Write a page as 19.1: it is always full; after the value, it contains old bytes."""
         record, segment = self._tx.record(), state.segment
         padded = payload.ljust(state.storage.page, b"\xee")
         fields = [long_field(self._redo, segment.dataobj, state.number, number, padded), LOB_BLOCK]
@@ -217,7 +219,7 @@ class LobWriter:
     def write_in_place(
         self, place: LobPlace, state: StoredLob, number: int, start: int, end: int
     ) -> None:
-        """Write 26.2: bytes of the value from `start` to `end`, all in one page."""
+        """Write 26.2 with the bytes of the value from `start` to `end`, all in one page."""
         dba, offset = state.pages[number], start - number * state.storage.page
         data, page = state.content[start:end], state.storage.page
         revert = self._page_revert(dba)
@@ -234,9 +236,7 @@ class LobWriter:
         self._lob_redo.pages[dba] = image
 
     def _page_revert(self, dba: int) -> Callable[[], None]:
-        """Return a function that resets a page to the contents that the transaction's redo had
-        before.
-        """
+        """Return a function that restores the current content of a page in `LobRedo`."""
         pages = self._lob_redo.pages
         before = pages.get(dba)
         return lambda: restore_key(pages, dba, before)
@@ -252,7 +252,7 @@ class LobWriter:
         *,
         kind: int = TYPE_DATA,
     ) -> None:
-        """Write 26.2 after its undo (26.1)."""
+        """Write a 26.2 and its undo (26.1)."""
         redo, segment, page = self._redo, state.segment, state.storage.page
 
         def fields(_: int) -> FieldPair:
@@ -273,23 +273,23 @@ class LobWriter:
         record.emit()
 
     def _write_lob_index(self, place: LobPlace, state: StoredLob) -> None:
-        """Write the index rows of the pages that the locator has no room for."""
+        """Write the index rows of pages that are not in the locator."""
         number, size = POINTERS_MAX, len(state.content)
         if state.form is LobForm.INDEXED:
             number = index_row_pages(0)
         while number < len(state.pages):
             self._write_index_row(place, state, number, length=size)
             number += index_row_pages(number)
-        # That of page 0 has the length, and is there for an empty value as well.
+        # The row of page 0 contains the length; an empty value has it, too.
         if state.form is LobForm.INDEXED:
             self._write_index_row(place, state, 0, length=size)
 
     def _write_index_row(
         self, place: LobPlace, state: StoredLob, number: int, *, length: int
     ) -> None:
-        """Write 10.2, or 10.18 if the LOB has had a row of that page number.
+        """Write an index row: 10.2, or 10.18 if the row of this page number already exists.
 
-        `length`: the number of the value's bytes in the row of page 0.
+        `length` is the number of bytes of the value, which the row of page 0 contains.
         """
         redo, segment = self._redo, state.segment
         dbas = tuple(state.pages[number : number + index_row_pages(number)])
@@ -327,7 +327,7 @@ class LobWriter:
     def log_operation(
         self, place: LobPlace, state: StoredLob, code: int, size: int, offset: int
     ) -> None:
-        """Write 11.17, which supplemental logging adds."""
+        """Write the 11.17 of supplemental logging."""
         transaction = self._tx.current
         fields = operation_fields(
             *(self._redo, code, transaction.xid_bytes, state.number),
@@ -343,7 +343,7 @@ class LobWriter:
 
 
 def lob_cell(state: StoredLob) -> LobCell:
-    """Return the locator of a state of a LOB."""
+    """Return the cell, with the locator, for a state of a LOB."""
     kind, number, content, storage = state.storage.kind, state.number, state.content, state.storage
     size, page = len(content), storage.page
     match state.form:
@@ -363,7 +363,7 @@ def lob_cell(state: StoredLob) -> LobCell:
 
 
 def restore_key(table: dict[K, V], key: K, value: V | None) -> None:
-    """Give a key back its value, None for none."""
+    """Restore the value of a key; None removes the key."""
     if value is None:
         table.pop(key, None)
     else:

@@ -1,4 +1,4 @@
-"""An archived log as a file: OS header, redo file header, data blocks, name.
+"""An archived log as a file: block 0, block 1, data blocks, name.
 
 Facts: redo-format §1.2, §1.4, §1.5.
 """
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 FIRST_CONTROL_SEQUENCE: Final = 1000
 GROUPS: Final = 3
 UNKNOWN_NAB: Final = 0xFFFFFFFF
-"""The number of blocks in use that the header of a current log has."""
+"""The number of blocks in use (nab) in the header of a current log."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
-    """The facts that every log of one thread of one incarnation has in common.
+    """The header values that all logs of one thread and one incarnation share.
 
     Attributes:
-        dbid: of the whole database (the CDB).
+        dbid: DBID of the whole database (the CDB).
         name: at most 8 characters.
         activation: activation id of the incarnation.
         resetlogs: resetlogs id, a redo time.
@@ -55,7 +55,7 @@ class LogIdentity:
 
 @dataclass(slots=True)
 class OpenLog:
-    """A log that groups are still written to. `first_time` and the times are redo times."""
+    """A log that is still written. All times are redo times."""
 
     redo: RedoFormat
     identity: LogIdentity
@@ -68,7 +68,7 @@ class OpenLog:
     largest_lwn: int = 0
 
     def write(self, group: LwnGroup, strands: int = 1) -> None:
-        """Append one LWN of up to so many strands."""
+        """Append one LWN with up to `strands` strands."""
         chunks = [
             lay_out_group(self.redo, record_images(self.redo, chunk))
             for chunk in group.strands(strands)
@@ -82,13 +82,13 @@ class OpenLog:
         self.largest_lwn = max(self.largest_lwn, blocks)
 
     def close(self, next_scn: int, next_time: int) -> bytes:
-        """Return the bytes of the archived log, closed at `next_scn` (exclusive)."""
+        """Return the bytes of the archived log, which ends before `next_scn`."""
         return self.headers(next_scn, next_time) + self.sealed(0)
 
     def sealed(self, first: int, moved: int = 0) -> bytes:
-        """Return the data blocks from `first` on, counted from 0, which begins an LWN.
+        """Return the data blocks from `first` on (from 0), with headers; `first` begins an LWN.
 
-        Their numbers are higher by `moved` than they are in this log.
+        `moved` is added to the block numbers in the headers.
         """
         payloads, offsets, block = list[bytearray](), [np.zeros(0, np.uint16)], 0
         for payload, own in zip(self.payloads, self.first_offsets, strict=True):
@@ -108,16 +108,16 @@ class OpenLog:
         return self.header().archived_name
 
     def headers(self, next_scn: int, next_time: int) -> bytes:
-        """Blocks 0 and 1 of the archived log, closed at `next_scn` (exclusive)."""
+        """Return blocks 0 and 1 of the archived log, which ends before `next_scn`."""
         header = self.closed(next_scn, next_time)
         return OsHeader(header.nab - 1).image(self.redo) + header.image(self.redo)
 
     def closed(self, next_scn: int, next_time: int) -> HeaderBlock:
-        """Block 1 of the archived log, closed at `next_scn` (exclusive)."""
+        """Return block 1 of the archived log, which ends before `next_scn`."""
         return self._header(FIRST_DATA_BLOCK + self.blocks, next_scn, next_time)
 
     def header(self) -> HeaderBlock:
-        """Return block 1 while the log is current."""
+        """Return block 1 of the log while it is current."""
         return self._header(UNKNOWN_NAB, SCN_NONE, 0)
 
     def _header(self, nab: int, next_scn: int, next_time: int) -> HeaderBlock:

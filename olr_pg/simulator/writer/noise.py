@@ -1,9 +1,9 @@
-"""Redo that no table's rows are in: a decoder must step over it.
+"""Writes redo without rows of tables, which a decoder must skip ("noise").
 
 The mix of vectors, alone in their records or with vectors of transactions, follows the real 23ai
 logs (redo-format §10.2, §10.3): block cleanouts, lists of written blocks in void records that begin
-LWNs, files and segments that grow, recursive transactions of SYS. Each database has its own mix,
-from almost only this work to almost none.
+LWNs, growth of files and segments, recursive transactions of SYS. Each database has its own mix and
+its own amount of noise, from almost none to almost only noise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.space_vectors import SpaceKind
 
 SPACE_FILE: Final = 22
-"""The file that grows."""
+"""The data file that grows."""
 
 ROOT: Final = 1
 ACTS: Final = {
@@ -49,21 +49,22 @@ ACTS: Final = {
     "work_recursively": 4.0,
     "mark_session": 0.3,
 }
-"""The vectors and their approximate frequency in the real logs; a database multiplies it with
-factors.
+"""Kinds of noise with their approximate frequency in the real logs; each database multiplies them
+by its own factors.
 """
 
 OWN_FACTORS: Final = (0.0, 0.5, 1.0, 1.0, 4.0)
 SHARES: Final = (0.02, 0.06, 0.06, 0.06, 0.3, 0.9)
-"""How much of this work a database does for each action of a session."""
+"""Probability that noise follows an action of a session; a database uses one of these."""
 
 MAPS_IN_A_ROW: Final = (1, 4, 24)
 MAPS_BYTES: Final = 12_288
-"""Bitmap blocks that a file gets at a time (128 in real logs), and the maximum size of their LWNs.
+"""Bitmap blocks that are added to a file at a time (128 in real logs), and the maximum bytes of
+their LWNs.
 """
 
 BLOCKS_OF_A_LIST: Final = (1, 1, 2, 37, 306)
-"""Entries of a 23.1: one mostly in real logs, 306 in the largest one there."""
+"""Numbers of entries of a 23.1: mostly 1 in real logs, at most 306."""
 
 SEGMENT_FILE: Final = 24
 FIRST_SEGMENT_OBJECT: Final = 95_000
@@ -73,21 +74,23 @@ UNDO_MAP: Final = 0x83
 SYSTEM_FILE: Final = 1
 KEY_INDEX: Final = 9
 KEY_LEAF: Final = 0x5772
-"""I_FILE#_BLOCK#, whose key data real recursive transactions change (10.18), and a leaf of it."""
+"""The index I_FILE#_BLOCK#, in which real recursive transactions change data after keys (10.18),
+and one of its leaves.
+"""
 
 
 class SpaceWriter(TransactionWriter):
     """The recursive transactions of SYS in one thread of a container."""
 
     def work(self, change: Callable[[SpaceWriter], None] | None) -> None:
-        """Do a transaction: begun by itself, or by the first vector of `change`; committed."""
+        """Write a committed transaction; `change` writes its changes."""
         if self.begin_empty():
             if change is not None:
                 change(self)
             self.commit()
 
     def change_key_data(self, block: TransactionalBlock) -> None:
-        """Write 5.1 10.18: other data after a key of a SYS index, here the transaction's begin."""
+        """Write a transaction with 5.1 10.18, which changes data after a key of a SYS index."""
         if not self.ready():
             return
 
@@ -105,12 +108,14 @@ class SpaceWriter(TransactionWriter):
         self.commit()
 
     def take_undo_extent(self, block: TransactionalBlock) -> None:
-        """Write 5.2 5.1 22.13: the undo tablespace's map; the header update begins nothing."""
+        """Write 5.2 5.1 22.13, a change of the undo tablespace's map; this 5.2 begins no
+        transaction.
+        """
         payload = [bytes(8), bytes(20)]
         self._change_space([(block, NO_OBJECT, space.UNDO_EXTENT)], space.OPC_UNDO_EXTENT, payload)
 
     def unlink_block(self, block: TransactionalBlock, head: TransactionalBlock, obj: int) -> None:
-        """Write 5.1 13.6 13.7: a block leaves the free list of a segment."""
+        """Write 5.1 13.6 13.7, which removes a block from the free list of a segment."""
         changed = [(block, obj, space.FREE_LIST_UNLINK), (head, obj, space.FREE_LIST_HEAD)]
         self._change_space(changed, space.OPC_FREE_LIST, [bytes(52), bytes(16)])
 
@@ -135,7 +140,7 @@ class SpaceWriter(TransactionWriter):
         record.emit()
 
     def relog_extent(self, block: BlockState) -> None:
-        """Write 5.24 22.2: undo of the file's map, logged once more (redo-format §4.7)."""
+        """Write 5.24 22.2, which logs undo of a file's map again (redo-format §4.7)."""
         transaction, redo = self.current, self.redo
         assert transaction.undo_block is not None
         record = self.record()
@@ -159,11 +164,11 @@ def put(
 
 
 class Noise:
-    """The background work in a container.
+    """The noise of a container.
 
     Args:
-        container: with its tables.
-        rng: draws the container's mix, and then the work.
+        container: the container, including its tables.
+        rng: draws the mix of the container, and then the noise.
     """
 
     def __init__(self, instance: Instance, container: Container, rng: Random) -> None:
@@ -177,12 +182,12 @@ class Noise:
         self._writers = dict[int, SpaceWriter]()
         self._maps = 0
         self._segments = 0
-        # Lists of written blocks are the root's in a CDB.
+        # In a CDB, lists of written blocks belong to the root.
         own = container.con_id > 0
         self._root = Container(ROOT, "CDB$ROOT", ROOT) if own else container
 
     def write(self, thread: RedoThread) -> None:
-        """Write one thing of the noise."""
+        """Write noise of one random kind."""
         act = self._rng.choices(tuple(ACTS), self._weights)[0]
         getattr(self, "_" + act)(thread)
 
@@ -206,7 +211,7 @@ class Noise:
     def _record(
         self, thread: RedoThread, *vectors: tuple[SpaceKind, TransactionalBlock, int]
     ) -> None:
-        """Write a record of such vectors: kind, block, data object."""
+        """Write a record with vectors of (kind, block, data object)."""
         record = self._instance.record(thread, self._container)
         for kind, block, obj in vectors:
             put(record, kind, block, obj, kind.fields(self._rng))
@@ -223,7 +228,7 @@ class Noise:
         record.vector((23, 1), [b"".join(entries)])
         record.emit(VLD_VOID)
 
-    # --- what there is ---
+    # --- the kinds of noise ---
 
     def _clean_out(self, thread: RedoThread) -> None:
         for block in self._rng.choice(self._container.tables).blocks[-4:]:
@@ -239,7 +244,7 @@ class Noise:
         self._written(thread, self._rng.choice(BLOCKS_OF_A_LIST))
 
     def _extend_file(self, thread: RedoThread) -> None:
-        """LWNs of two records each: a void one, and a bitmap block of the file."""
+        """Write LWNs of two records: a void record, and a bitmap block of the file."""
         kind = self._rng.choice(space.FILE_MAPS)
         if self._rng.random() < 0.1:
             self._record(thread, (space.FILE_MAP_HEAD, self._map_block(), NO_OBJECT))
@@ -269,7 +274,7 @@ class Noise:
         self._record(thread, (space.FILE_MAP_USED, entry, NO_OBJECT))
 
     def _segment(self) -> tuple[int, int]:
-        """Choose data object and first block of a segment: of a modelled table, or of no table."""
+        """Return data object and first block of a segment, of a modelled table or of no table."""
         if self._segments and self._rng.random() < 0.5:
             number = self._rng.randrange(self._segments)
             return FIRST_SEGMENT_OBJECT + number, 128 + number * SEGMENT_STRIDE

@@ -1,6 +1,8 @@
-"""Parallel DML: a parent transaction and its children, which end together (redo-format §4.4).
+"""Writes parallel DML: a parent transaction and its children, which end together (redo-format
+§4.4).
 
-The children's commit SCN is the parent's, whose 5.4 comes first; their own 5.4 are later records.
+The children have the commit SCN of the parent. The 5.4 of the parent comes first, those of the
+children follow in later records.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ SCN_FIELD_PLACES = 4
 
 
 class ParallelWriter(TransactionWriter):
-    """Writes the transaction of a coordinator or of one of its servers."""
+    """Writes the transactions of a coordinator or of one of its parallel servers."""
 
     def begin_parallel(self) -> bool:
-        """Begin as a parent, which is its own; False if no slot is free."""
+        """Begin a parent transaction, which is its own parent; False if no slot is free."""
         if self.transaction is not None or not self.ready():
             return False
         self.current.parent_xid = self.current.xid_bytes
@@ -39,14 +41,14 @@ class ParallelWriter(TransactionWriter):
         return True
 
     def join(self, parent: TransactionWriter) -> bool:
-        """Let a child of the open transaction of `parent` be open; False: no slot is free."""
+        """Begin a child of the open transaction of `parent`; False if no slot is free."""
         if not self.ready():
             return False
         self.current.parent_xid = parent.current.xid_bytes
         return True
 
     def prepare(self) -> Transaction | None:
-        """Write 5.12 of a child that is ready; None if it has written nothing."""
+        """Write the 5.12 of a child that is ready to commit; None if it has written nothing."""
         transaction = self._written()
         if transaction is not None:
             record = self.record()
@@ -55,7 +57,7 @@ class ParallelWriter(TransactionWriter):
         return transaction
 
     def commit_parent(self) -> int:
-        """Write the 5.4 that commits all; return the commit SCN."""
+        """Write the 5.4 that commits parent and children; return the commit SCN."""
         transaction, instance = self.current, self.instance
         instance.advance_scn()
         record = instance.record(self.thread, self.container, commit=True)
@@ -84,7 +86,7 @@ class ParallelWriter(TransactionWriter):
         self._deliver(transaction)
 
     def close_parent(self, scn: int) -> None:
-        """Write 5.12 of the parent, whose children have ended; it has committed at `scn`."""
+        """Write the 5.12 of a parent that committed at `scn`, after its children have ended."""
         transaction = self.current
         record = self.record()
         self._write_state(record, transaction, STATE_INACTIVE, self.instance.unix_time)
@@ -93,7 +95,7 @@ class ParallelWriter(TransactionWriter):
         self._close(transaction, scn, committed=True)
 
     def rollback_alone(self) -> None:
-        """ROLLBACK, at an SCN of its own."""
+        """Roll back this transaction, at its own SCN."""
         transaction = self._written()
         if transaction is None:
             return

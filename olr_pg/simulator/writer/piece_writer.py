@@ -1,7 +1,7 @@
-"""Changes of rows, piece by piece: those of one, and those of chained and migrated rows.
+"""Writes changes of rows piece by piece, including chained and migrated rows.
 
-A change is a list of steps, one record each; supplemental flags F and L enclose them. Facts:
-redo-format §5.3–§5.10, §7.5.
+A change is a list of steps; each step is one record. The first record has the supplemental flag F,
+the last one L. Facts: redo-format §5.3–§5.10, §7.5.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ if TYPE_CHECKING:
 
 MAX_FREE_ROW: Final = 4858
 STUB_IMAGES: Final = 0.7
-"""How many heads that only lead on are in the undo as they are where some are."""
+"""Probability that undo contains a stub in the form of its block, in the mode STUB_IMAGES."""
 
 FLAGLESS: Final = 0.3
-"""How many changes of one piece have no flags in the supplemental data where some have none."""
+"""Probability that a change of one piece has no supplemental flags, in the mode FLAGLESS."""
 
 NAMED: Final = 0.2
-"""How many of the changes of one record have the row's address in the supplemental data, too."""
+"""Probability that the supplemental data of a change of one record contain the row's address."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """A record of a row change.
+    """One step of a row change, which is written as one record.
 
     Attributes:
-        fields: from the KDO base and the lock byte of the undo image to the KDOs and columns of
-            undo and redo, without the supplemental ones.
-        apply, revert: carry it out in the model, and take it back.
-        before, after: 1-based column of the first one in the undo and in the redo, 0 for none.
-        logged: supplemental columns by 1-based number.
-        cut: P and N of the supplemental flags.
-        dependency: whether the undo has the row's SCN.
+        fields: returns the fields of undo and redo from the KDO on, without supplemental data. Its
+            arguments are the KDO base and the lock byte of the undo.
+        apply, revert: make the change in the model, and undo it.
+        before, after: SEGCOL# of the first column in the undo and in the redo, 0 for none.
+        logged: (SEGCOL#, value) of supplemental columns.
+        cut: the supplemental flags P and N.
+        dependency: the undo contains the row's SCN if the table has row dependencies.
     """
 
     block: DataBlock
@@ -100,12 +100,12 @@ class PieceWriter:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
 
     def kdo(self, table: SimTable, block: DataBlock) -> Callable[[int], KdoBase]:
-        """Return what makes the beginning of a KDO, by the entry of the block's ITL."""
+        """Return a function that makes the beginning of a KDO for an ITL entry."""
         dependencies = DEPENDENCIES if table.row_scn else 0
         return lambda itli: KdoBase(block.dba, block.segment_dba, MAX_FREE_ROW, itli, dependencies)
 
     def row_scn_field(self, table: SimTable) -> list[bytes]:
-        """Encode the row's SCN as the undo of a table with row dependencies has it."""
+        """Return the field with the row's SCN for undo; none without row dependencies."""
         size = 8 if self._redo.has_container else 6
         return [self._redo.scn8(self._tx.instance.scn)[:size]] if table.row_scn else []
 
@@ -119,7 +119,7 @@ class PieceWriter:
         revert: Callable[[], None],
         *delivers: Change,
     ) -> BlockChange:
-        """Return the pair of a row change."""
+        """Return the undo and redo of a row change."""
         return BlockChange(
             *(block, block.obj, block.dataobj, table.tablespace, OPC_ROW),
             *((11, op), (11, undo_op), fields, revert, delivers),
@@ -133,7 +133,7 @@ class PieceWriter:
         before: dict[int, Cell | None],
         after: dict[int, Cell | None],
     ) -> Change:
-        """Return the change of a row as it must be delivered."""
+        """Return the row change that decoding must deliver."""
         block = row.block
         return Change(kind, row.table, block.dataobj, block.dba, row.slot, scn, before, after)
 
@@ -151,9 +151,9 @@ class PieceWriter:
 
         Args:
             kind: `SUPPLEMENTAL_INSERT` and so on.
-            steps: in the order of their records; of a row of one piece mostly one.
-            deliver: from the SCN of the first record to the change, or none.
-            head: the row's address in the supplemental headers.
+            steps: the steps, in the order of their records; a row of one piece mostly has one.
+            deliver: returns the delivered changes, given the SCN of the first record.
+            head: the address in the supplemental headers; None for the row's address.
             extra: further bits of the supplemental flags.
         """
         table, held = row.table, row.owner is self._tx.transaction
@@ -191,7 +191,7 @@ class PieceWriter:
                 return [*undo, *rest], redo
 
             step.apply()
-            # Nothing in the block tells of an 11.16: it is undone by the marker alone.
+            # An 11.16 does not change the block, so only the marker undoes it.
             self._tx.write(
                 record,
                 replace(
@@ -207,11 +207,11 @@ class PieceWriter:
     def place(
         self, row: Row, parts: Sequence[PieceSpan], hrid: RowAddress | None
     ) -> list[StoredPiece]:
-        """Room for the pieces of a row: see `SimTable.place`."""
+        """Place the pieces of a row in blocks; see `SimTable.place`."""
         return row.table.place(row, parts, hrid, self._tx.instance.scn)
 
     def insert_step(self, piece: StoredPiece) -> ChangeRecord:
-        """Make 11.2 of a piece that has its place."""
+        """Return the 11.2 of a piece that is placed."""
         image, slot = piece.image, piece.slot
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -228,7 +228,7 @@ class PieceWriter:
         )
 
     def delete_step(self, piece: StoredPiece) -> ChangeRecord:
-        """Make 11.3 of a piece; its slot is free when the transaction has committed."""
+        """Return the 11.3 of a piece; its slot is freed when the transaction commits."""
         image, slot = piece.image, piece.slot
         transaction = self._tx.current
 
@@ -254,7 +254,7 @@ class PieceWriter:
     def overwrite_step(
         self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece
     ) -> ChangeRecord:
-        """Make 11.6: a head piece is replaced in place."""
+        """Return the 11.6 that replaces a head piece in place."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_ORP | UNDO_SIDE, old, slot, lock)
@@ -271,9 +271,9 @@ class PieceWriter:
         return ChangeRecord(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
 
     def _undo_columns(self, piece: RowPiece) -> list[bytes]:
-        """Encode the columns of a piece in the undo, or the piece itself if it has none.
+        """Return the fields of a piece's columns for undo; for a stub, sometimes the piece itself.
 
-        Its form in a table with row dependencies is unknown.
+        The form of such a stub in a table with row dependencies is unknown.
         """
         is_stub = piece.fb == FB_HEAD and not piece.row_scn
         if is_stub and self._tx.instance.chooses(SourceMode.STUB_IMAGES, STUB_IMAGES):
@@ -283,7 +283,7 @@ class PieceWriter:
     def update_step(
         self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
     ) -> ChangeRecord:
-        """Make 11.5 of a piece."""
+        """Return the 11.5 of a piece."""
         slot = piece.slot
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -306,7 +306,7 @@ class PieceWriter:
         )
 
     def lock_step(self, row: Row) -> ChangeRecord:
-        """Make 11.4: a row is locked."""
+        """Return the 11.4 that locks a row."""
         slot, owner = row.slot, row.owner
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -324,7 +324,7 @@ class PieceWriter:
     def forward_step(
         self, block: DataBlock, slot: int, old: RowAddress, new: RowAddress
     ) -> ChangeRecord:
-        """Make 11.8: a piece leads to another next piece."""
+        """Return the 11.8 that changes the address of a piece's next piece."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = forward_kdo(self._redo, base, OP_CFA | UNDO_SIDE, slot, old, lock)
@@ -333,7 +333,7 @@ class PieceWriter:
         return ChangeRecord(block, OP_CFA, OP_CFA, fields, dependency=False)
 
     def log_step(self, piece: StoredPiece) -> ChangeRecord:
-        """Make 11.16: only supplemental columns, which the caller adds."""
+        """Return an 11.16, to which the caller adds supplemental columns."""
 
         def fields(base: KdoBase, _: int) -> FieldPair:
             return (

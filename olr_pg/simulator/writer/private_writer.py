@@ -1,7 +1,8 @@
-"""Small transactions, or their last changes, in one record with their commit.
+"""Writes small transactions, or their last changes, in one record with their commit.
 
-Two orders of its vectors: the commit before the pairs of undo and redo; and that of private redo
-(in-memory undo), which has the row vectors first and no session (redo-format §4.8).
+The record has its vectors in one of two orders. In the first, the commit is before the pairs of
+undo and redo. The second is that of private redo (in-memory undo): row vectors come first, and
+there is no session vector (redo-format §4.8).
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ VLD_PRIVATE: Final = VLD_VALID | 0x08
 
 _END: Final = {(5, 4): 1, (24, 4): 1, COMMIT_NOTE: 1}
 COMMIT_FIRST: Final[Mapping[tuple[int, int], int]] = {(5, 2): 0, **_END}
-"""Places of vectors in the record: headers of undo, the end, the rest in its order."""
+"""Rank of vectors in the record: first 5.2, then the commit; all others follow in their order."""
 
 PRIVATE: Final[Mapping[tuple[int, int], int]] = {(5, 2): 0, **_END, (5, 1): 2}
-"""The same of private redo: all others belong to rows, and come first."""
+"""Rank of vectors in private redo; all others are row vectors and come first."""
 
 SESSIONS: Final = frozenset({(5, 19), (5, 20)})
 
 
 class PrivateRecord(RecordWriter):
-    """A record that takes the vectors of several."""
+    """A record that collects the vectors of several records."""
 
     def __init__(self, instance: Instance, thread: RedoThread, container: Container) -> None:
         super().__init__(instance, thread, container)
@@ -51,10 +52,10 @@ class PrivateRecord(RecordWriter):
         super().vector(opcode, fields, block, undo_of=undo_of)
 
     def emit(self, vld: int = VLD_VALID, *, more: bool = False) -> None:
-        """Go on with the next vectors in the same record."""
+        """Do nothing: the next vectors belong to the same record."""
 
     def hand_over(self, *, private: bool) -> None:
-        """Hand the record to the thread, in the order of private redo or with its end first."""
+        """Add the record to the thread, in the order of private redo or with the commit first."""
         ranks, other = (PRIVATE, -1) if private else (COMMIT_FIRST, 2)
         kept = [
             (ranks.get(opcode, other), part)
@@ -66,21 +67,21 @@ class PrivateRecord(RecordWriter):
 
 
 class PrivateWriter(TransactionWriter):
-    """Writes the transactions of a session, some of them to their end in one record."""
+    """Writes the transactions of a session; `hold` makes a record that includes the commit."""
 
     _private: PrivateRecord | None = None
 
     def record(self) -> RecordWriter:
-        """Begin a new record, or continue that of the commit."""
+        """Begin a new record, or continue the held record."""
         return self._private or super().record()
 
     def hold(self) -> None:
-        """Put all that is written from now on up to the COMMIT into one record."""
+        """Write all following vectors, including the COMMIT, to one record."""
         self.instance.record(self.thread, self.container, commit=True)
         self._private = PrivateRecord(self.instance, self.thread, self.container)
 
     def commit_held(self, *, private: bool) -> None:
-        """COMMIT, in the record of the vectors written since `hold`."""
+        """COMMIT, in the record with the vectors since `hold`."""
         record, self._private = self._private, None
         transaction = self._written()
         if record is None or transaction is None:

@@ -1,8 +1,7 @@
 """Fields of space-management vectors (layers 13, 14 and 22) and of the markers that accompany them.
 
-Sizes, block classes and types are those of the real 23ai logs; the meaning of the numbers in the
-fields is mostly unknown (redo-format §12 says "ignore"), so they are invented, or zero as in real
-redo.
+Sizes, block classes and types are those of the real 23ai logs. The meaning of the numbers in the
+fields is mostly unknown (redo-format §12), so they are random, or zero as in real redo.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CLASS_FILE_MAP: Final = 13
 """Block classes (redo-format §3.1)."""
 
 SPACE_DBA: Final = 0x4C80
-"""The first bitmap block of a file that grows."""
+"""The first bitmap block of the file that grows."""
 
 BLOCKS_PER_MAP: Final = 64224
 
@@ -40,7 +39,7 @@ class SpaceKind(NamedTuple):
     typ: int = TYP_NORMAL
 
     def fields(self, rng: Random) -> list[bytes]:
-        """Fields of the right sizes: small numbers, as most real ones, and zeros."""
+        """Return fields of these sizes with small numbers and zeros, like most real ones."""
         return [bytes(rng.choice((0, 0, 0, 1, 8)) for _ in range(size)) for size in self.sizes]
 
 
@@ -50,7 +49,7 @@ FILE_MAPS: Final = (
     SpaceKind((13, 63), CLASS_BITMAP_2, (28,), TYP_NEW),
     SpaceKind((22, 15), CLASS_FILE_BITMAP, (84,), TYP_NEW),
 )
-"""Bitmap blocks that a file that grows gets, each in a record and an LWN of its own."""
+"""Bitmap blocks of a growing file; each is in a separate record and LWN."""
 
 FILE_MAP_HEAD: Final = SpaceKind((13, 57), CLASS_SEGMENT_HEADER, (76, 84), TYP_NEW)
 FILE_MAP_ENTRY: Final = SpaceKind((13, 60), CLASS_FILE_BITMAP, (20,))
@@ -83,19 +82,19 @@ EXTENTS_FREED: Final = SpaceKind((14, 1), CLASS_SEGMENT_HEADER, ())
 OPC_UNDO_EXTENT: Final = (22, 14)
 OPC_FREE_LIST: Final = (13, 9)
 OPC_EXTENT: Final = (22, 3)
-"""Codes for the undo of 22.13, of 13.6 with 13.7, and of 22.2."""
+"""Opcodes in the undo of 22.13, of 13.6 with 13.7, and of 22.2."""
 
 COMMIT_NOTE: Final = (17, 28)
 SESSION_MARKER: Final = (24, 10)
 
 
 def commit_note_fields(redo: RedoFormat, value: int) -> list[bytes]:
-    """Encode the fields of the 17.28 that may stand between 5.4 and 24.4."""
+    """Encode the fields of the 17.28 that may be between 5.4 and 24.4."""
     return [redo.pack("IHH", value, 2, 0), b""]
 
 
 def session_marker_fields(redo: RedoFormat, session: int, audit: int) -> list[bytes]:
-    """Encode the fields of 24.10, a lone marker."""
+    """Encode the fields of a 24.10."""
     return [
         redo.pack("H", 1),
         redo.pack("I", session),
@@ -105,7 +104,7 @@ def session_marker_fields(redo: RedoFormat, session: int, audit: int) -> list[by
 
 
 def file_map_fields(redo: RedoFormat, kind: SpaceKind) -> list[bytes]:
-    """Encode the fields of a fresh bitmap block of a file: nothing is in use."""
+    """Encode the fields of a new bitmap block of a file, in which all space is unused."""
     if kind.opcode == (13, 59):
         head = b"\xff" * 4 + bytes(8) + redo.pack("II", BLOCKS_PER_MAP, 8)
         return [head + bytes(kind.sizes[0] - len(head)), bytes(4)]

@@ -1,4 +1,4 @@
-"""Transactions in redo: begin, undo and redo pairs, rollback, commit.
+"""Writes transactions: begin, pairs of undo and redo, rollback, commit.
 
 Facts: redo-format §4.0–§4.6, §11.4.
 """
@@ -65,24 +65,25 @@ KDO_XTYPE: Final = 11
 XTYPE_ROLLBACK: Final = 2
 UNDO_RECORD_MAX: Final = UNDO_SPACE - 2
 UNDO_PART_MIN: Final = 300
-"""Room in an undo block that a part of an undo is worth."""
+"""Minimum free bytes of an undo block in which a part of an undo record is placed."""
 
 HEADER_UPDATE: Final = 0x02
-"""Flag of a 5.2 that begins nothing (redo-format §4.1)."""
+"""Flag of a 5.2 that begins no transaction (redo-format §4.1)."""
 
 NOTED: Final = 0.1
-"""Commits that have a 17.28 between 5.4 and 24.4; 5 of 21 in the real 23ai logs."""
+"""Probability of a 17.28 between the 5.4 and the 24.4 of a commit; in the real 23ai logs, 5 of 21.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """An undo and redo pair to write.
+    """A pair of undo and redo that is to be written.
 
     Attributes:
-        fields: from the ITL entry to the fields after the KTB redo, undo side and redo side.
-        undone_by: opcode of the vector that undoes it, None if there is none.
-        revert: takes it back in the model.
-        delivers: the change that it completes.
+        fields: returns, for an ITL entry, the fields of undo and redo after the KTB redo.
+        undone_by: opcode of the vector that undoes it; None if there is none.
+        revert: undoes it in the model.
+        delivers: the delivered changes that it completes.
     """
 
     block: TransactionalBlock
@@ -119,12 +120,12 @@ class TransactionWriter:
 
     @property
     def current(self) -> Transaction:
-        """The transaction that is open: there is one."""
+        """The open transaction, which must exist."""
         assert self.transaction is not None
         return self.transaction
 
     def begin_empty(self) -> bool:
-        """Begin a transaction without a change (undo operation 5.7). False: no slot is free."""
+        """Begin a transaction without a change (opc 5.7); False if that is not possible."""
         if self.transaction is not None or not self._open_transaction():
             return False
         record = self.record()
@@ -133,7 +134,7 @@ class TransactionWriter:
         return True
 
     def begin_in_redo(self) -> None:
-        """Write the begin of the open transaction, before it writes changes without undo."""
+        """Write the begin of the open transaction if necessary, before a change without undo."""
         if not self.current.begin_scn:
             record = self.record()
             self.write_begin_only(record)
@@ -144,14 +145,14 @@ class TransactionWriter:
         return len(self.transaction.undo) if self.transaction else 0
 
     def rollback_to(self, mark: int) -> None:
-        """Take back the newest changes down to a savepoint; also a failed statement's."""
+        """Undo the newest changes down to a savepoint, as for ROLLBACK TO or a failed statement."""
         transaction = self.transaction
         while transaction is not None and len(transaction.undo) > mark:
             if not self._undo_newest(transaction):
                 break
 
     def commit(self) -> None:
-        """COMMIT; nothing if no transaction is open."""
+        """COMMIT, if a transaction is open."""
         transaction = self._written()
         if transaction is None:
             return
@@ -177,7 +178,7 @@ class TransactionWriter:
         self._close(transaction, record.scn, committed=False)
 
     def _written(self) -> Transaction | None:
-        """Return the open transaction; one that has written nothing is discarded."""
+        """Return the open transaction; if it has written nothing, discard it and return None."""
         transaction = self.transaction
         if transaction is None or transaction.begin_scn:
             return transaction
@@ -228,7 +229,7 @@ class TransactionWriter:
         self.transaction = None
 
     def _deliver(self, transaction: Transaction) -> None:
-        """Note a transaction that has committed."""
+        """Add a committed transaction to those of the instance."""
         if transaction.changes:
             transaction.delivered = delivered_changes(transaction)
             transaction.lobs = LobRedo()
@@ -239,7 +240,7 @@ class TransactionWriter:
         return self.instance.record(self.thread, self.container)
 
     def ready(self) -> bool:
-        """Let a transaction be open; false if no slot is free."""
+        """Open a transaction if none is open; False if no slot is free."""
         return self.transaction is not None or self._open_transaction()
 
     def _open_transaction(self) -> bool:
@@ -259,11 +260,12 @@ class TransactionWriter:
     def _write_undo_parts(
         self, change: BlockChange, payload: Sequence[bytes]
     ) -> tuple[list[bytes], int]:
-        """Write all but the first part of an undo that takes several records, in records of their
-        own; the fields that remain for the HEAD, and the flags of its ktub (redo-format §4.2).
+        """If undo needs several parts, write all except the HEAD, each in a separate record.
 
-        Only what does not fit an empty undo block is cut; unproven, also what does, anywhere. The
-        key of a LOB index row (10.18) is never cut off: nothing else identifies the row's table.
+        Return the fields for the HEAD, and the flags of its ktub (redo-format §4.2). Only undo that
+        does not fit into an empty undo block is cut; if `unproven`, smaller undo may also be cut,
+        at any place. The key of a LOB index row (10.18) is never cut off, because nothing else
+        identifies the row's table.
         """
         transaction = self.current
         rest, flags = list(payload), 0
@@ -301,9 +303,10 @@ class TransactionWriter:
         *,
         with_header: bool = False,
     ) -> tuple[UndoEntry, bytes]:
-        """Place and write the undo record; the entry and its UBA.
+        """Write an undo record; return its entry and its UBA.
 
-        5.2 goes before it if one is due, and as an update in mid-transaction `with_header`.
+        Write a 5.2 before it if a transaction begins or an undo block is new, or, `with_header`, as
+        an update of the undo header.
         """
         transaction = self.current
         segment, begins = transaction.segment, not transaction.begin_scn
@@ -381,7 +384,7 @@ class TransactionWriter:
         )
 
     def write_begin_only(self, record: RecordWriter) -> None:
-        """Write the beginning of the transaction, without a change (undo operation 5.7)."""
+        """Write the begin of the transaction without a change (opc 5.7)."""
         transaction = self.current
         entry, _ = self._write_undo(record, None, [])
         transaction.undo.append(entry)
@@ -394,7 +397,9 @@ class TransactionWriter:
         record.vector((5, 19 if full else 20), fields)
 
     def write(self, record: RecordWriter, change: BlockChange) -> None:
-        """Write the pair of a change, and the vectors that its transaction's begin requires."""
+        """Write the undo and redo of a change; if it is the first, also the begin of the
+        transaction.
+        """
         transaction = self.current
         transaction.objects.add(change.obj)
         claim = change.block.claim(transaction)
@@ -421,7 +426,7 @@ class TransactionWriter:
             self._announce(record)
 
     def _undo_newest(self, transaction: Transaction) -> bool:
-        """Apply the newest undo record; False if it is the begin itself."""
+        """Apply the newest undo record; False if it is a begin without a change."""
         entry = transaction.undo[-1]
         if entry.block is None:
             return False
@@ -458,10 +463,10 @@ class TransactionWriter:
 
 
 def mark_deleted(tx: TransactionWriter, row: Row, space: int) -> Callable[[], None]:
-    """Delete a row in the model; its slot and its `space` are free once the transaction commits.
+    """Delete a row in the model; its slot and its `space` are freed when the transaction commits.
 
     Returns:
-        The function that undoes it.
+        A function that undoes the deletion.
     """
     owner, transaction = row.owner, tx.current
 
@@ -482,4 +487,4 @@ def mark_deleted(tx: TransactionWriter, row: Row, space: int) -> Callable[[], No
 
 
 def nothing() -> None:
-    """Do nothing: the revert of a change that the model's rows do not show."""
+    """Do nothing; used as `revert` of changes that do not affect rows of the model."""

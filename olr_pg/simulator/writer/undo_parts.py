@@ -1,4 +1,4 @@
-"""Undo that takes several records: the place where it is cut (redo-format §4.2)."""
+"""Cuts undo that needs several records (redo-format §4.2)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 def cut_undo(
     fields: Sequence[bytes], head: int, room: int, *, aligned: bool = True
 ) -> tuple[list[bytes], list[bytes], bool]:
-    """Return the last fields that fit in `room` bytes, those before, and whether a field was cut.
+    """Cut off the last fields, which fit into `room` bytes.
 
-    The first two, KTB redo and KDO, stay with the head.
+    The first two fields, KTB redo and KDO, are never cut off.
 
-    `head` is the size of the ktub. If a field is cut and `aligned`, its first part is a multiple of
-    four bytes long, so that the joined parts have no gap.
+    Args:
+        head: size of the ktub.
+        aligned: if a field is cut, its first part has a multiple of 4 bytes, so that the joined
+            parts have no gap.
+
+    Returns:
+        The fields that were cut off, the remaining fields, and whether a field was cut.
     """
     rest, part = list(fields), list[bytes]()
     while len(rest) > 2:
