@@ -166,10 +166,10 @@ def absent_gaps(
     """Return gaps for needed logs that are known to exist, but of which no copy was found.
 
     A log before the oldest log of its thread is no gap; `check_beginning` decides whether it is
-    needed. If a thread has no log at all, its absent logs are gaps unless they end before decoding
-    starts: at `scn`, or at the first SCN of all logs. A log with a listed copy (`AbsentLog.problem`
-    is set) is a gap even if it is the oldest, because the copy may still arrive and decoding may
-    have to start with it.
+    needed. If no log of a thread was found, its absent logs are gaps, except logs that end before
+    decoding starts. Decoding starts at `scn`, or if that is 0, at the lowest SCN of all logs. A log
+    with a listed copy (`AbsentLog.problem` is set) is a gap even if it is the oldest, because the
+    copy may still arrive and decoding may have to start with it.
     """
     oldest: dict[int, LogPosition] = {}
     for log in scan.logs:

@@ -47,7 +47,7 @@ def replace_file(path: Path, data: bytes) -> None:
     has either all of the old or all of the new contents.
 
     Raises:
-        OSError: the file cannot be replaced, or the path is not a plain file.
+        OSError: the file cannot be replaced, or the path is not a regular file.
     """
     check_plain(path)
     with removed_on_failure(path.with_name(path.name + ".new")) as new:

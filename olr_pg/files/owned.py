@@ -1,9 +1,9 @@
 """Ensures that olr_pg writes, replaces, makes private and deletes only its own files.
 
 A path can name anything: a device, a pipe, a directory, another user's file, or a link to it. As
-root, we could write to each of them, change its permissions, or replace it by a plain file (for
+root, we could write to each of them, change its permissions, or replace it by a regular file (for
 example ``/dev/null``, which the whole host uses). So nothing must exist at a path from the user, or
-a plain file of this user. A new file is created under another name, and gets its permissions
+a regular file of this user. A new file is created under another name, and gets its permissions
 through its file descriptor, before it is renamed to the path. Links are not followed.
 """
 
@@ -32,10 +32,10 @@ _KINDS: Final = (
 
 
 def check_plain(path: Path) -> os.stat_result | None:
-    """Return the status of the plain file at `path`; None if nothing exists there.
+    """Return the status of the regular file at `path`; None if nothing exists there.
 
     Raises:
-        OSError: something that is not a plain file exists there, or the path cannot be examined.
+        OSError: something that is not a regular file exists there, or the path cannot be examined.
     """
     try:
         status = path.lstat()
@@ -52,10 +52,10 @@ def _check_kind(status: os.stat_result, path: Path) -> None:
 
 
 def check_owned(path: Path) -> None:
-    """Check that nothing exists at `path`, or a plain file of this user.
+    """Check that nothing exists at `path`, or a regular file of this user.
 
     Raises:
-        OSError: something that is not a plain file, or another user's file, exists there.
+        OSError: something that is not a regular file, or another user's file, exists there.
     """
     status = check_plain(path)
     if status is not None and status.st_uid != os.geteuid():
@@ -79,7 +79,7 @@ def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a file that replaces `path` atomically when the context ends.
 
     Args:
-        path: a path at which nothing exists, or a plain file of this user.
+        path: a path at which nothing exists, or a regular file of this user.
         mode: permissions of the file; None for the umask's default.
 
     Raises:
@@ -105,7 +105,8 @@ def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def open_plain(path: Path, mode: str, buffering: int = -1) -> IO[bytes]:
-    """Open a file of our own directory in a binary mode; it must be a plain file, or not exist yet.
+    """Open a file of our own directory in a binary mode; it must be a regular file, or not exist
+    yet.
 
     Args:
         buffering: as for `open`.
@@ -129,17 +130,17 @@ def _open_plain(path: str, flags: int) -> int:
 
 
 def remove_plain(path: Path) -> None:
-    """Delete a plain file; do nothing if it does not exist.
+    """Delete a regular file; do nothing if it does not exist.
 
     Raises:
-        OSError: the path is not a plain file, or the file cannot be deleted.
+        OSError: the path is not a regular file, or the file cannot be deleted.
     """
     if check_plain(path) is not None:
         path.unlink(missing_ok=True)
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set the permissions of a plain file or directory of this user through its file descriptor.
+    """Set the permissions of a regular file or directory of this user through its file descriptor.
 
     Raises:
         OSError: the path is neither, belongs to another user, or its permissions cannot be changed.

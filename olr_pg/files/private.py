@@ -52,7 +52,7 @@ def private_umask() -> Iterator[None]:
 def make_private_directory(path: Path, *, passable: bool = False) -> None:
     """Create a directory that only this user can access, and its missing parents.
 
-    An existing directory is not changed; see `close_to_others`.
+    An existing directory is not changed; `close_to_others` does that.
 
     Args:
         passable: as for `close_to_others`.

@@ -223,7 +223,7 @@ def row_file(path: Path, *, durable: bool = False) -> Iterator[RowOutput]:
         durable: whether to sync the file before the context ends.
 
     Raises:
-        OSError: the file cannot be written, or something that is not a plain file exists at the
+        OSError: the file cannot be written, or something that is not a regular file exists at the
             path.
     """
     key = current_key()

@@ -37,7 +37,7 @@ class ThreadActivity:
         self._seen: dict[tuple[int, ...], _Seen] = {}
 
     def longest_still(self, busy: Iterable[Sequence[threading.Thread]]) -> tuple[float, str]:
-        """Return how long a group of threads that have work has been inactive.
+        """Find the group of threads that has been inactive for the longest time.
 
         A group is active if one of its threads is. The inactive time of a group that was not in
         `busy` at the last call starts now.

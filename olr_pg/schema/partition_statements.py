@@ -29,8 +29,8 @@ _CALENDAR: Final = re.compile(r",\s*'NLS_CALENDAR=GREGORIAN'\s*(?=\))", re.IGNOR
 def partition_clause(
     table: InventoryTable, key: Constraint | None, relations: Relations, relation: Relation
 ) -> tuple[str, str]:
-    """Return the PARTITION BY clause of a table, and a reason. The reason is not empty if the table
-    is partitioned in Oracle, but not in PostgreSQL.
+    """Return (the PARTITION BY clause of a table, reason). The reason is empty unless the table is
+    partitioned in Oracle, but not in PostgreSQL.
     """
     parted = table.partitioning
     if parted is None:

@@ -79,8 +79,8 @@ class RelationColumn(NamedTuple):
     no_flag_setting: str = ""
 
     def reading(self, sql: str) -> tuple[str, str]:
-        """Return (SQL of the value in Oracle's form, reason). The reason is not empty if no
-        conversion exists.
+        """Return (SQL of the value in Oracle's form, reason). The reason is empty unless the value
+        cannot be converted.
         """
         if self.is_plain:
             return sql, ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAME_BYTES: Final = 63
 _OF_QUERY: Final = "materialized view"
-"""The kind of a table in the inventory that is a materialized view."""
+"""The value of `kind` for tables in the inventory that are materialized views."""
 
 
 class Relation(NamedTuple):
