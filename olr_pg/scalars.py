@@ -43,7 +43,9 @@ def parse_rba(text: str) -> Rba:
 
 
 def pack_xid(usn: int, slot: int, sequence: int) -> int:
-    """Pack an XID as in the protocol: undo segment bits 63–48, slot 47–32, sequence 31–0."""
+    """Return an XID packed into one number, as in the protocol: undo segment in bits 63–48, slot in
+    bits 47–32, sequence in bits 31–0.
+    """
     return (usn & 0xFFFF) << 48 | (slot & 0xFFFF) << 32 | (sequence & 0xFFFFFFFF)
 
 
@@ -53,7 +55,9 @@ def unpack_xid(xid: int) -> tuple[int, int, int]:
 
 
 def format_xid(xid: int) -> str:
-    """Write an XID as ``10.12.572``: undo segment, slot and sequence, decimal."""
+    """Return an XID as text, such as ``10.12.572``: undo segment, slot and sequence as decimal
+    numbers.
+    """
     return "{}.{}.{}".format(*unpack_xid(xid))
 
 
@@ -75,7 +79,9 @@ def _rowid_digits(value: int, count: int) -> str:
 
 
 def format_rowid(data_object: int, dba: int, slot: int) -> str:
-    """Return an extended ROWID's 18 characters: 6 data object, 3 file, 6 block, 3 slot."""
+    """Return an extended ROWID as text. It has 18 characters: 6 for the data object, 3 for the
+    file, 6 for the block, 3 for the slot.
+    """
     return (
         _rowid_digits(data_object, 6)
         + _rowid_digits(dba >> 22, 3)
@@ -88,7 +94,7 @@ def parse_rowid(text: str) -> tuple[int, int, int]:
     """Parse an extended ROWID of 18 characters into (data object, dba, slot).
 
     Raises:
-        ValueError: wrong length or a character outside the alphabet.
+        ValueError: if the text has another length or contains an invalid character.
     """
     if len(text) != 18 or any(char not in _ROWID_DIGITS for char in text):
         raise ValueError(f"not an extended ROWID of 18 characters: {text!r}")
@@ -103,11 +109,11 @@ def parse_rowid(text: str) -> tuple[int, int, int]:
 
 
 def decode_redo_time(value: int) -> datetime:
-    """Return the date and time of a 32-bit redo time: local time of the database host, without a
-    zone.
+    """Return the date and time of a 32-bit redo time. It is local time of the database host,
+    without a time zone.
 
     Raises:
-        ValueError: the mixed-radix digits are not a date.
+        ValueError: if the number does not contain a valid date.
     """
     value, second = divmod(value, 60)
     value, minute = divmod(value, 60)

@@ -224,7 +224,7 @@ class DictionaryFollower:
 
     Attributes:
         events: all events so far, for all tables of the snapshot, in commit order.
-        end: the event at which the delivery ends, or None.
+        end: the event that ends the delivery of all tables, or None.
     """
 
     def __init__(
@@ -351,7 +351,7 @@ class DictionaryFollower:
         ]
 
     def apply(self, transactions: Sequence[DictionaryTransaction]) -> int | None:
-        """Process committed transactions, in commit order.
+        """Process committed dictionary transactions, in commit order.
 
         Args:
             transactions: all dictionary transactions that committed up to an SCN. Those that were
@@ -361,7 +361,7 @@ class DictionaryFollower:
             The SCN from which the plan of the subscription has changed; None if it has not.
 
         Raises:
-            OlrPgError: 3070, 3005, invalid rows of SYS tables.
+            OlrPgError: 3070 or 3005 if rows of SYS tables are invalid.
         """
         changed = None
         for number, transaction in enumerate(transactions):

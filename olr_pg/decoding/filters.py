@@ -367,7 +367,7 @@ def _fitting(tables: Iterable[Table], pattern: str) -> list[Table]:
 
 
 def charsets_of(database: Database | None) -> Charsets:
-    """Return a database's character sets, in the form for conditions."""
+    """Return the character sets of a database in the form that conditions need."""
     return DEFAULT_CHARSETS if database is None else (database.charset, database.ncharset)
 
 

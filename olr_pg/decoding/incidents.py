@@ -58,12 +58,13 @@ class LogFile(NamedTuple):
 
     @classmethod
     def of(cls, log: ArchivedLog) -> LogFile:
-        """Return the data of an archived log."""
+        """Return this data for an archived log."""
         return cls(log.header.thread, log.header.sequence, log.path)
 
 
 def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | None) -> OlrPgError:
-    """Write an incident file; return the error with the file's path as `incident`.
+    """Write an incident file; return the error with the path of the file in its location, as
+    `incident`.
 
     The error is returned unchanged if no file can be written: if `directory` is None, if the error
     has no position in the redo, or if the records cannot be found.

@@ -50,7 +50,7 @@ class JoinedLog(NamedTuple):
     """A log that is decoded together with others.
 
     Attributes:
-        blocks: number of used blocks, including the two header blocks.
+        blocks: number of used blocks, including blocks 0 and 1.
         next_scn: every SCN in the log is lower than this one.
     """
 
@@ -61,7 +61,7 @@ class JoinedLog(NamedTuple):
 
     @property
     def data_blocks(self) -> int:
-        """Number of blocks after the header."""
+        """Number of used blocks after blocks 0 and 1."""
         return self.blocks - FIRST_DATA_BLOCK
 
 

@@ -113,7 +113,7 @@ class _ViewEncoder:
         faults: list of changes that cannot be encoded for a view; new faults are added to it.
 
     Attributes:
-        rows: number of row changes so far.
+        rows: number of row changes that were encoded so far.
     """
 
     def __init__(

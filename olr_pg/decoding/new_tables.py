@@ -124,7 +124,7 @@ def is_made_without_rows(table: Table, statements: Iterable[Statement]) -> bool:
 
 
 class NewTables:
-    """Reports the new tables that match a subscription.
+    """Calls `take` for new tables that match a subscription, or logs a warning about them.
 
     Args:
         take: see `Take`; None if new tables cannot be added to the subscription.
@@ -161,7 +161,7 @@ class NewTables:
         """Record that a transaction that committed at `scn` has changed the table `obj`.
 
         Args:
-            statements: all statements that may have created it.
+            statements: all statements that may have created the table.
         """
         if after is None:
             self._found.pop(obj, None)

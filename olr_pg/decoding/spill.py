@@ -72,7 +72,7 @@ class SpillFiles:
 
     Attributes:
         disk_max: the maximum bytes of all files.
-        spilled_bytes: bytes of files created so far.
+        spilled_bytes: bytes that were reserved in files or written to them so far.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class SpillFiles:
             )
 
     def refused(self, size: int, error: OSError) -> OlrPgError:
-        """Return error 2081: the disk cannot store this many bytes."""
+        """Return error 2081, because the disk cannot store `size` bytes."""
         detail = f"{size} bytes: {system_reason(error)}"
         return OlrPgError(Code.SPILL_FAILED, detail, directory=str(self._directory))
 
@@ -329,7 +329,7 @@ class _StoredBatch:
         """See `StoredBatch.open`.
 
         Raises:
-            OlrPgError: 2082, the file is damaged.
+            OlrPgError: 2082 if the file is damaged.
         """
         events, pieces, entries, data = self._counts
         batch = ChangeBatch(

@@ -317,7 +317,7 @@ def decode_whole(
     *,
     with_names: bool = False,
 ) -> SplitResult:
-    """Open the log of a split and decode the split (`decode_split`).
+    """Open the log of a split, and decode the split (`decode_split`).
 
     If joined logs cannot be opened, the error is the `failure` of the result. The caller then
     decodes the logs separately.
@@ -362,7 +362,7 @@ def decode_split(
     was decoded before the error.
 
     Args:
-        output: receives the messages; None to keep them in memory.
+        output: the output to which messages are written; None to keep them in memory.
         first_group: as in `Split`.
         with_names: whether to collect the names of transactions.
         places: the positions in the original logs, if `log` consists of joined logs.
@@ -585,5 +585,5 @@ def watermark_at(log: Log, block: int) -> int:
         head = log.raw[at : at + 8].tobytes()
         return read_scn(head, 0, big_endian=log.header.big_endian)
     next_scn = log.header.next_scn
-    assert next_scn is not None  # `blocks_in_use` rejects open logs
+    assert next_scn is not None  # otherwise `blocks_in_use` raises an error
     return next_scn

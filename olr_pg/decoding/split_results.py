@@ -54,7 +54,7 @@ class WrittenMessages(Scratch):
         self.written += size
 
     def taken(self) -> npt.NDArray[np.uint8]:
-        """Return an empty array, because the messages are not in memory."""
+        """Return an empty array, because the messages were already written."""
         return self._room[:0]
 
 

@@ -85,7 +85,7 @@ def _is_compiled(dispatcher: Any) -> bool:
 
 
 def _kept(dispatcher: Any) -> Any:
-    """Give a dispatcher the cache on disk."""
+    """Make a dispatcher save its kernel to the cache on disk, and load it from there."""
     if not _is_compiled(dispatcher):
         return dispatcher
     dispatcher._cache = KernelCache(dispatcher.py_func)

@@ -87,7 +87,7 @@ def imported(module: str) -> set[str]:
 
 
 class _Source(NamedTuple):
-    """The facts of a module's source file that this module needs.
+    """The facts about a source file that this module needs.
 
     Attributes:
         changed_at: Unix time at which the file was changed or copied to its place.

@@ -175,7 +175,7 @@ PieceColumns: TypeAlias = ColumnTable
 """One row per row piece, in the order of the events that own them.
 
 Attributes:
-    op: code of the 11.x vector.
+    op: the code x of the 11.x vector.
     supplemental: 1 if a supplemental header was logged.
     sup_type, sup_flags: operation type and fb of the supplemental header (redo-format §4.3).
     row_flags: fb (flag byte) of the row piece after the change; if the row vector has none, fb of
@@ -183,7 +183,8 @@ Attributes:
     old_flags: fb of the row piece before the change, 0 if the piece did not exist.
     width, old_width: numbers of columns of the row piece after and before the change.
     bdba, slot: address of the piece.
-    head_bdba, head_slot: address of the row's head, if this piece contains it.
+    head_bdba, head_slot: address of the row's head; address of the piece if the redo does not
+        contain that of the head.
     next_bdba, next_slot: address of the next piece of the row (nrid) after the change, 0 if there
         is none.
     old_next_bdba, old_next_slot: address of the next piece before the change.

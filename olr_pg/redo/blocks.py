@@ -1,8 +1,10 @@
-"""Reads blocks into records: checks, removal of block headers, LWN groups, record headers.
+"""Reads blocks into records: checks blocks, removes their headers, and finds LWN groups and record
+headers.
 
-A *window* is a run of whole LWN groups of one log. Its blocks' payloads (block size − 16 bytes
-each) are copied one after the other, so that every record is contiguous. Payload position p is
-block ``first + p // (block size − 16)``, offset ``16 + p % (block size − 16)``.
+A *window* consists of consecutive, complete LWN groups of one log. The payloads of its blocks
+(block size − 16 bytes each) are copied one after the other, so that the bytes of every record are
+contiguous. Payload position p is block ``first + p // (block size − 16)``, offset ``16 + p % (block
+size − 16)``.
 
 A *split* is a range of blocks. It owns the LWN groups that begin in its blocks, so any division of
 a log into splits gives the same groups. Facts: redo-format §1.3, §2; checked on real logs of 19c
@@ -161,12 +163,12 @@ def find_group(
 
     Args:
         raw: the log, shape (bytes).
-        words: the same bytes as 64-bit words.
+        words: the bytes of the log as 64-bit words.
         block_size: bytes.
-        first: block to start at.
+        first: the block from which on to search.
         nab: blocks in use.
         sequence: log sequence number that every block must have.
-        big: byte order of the file.
+        big: True if the file is big-endian.
         verify: whether to check block checksums.
     """
     for block in range(first, nab):
@@ -213,8 +215,9 @@ def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tup
 def window_end(
     raw: Any, block_size: int, first: int, split_end: int, nab: int, most: int, big: bool
 ) -> tuple[int, int, int, int]:
-    """Return (status, block, chunks, blocks of the largest group) for a window that begins at group
-    `first`.
+    """Return (status, block, chunks, largest) for a window that begins with the group at block
+    `first`: the block after the window, the number of its LWN chunks, and the number of blocks of
+    its largest group.
 
     The window consists of whole groups, at least one. It ends when it has `most` blocks, or when
     the next group begins at or after `split_end`.
@@ -245,7 +248,8 @@ def unpack_blocks(
     origin: int,
     payload: Any,
 ) -> tuple[int, int]:
-    """Check blocks [first, end) and copy their payloads; return (status, block).
+    """Check the blocks [first, end) and copy their payloads; return (status, block). If a check
+    fails, the block is the faulty one.
 
     The buffer `payload` begins with the payload of block `origin`.
     """
@@ -254,7 +258,7 @@ def unpack_blocks(
         status = _check_block(raw, words, block_size, block, sequence, big, verify)
         if status != 0:
             return status, block
-        # Unsigned indices: Numba then omits the check for negative indices, and the loop is
+        # With unsigned indices, Numba omits the check for negative indices, and the loop can be
         # vectorised.
         start = np.uint64(block * block_size + BLOCK_HEADER)
         to = np.uint64((block - origin) * width)
@@ -278,9 +282,10 @@ def scan_group(
     """Find the records of the LWN group at `position`.
 
     Args:
-        payload, width, first: a window, its block width and first block.
+        payload, width, first: the payload of a window, the payload bytes of a block, and the first
+            block of the window.
         position, total: the group begins at `position`, the window ends at `total`.
-        big: byte order.
+        big: True if the log is big-endian.
         at: (first free row of `lwns`, first free row of `records`, number of the group).
         lwns, records: the tables to fill. If the status is CAPACITY, `records` is too short.
 
@@ -344,7 +349,8 @@ def scan_records(
     lwns: LwnColumns,
     records: RecordColumns,
 ) -> tuple[int, int, int, int]:
-    """Find the records of a window; return (status, payload position, LWN chunks, records).
+    """Find the records of a window; return (status, payload position, number of LWN chunks, number
+    of records).
 
     The function fills `lwns` and `records`. If the status is CAPACITY, `records` is too short.
     """

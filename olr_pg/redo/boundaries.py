@@ -143,8 +143,8 @@ def _has_marker(walk: Walk, kind: int) -> bool:
 
 @inlined
 def _marked_container(walk: Walk) -> int:
-    """Return the container that the 24.4 in the record of a 5.4 names, or otherwise the container
-    of the 5.4 itself.
+    """Return the container that the 24.4 in the record of a 5.4 names. If there is no 24.4, return
+    the container of the 5.4.
 
     With shared undo the two containers differ, because the 5.4 then names the root (redo-format
     §3.1).
@@ -201,7 +201,9 @@ def state_changes(walk: Walk, at: int) -> None:
 
 @inlined
 def push_parallel(walk: Walk, at: int, slot: int, begins: int) -> None:
-    """Push the PARALLEL event for a slot of the undo segment whose header a vector changes."""
+    """Push the PARALLEL event of a vector that changes the header of an undo segment, for one slot
+    of this segment.
+    """
     payload, big = walk.payload, walk.big
     con_id = container_of(payload, at, walk.header, big)
     event = push_event(walk, _PARALLEL, con_id, xid_of(undo_segment_of(payload, at, big), slot, 0))
@@ -211,7 +213,7 @@ def push_parallel(walk: Walk, at: int, slot: int, begins: int) -> None:
 
 @inlined
 def session(walk: Walk, at: int, op: int) -> int:
-    """Push the SESSION event of a 5.19 or 5.20, for the record's transaction."""
+    """Push the SESSION event of a 5.19 or 5.20, for the transaction of the current record."""
     payload, big = walk.payload, walk.big
     f1, size = field_of(walk, at, 1)
     if walk.current[XID] == 0 or size < (SESSION_SIZE if walk.long_session else SESSION_OLD_SIZE):

@@ -32,7 +32,7 @@ class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
         return self.view(np.ndarray)[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set all values of a column, or another attribute."""
+        """Set all values of the column `name`; set an attribute if there is no such column."""
         if name in (self.dtype.names or ()):
             self[name] = value
         else:
@@ -57,7 +57,7 @@ def head(columns: C, count: int) -> C:
 
 
 def take(columns: C, rows: Any) -> C:
-    """Take the given rows of every column, in that order."""
+    """Return the given rows of every column, in the given order."""
     if isinstance(columns, np.ndarray):
         table = cast("ColumnTable", columns)
         return cast("C", _as_rows(_whole_rows(table)[rows], table.dtype))
@@ -73,7 +73,7 @@ def joined_rows(
     tables: Sequence[ColumnTable],
     allocate: Callable[[int], np.ndarray[Any, np.dtype[np.uint8]]] | None = None,
 ) -> ColumnTable:
-    """Concatenate tables of one type; at least one table is required.
+    """Concatenate tables of the same type. At least one table is required.
 
     Args:
         allocate: returns a buffer of the given number of bytes; None to use ordinary memory.
@@ -87,7 +87,9 @@ def joined_rows(
 
 
 def grown(table: ColumnTable, count: int, capacity: int) -> ColumnTable:
-    """Return a table for `capacity` rows with a copy of the first `count` rows of `table`."""
+    """Return a table with space for `capacity` rows, and with a copy of the first `count` rows of
+    `table`.
+    """
     room = np.empty(capacity, table.dtype).view(ColumnTable)
     _whole_rows(room)[:count] = _whole_rows(table)[:count]
     return room

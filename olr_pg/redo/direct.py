@@ -169,8 +169,8 @@ def block_rows(
     """Push one piece per row of the block image at `at`; return a `ChangeStatus`.
 
     Args:
-        row_scn: bytes of a row's SCN in tables with ROWDEPENDENCIES.
-        has_scn: `RowScn` of the table.
+        row_scn: number of bytes of a row's SCN in tables with ROWDEPENDENCIES.
+        has_scn: whether rows of the table have an SCN, as a `RowScn`.
     """
     header = _data_header(payload, at, size, big)
     if header < 0:

@@ -1,4 +1,4 @@
-"""Writes rows of `EventColumns` from records, and finds subscribed tables by object number.
+"""Pushes events of records, and finds subscribed tables by object number.
 
 Facts: redo-format §4, §5; checked on real logs of 19c and 23ai and real records.
 """
@@ -45,7 +45,9 @@ def find(objects: ColumnTable, con_id: int, number: int, scn: int) -> int:
 
 @inlined
 def find_table(walk: Walk, con_id: int, obj: int) -> int:
-    """Return the table of an OBJ# at the current record, −1 if there is none."""
+    """Return the table that an OBJ# belongs to at the SCN of the current record, −1 if there is
+    none.
+    """
     return find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
 
 
@@ -65,7 +67,7 @@ def find_named(walk: Walk, at: int) -> int:
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
 def xid_of(usn: int, slot: int, sequence: int) -> int:
-    """Pack a transaction's id as in `EventColumns`."""
+    """Return a transaction id, packed as in `EventColumns`."""
     return usn << 48 | slot << 32 | sequence
 
 

@@ -1,4 +1,4 @@
-"""Parses blocks 0 and 1 of a redo log: geometry and identity.
+"""Parses blocks 0 and 1 of a redo log, which contain its block size, byte order and identity.
 
 Facts: redo-format §1.1–§1.5, checked on real logs of 19c and 23ai.
 """
@@ -45,12 +45,12 @@ class LogHeader:
 
     Attributes:
         block_size: 512, 1024 or 4096 bytes.
-        big_endian: byte order of the platform that wrote it.
-        compat_version: the COMPATIBLE setting, as stored (0x13000000 = 19.0.0.0).
+        big_endian: True if a big-endian platform wrote the log.
+        compat_version: the COMPATIBLE setting as a number (0x13000000 = 19.0.0.0).
         dbid, db_name: id and name of the database (of the CDB, not of a PDB).
         activation: activation id.
         resetlogs_id: a redo time that identifies the incarnation.
-        next_scn: exclusive end of the log's SCNs; None while the log is being written.
+        next_scn: every SCN in the log is lower than this one; None while the log is being written.
         first_time, next_time: redo times of first_scn and next_scn.
         nab: number of used blocks, including blocks 0 and 1; None while the log is being written.
         file_blocks: number of blocks after block 0, as stored in block 0.
@@ -154,7 +154,7 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
 
 
 def _log_header(block0: bytes, block1: bytes, block_size: int, *, big: bool) -> LogHeader:
-    """Read the members of blocks 0 and 1."""
+    """Return the header from valid blocks 0 and 1."""
 
     def number(name: str) -> int:
         return LOG_HEADER.number(block1, name, big=big)

@@ -1,4 +1,4 @@
-"""Reads the integers of redo in kernels.
+"""Functions with which kernels read integers from redo.
 
 All functions have the byte order of the file as an argument. They do not check bounds; the caller
 must.

@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 
 
 class LobFields(NamedTuple):
-    """A vector of the window and its fields, from `vectors.read_fields`.
+    """A vector in the payload of a window, with its fields from `vectors.read_fields`.
 
     Attributes:
-        dba: block address of the vector header.
-        con_id: container of the vector header.
+        dba: block address in the header of the vector.
+        con_id: container in the header of the vector.
     """
 
     payload: npt.NDArray[np.uint8]

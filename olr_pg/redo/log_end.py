@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Behind(Enum):
-    """What follows the last complete LWN group."""
+    """The kind of blocks that follow the last complete LWN group."""
 
     NOTHING_YET = "nothing yet"
     """Old or empty blocks, a block that is partly written, or the beginning of a group. More redo
@@ -42,7 +42,7 @@ class Behind(Enum):
     """
 
     ANOTHER_LOG = "another log"
-    """A valid block with a higher sequence: the file was reused."""
+    """A valid block with a higher sequence, because the file was reused for a later log."""
 
     NO_GROUP = "no group"
     """A valid block of this log in which no LWN group begins, or whose records are invalid."""
@@ -131,8 +131,8 @@ def _sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) ->
 def _group_end(
     data: npt.NDArray[np.uint8], first: int, block: int, sound: int, header: LogHeader, scn: int
 ) -> int | None:
-    """Return the end of the group at `block`; `block` if it is incomplete, None if it is not a
-    group.
+    """Return the block after the group that begins at `block`. Return `block` if the group is
+    incomplete, and None if no group begins there.
     """
     size, big = header.block_size, header.big_endian
     at, number, expected = block, 0, 1

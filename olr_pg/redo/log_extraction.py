@@ -71,7 +71,7 @@ is RECORD_MALFORMED.
 """
 
 _VECTOR_LEAST: Final = 28
-"""Minimum bytes of a change vector: header and empty field list."""
+"""Minimum bytes of a change vector: a header and an empty list of fields."""
 
 
 _EVENT_BYTES: Final = 48
@@ -273,7 +273,7 @@ def extract_groups(
 
     Args:
         walk: the shared state of the kernels.
-        raw, words: the log as bytes and as 64-bit words.
+        raw, words: the bytes of the log, and the same bytes as 64-bit words.
         block, end: the first block of the first group, and the block after the last group.
         sequence: log sequence number that every block must have.
         verify: whether to check block checksums.
@@ -418,7 +418,7 @@ def open_walk(
 
     Args:
         log: the log. Its header determines the layout.
-        payload, first_block: a window, and its first block.
+        payload, first_block: the payload of a window, and its first block.
         lwns, records: the chunks and records of the window, or space for those of one group.
         vectors: number of vectors of one record for which there is space.
         capacity: (number of events and of pieces, number of values) for which there is space.

@@ -56,7 +56,7 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
     Args:
         pair: the fields of both vectors, and the tables for pieces and values.
         layer, code: opcode of the row or leaf vector.
-        row_scn: bytes of the row SCN inside multi-row vectors.
+        row_scn: number of bytes of the row SCN in multi-row vectors.
         clustered: CLUCOLS of the table.
     """
     if layer == LAYER_INDEX:

@@ -143,7 +143,7 @@ def error_code(status: ChangeStatus) -> int:
 
 
 NO_ROW: Final = -1
-"""Returned instead of a `ChangeStatus`: the vector contains no row."""
+"""A result instead of a `ChangeStatus`: the vector changes no row."""
 
 _OK = int(ChangeStatus.OK)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -192,7 +192,9 @@ def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
 
 @inlined
 def row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
-    """Return (row flags, slot) of a KDO field; the slot is −1 if it is too short or unknown."""
+    """Return (row flags, slot) of a KDO field. The slot is −1 if the field is too short or its
+    operation is unknown.
+    """
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op in (IRP, ORP) and size >= KDO_PIECE_NULLS:
         return int(payload[at + KDO_PIECE_FB]), u16(payload, at + KDO_PIECE_SLOT, big)

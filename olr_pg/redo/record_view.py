@@ -143,7 +143,7 @@ class Vector(NamedTuple):
     """A change vector (redo-format §3.1).
 
     Attributes:
-        start, end: its position in the record.
+        start, end: the bytes [start, end) of the record.
         opcode: ``layer << 8 | code``.
         scn: SCN of the block before the change, `SCN_NONE` if there is none.
         con_id: 0 before 12.1.
@@ -238,7 +238,7 @@ def records_of(window: Window) -> Iterator[Record]:
 
 
 def _spans(vectors: VectorColumns) -> dict[int, tuple[int, int]]:
-    """Return the range of each record's vectors, which are consecutive."""
+    """Return, by record, the range of rows of its vectors."""
     record = vectors.record
     if record.size == 0:
         return {}
@@ -290,8 +290,8 @@ def _record(window: Window, row: int, vectors: VectorColumns, low: int, high: in
 
 
 def read_vector(data: bytes, start: int, end: int, header: int, *, big: bool) -> Vector:
-    """Read the vector at [start, end) of a record; `vectors_of` has validated its list of
-    fields.
+    """Return the vector in the bytes [start, end) of a record. Its list of fields must be valid
+    (`vectors_of`).
     """
 
     def number(at: int, width: int) -> int:

@@ -1,4 +1,4 @@
-"""Decodes row vectors and undo records into column values.
+"""Decodes row vectors and undo records (5.1) into column values.
 
 A row vector contains KTB redo, KDO and columns. An undo record (5.1) contains ktudb, ktub, and then
 the same three parts. All kernels append to `EntryColumns` at ``state[ENTRIES]``, and set

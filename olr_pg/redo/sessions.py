@@ -1,4 +1,4 @@
-"""The attributes of the database sessions that made changes, from 5.19 vectors.
+"""Reads the attributes of database sessions that made changes, from 5.19 vectors.
 
 In a log, the first transaction of a session has a 5.19 with the attributes. Later transactions of
 the session have a 5.20 with the session and serial number, which identify the 5.19. Module and
@@ -52,7 +52,9 @@ class SessionKey(NamedTuple):
 
 
 class SessionAttributes(NamedTuple):
-    """A session's attributes; empty if not set. Bytes that are not valid UTF-8 are escaped."""
+    """The attributes of a session. An attribute that is not set is empty. Bytes that are not valid
+    UTF-8 are escaped.
+    """
 
     current_user: str = ""
     login_user: str = ""
@@ -159,14 +161,14 @@ def session_fields(
     offset: Any,
     length: Any,
 ) -> None:
-    """Find fields of the first vector with an opcode in each record.
+    """Find fields of the first vector with a given opcode in each record.
 
     Args:
         data: a payload whose records were decoded before, so they are known to be valid.
         starts: the positions of the records.
-        layout: bytes of a vector header, and the byte order.
+        layout: (number of bytes of a vector header, True if the log is big-endian).
         opcode: ``layer << 8 | code``.
-        numbers: the fields, from 1.
+        numbers: the numbers of the fields, which count from 1.
         offset, length: arrays to fill, shape (records, numbers): element [i, k] becomes position
             and length, in `data`, of field ``numbers[k]`` in record i. If the record has no such
             vector, they are unchanged. If the vector has no such field, the length becomes −1.
@@ -206,11 +208,15 @@ class SessionDirectory:
         return self._names.get(xid, "")
 
     def delivering(self, xids: Iterable[int], threads: Iterable[int]) -> None:
-        """Set the current transactions, each with the redo thread that committed it."""
+        """Set the transactions that are delivered now, each with the redo thread in which it
+        committed.
+        """
         self._threads = dict(zip(xids, threads, strict=True))
 
     def thread_of(self, xid: int) -> int | None:
-        """Return the redo thread of a current transaction; None for any other."""
+        """Return the redo thread of a transaction that is delivered now; None for other
+        transactions.
+        """
         return self._threads.get(xid)
 
     def find(self, key: SessionKey) -> SessionAttributes | None:

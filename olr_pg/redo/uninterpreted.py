@@ -1,4 +1,5 @@
-"""Counts vectors that are not interpreted, by operation code, and records those that may matter.
+"""Counts vectors that are not interpreted, by operation code, and adds notes about those that may
+be missed changes.
 
 Some codes are known to change no row (`format.opcodes.HARMLESS`). If a vector has another code and
 names a subscribed object, it may be a change that was missed. The position of the first such vector
@@ -61,9 +62,9 @@ class PassedVector(NamedTuple):
 
     Attributes:
         opcode: ``layer << 8 | code``.
-        table: index into the row plan.
+        table: index of the table in the row plan.
         dataobj: data object number that the vector names.
-        xid: packed, 0 for none.
+        xid: transaction of the record, packed; 0 if unknown.
         position: thread, sequence, block and offset of its record.
     """
 
@@ -164,7 +165,7 @@ def passed_of(
     Args:
         opcodes: the operation codes of the vectors.
         notes: `NOTE` rows.
-        place: thread and sequence of the log.
+        place: redo thread and sequence of the log.
     """
     values, counts = np.unique(opcodes, return_counts=True)
     return Passed(

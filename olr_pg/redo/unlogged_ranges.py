@@ -1,4 +1,5 @@
-"""Ranges of blocks that were written without redo: 19.2, and 19.4 if logging is enabled again.
+"""Decodes vectors for ranges of blocks that were written without redo: 19.2, and 19.4 if logging is
+enabled again.
 
 The contents of the blocks are not in the redo. So if the object is subscribed, such a vector is a
 change that cannot be decoded. The header of the vector contains the first block and the data

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.window import Window
 
 MAX_FIELDS: Final = 32_767
-"""Maximum number of fields that a vector's 16-bit list length allows."""
+"""Maximum number of fields of a vector. The 16-bit size of the field list allows no more."""
 
 
 class VectorStatus(IntEnum):
@@ -95,11 +95,12 @@ def scan_record(
     payload: Any, records: RecordColumns | ColumnTable, record: int, layout: tuple[int, bool],
     count: int, vectors: VectorColumns | ColumnTable,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Find the vectors of one record; return (status, payload position, vectors).
+    """Find the vectors of one record; return (status, payload position, end of the filled rows of
+    `vectors`).
 
     Args:
-        record: the row of `records`.
-        layout: bytes of a vector header, and the byte order.
+        record: row of the record in `records`.
+        layout: (number of bytes of a vector header, True if the log is big-endian).
         count: the first row of `vectors` to fill. If the status is CAPACITY, `vectors` is too
             short.
         vectors: the table to fill.
@@ -137,7 +138,8 @@ def scan_vectors(
     big: bool,
     vectors: VectorColumns,
 ) -> tuple[int, int, int]:
-    """Find the vectors of the records in `order`; return (status, payload position, vectors).
+    """Find the vectors of the records in `order`; return (status, payload position, number of
+    vectors).
 
     The function fills `vectors`. If the status is CAPACITY, `vectors` is too short.
     """
@@ -177,7 +179,7 @@ def object_of(payload: Any, position: int, big: bool) -> int:
 
 @inlined
 def container_of(payload: Any, position: int, header: int, big: bool) -> int:
-    """Return the container id of a vector header, 0 before 12.1."""
+    """Return the container id in a vector header, 0 before 12.1."""
     return u16(payload, position + VECTOR_CON_ID, big) if header == VECTOR_LONG_HEADER else 0
 
 
@@ -197,7 +199,7 @@ def is_encrypted(payload: Any, position: int) -> bool:
 
 @inlined
 def dba_of(payload: Any, position: int, big: bool) -> int:
-    """Read the data block address of a vector header."""
+    """Return the data block address in a vector header."""
     return u32(payload, position + VECTOR_DBA, big)
 
 
@@ -207,7 +209,7 @@ def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tupl
     field.
 
     Args:
-        header: bytes of a vector header.
+        header: number of bytes of a vector header.
         number: number of the field, from 1.
     """
     listed = u16(payload, at + header, big)

@@ -40,7 +40,8 @@ class Objects(NamedTuple):
     Attributes:
         key: ``con_id << 32 | obj#``, in ascending order.
         table: the table of each key.
-        cluster_columns: CLUCOLS of each table.
+        cluster_columns: CLUCOLS of each table, the number of its cluster key columns; 0 outside a
+            cluster.
         lob_tables: 1 for each table with delivered LOB columns; empty if no table has any.
         lob_objects, lob_data: LOB segments and LOB indexes, by OBJ# and by DATAOBJ#.
         data_key: ``con_id << 32 | dataobj#``, in ascending order.
@@ -73,9 +74,9 @@ class Tally(NamedTuple):
         row_vectors: number of 11.x vectors, plus those vectors of subscribed tables that are 10.x
             (index-organised tables), 19.1 (direct path), or 19.2 and 19.4 (unlogged blocks, also of
             LOBs).
-        changes: row vectors that became CHANGE or UNDECODED events.
+        changes: number of row vectors that became CHANGE, SPLIT_CHANGE or UNDECODED events.
         filtered: row vectors of objects that are not subscribed, with or without undo.
-        undoing: row vectors that undo a change (before 5.6/5.11).
+        undoing: row vectors that undo a change, because a 5.6 or 5.11 follows them.
         without_row: row vectors of subscribed objects that contain no row (locks, cluster keys …).
         unpaired: row vectors of subscribed objects with neither an undo record before them nor a
             5.6 or 5.11 after them: changes of an unknown transaction.
@@ -139,7 +140,7 @@ class Walk(NamedTuple):
     """The tables and counters that all kernels share when they walk over the vectors of a window.
 
     Attributes:
-        payload: shape (bytes), the window.
+        payload: shape (bytes); the payload of the window.
         first_block, width: the window's first block, and the payload bytes of a block.
         header, row_scn, long_session, big: the layout of the log (`RedoLayout`).
         lwns, records: `LwnColumns` and `RecordColumns` as tables; they contain at least the current

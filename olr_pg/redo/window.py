@@ -48,11 +48,11 @@ _REASONS: Final = {
 
 
 class Log(NamedTuple):
-    """A log's bytes with its header.
+    """The bytes of a log with its parsed header.
 
     Attributes:
         path: name of the file in error messages.
-        raw: shape (bytes), the whole file.
+        raw: shape (bytes); the bytes of the whole file.
     """
 
     path: str
@@ -82,7 +82,9 @@ class Window(NamedTuple):
         return address_of(self.log, self.first, position)
 
     def error(self, code: int, detail: str, position: int, **where: str | int | None) -> OlrPgError:
-        """Return a catalogue error at a payload position."""
+        """Return an error of the catalogue that contains the block and offset of a payload
+        position.
+        """
         return place_error(self.log, self.first, code, detail, position, **where)
 
 
@@ -95,7 +97,9 @@ def address_of(log: Log, first: int, position: int) -> tuple[int, int]:
 def place_error(
     log: Log, first: int, code: int, detail: str, position: int, **where: str | int | None
 ) -> OlrPgError:
-    """Return a catalogue error at a position in the payload that begins with block `first`."""
+    """Return an error of the catalogue that contains the block and offset of a position in the
+    payload, which begins with block `first`.
+    """
     block, offset = address_of(log, first, position)
     return _error(log, code, detail, block, offset, **where)
 
@@ -163,7 +167,7 @@ def group_runs(
         first_group: the block at which the first group of the split begins. 0 to search for it with
             the help of the block headers, which contain the offset of the first record.
         verify: whether to check block checksums.
-        window_bytes: approximate bytes of a run; a larger LWN group is not divided.
+        window_bytes: approximate bytes of a window. A larger LWN group is not divided.
 
     Raises:
         OlrPgError: 2004, 2005, 2006, 2008 with the position.
@@ -281,7 +285,7 @@ def _check(
 
 
 def raise_block(log: Log, status: int, block: int, offset: int | None = None) -> None:
-    """Raise the error for a block's `BlockStatus`, unless it is OK.
+    """Raise the error for the `BlockStatus` of a block, unless the status is OK.
 
     Raises:
         OlrPgError: 2004, 2005, 2006 with the position.

@@ -82,7 +82,7 @@ class Assembler:
         is_split: True for the assembler of a split. A transaction whose end is read can then have
             its begin in an earlier split, so it is put into the remainder. In the driver, such a
             transaction is dropped.
-        storage: stores bytes of waiting transactions.
+        storage: stores the events of open transactions if they need too much memory.
         lob_source: reads LOB values from the source if the redo contains only a part of them; None
             if they cannot be read.
 
@@ -276,7 +276,7 @@ class Assembler:
         self.account.events += _told_changes(told)
 
     def _is_delivered(self) -> npt.NDArray[np.bool_]:
-        """Return for each table whether its rows are delivered to clients."""
+        """Return whether clients receive the rows of each table, shape (tables)."""
         flags = self._plan.delivered
         return flags != 0 if flags.size else np.ones(len(self._tables), np.bool_)
 

@@ -211,7 +211,7 @@ def _stays_in_place(job: RowJob, piece: int) -> bool:
 
 @inlined
 def _written_width(job: RowJob, group: int) -> int:
-    """Count the columns of a group's written pieces."""
+    """Return the number of columns of all written pieces in a group."""
     pieces = job.batch.pieces
     width = 0
     piece = job.groups.head[group]
@@ -309,7 +309,8 @@ def _forwarded(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, i
 
 @inlined
 def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """Decide what to do with a piece without supplemental data.
+    """Add a piece without supplemental data to a group, or decide that it is a complete change or
+    must be refused.
 
     Returns:
         (decision, group of the piece, number of open groups). The decision is KEPT; ALONE (the
@@ -337,7 +338,7 @@ def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
     An overwritten piece is the head.
 
     Args:
-        head: the group's first piece.
+        head: the first piece of the group.
         row: the piece whose address is that of the row.
     """
     pieces = job.batch.pieces

@@ -23,7 +23,7 @@ class ChangeColumns(NamedTuple):
     the row changes.
 
     Attributes:
-        data: the bytes that values and ROWIDs point into.
+        data: the bytes of values and ROWIDs.
         kind: shape (n); the element's code in the protocol. Chunks are not counted as elements
             here: they are part of the values.
         scn, commit_scn, xid, time: shape (n); from the head of the element.
@@ -31,8 +31,8 @@ class ChangeColumns(NamedTuple):
         row_id_offset, row_id_length: shape (n); position of the ROWID in `data`; the length is 0 if
             there is none.
         entry_first: shape (n + 1); the index of each change's first value.
-        entry_after: shape (n); the index of the first value of its after image, which follows the
-            before image.
+        entry_after: shape (n); the index of the first value of the image after the change. The
+            values of the image before the change precede it.
         value_column: shape (m); number of the described column in the directory.
         value_offset, value_length: shape (m); position of the value in `data`. If the length is
             `NULL` or `TOO_LARGE`, there are no bytes.
@@ -54,7 +54,7 @@ class ChangeColumns(NamedTuple):
     value_length: npt.NDArray[np.int64]
 
     def row_id(self, element: int) -> str | None:
-        """Return the ROWID of one change."""
+        """Return the ROWID of one element, None if it has none."""
         start = int(self.row_id_offset[element])
         raw = self.data[start : start + int(self.row_id_length[element])].tobytes()
         return raw.decode("ascii", "replace") or None

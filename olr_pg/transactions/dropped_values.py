@@ -1,4 +1,4 @@
-"""Removes some values from row changes."""
+"""Removes values from row changes."""
 
 from __future__ import annotations
 

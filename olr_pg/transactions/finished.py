@@ -35,7 +35,7 @@ class Finished(NamedTuple):
     Attributes:
         dictionary: dictionary changes of committed transactions, with or without row changes for
             clients.
-        faults: changes of committed transactions that could not be decoded.
+        faults: tables whose changes could not be decoded, for each committed transaction.
     """
 
     transactions: TransactionColumns
@@ -55,7 +55,7 @@ def joined_faults(parts: Sequence[Finished]) -> Finished | None:
 
 @dataclass(slots=True)
 class Account:
-    """Counts of transactions and changes, by their outcome in an assembler.
+    """Counts of transactions and changes in an assembler, by outcome.
 
     Facts: architecture, “Accounting”.
 
@@ -74,10 +74,11 @@ class Account:
             changes of one table in a transaction; it is left out if one of these changes cannot be
             assembled.
         unmatched: undo markers without a matching change.
-        without_set: updates that set no delivered column.
+        without_set: updates that were left out because they set no delivered column.
         lob_values: LOB values delivered.
         lob_fetched: how many of the delivered LOB values were read from the source database.
-        lob_unavailable: LOB values left out because the redo contains them only partly.
+        lob_unavailable: LOB values that were left out because they could not be assembled or
+            decoded.
         lob_unclaimed: LOBs that were changed although no change of their row was found.
         dictionary_rows: row changes that no client receives: changes of SYS tables that the
             dictionary follower reads, and rows that a DDL moved to another segment.

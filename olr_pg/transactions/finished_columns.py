@@ -100,7 +100,7 @@ class DmlColumns(NamedTuple):
         entry_first: shape (n + 1); the index of each change's first value.
         values: `VALUE` rows.
         stored: `redo.batch.ENTRY` rows, to which `stored_first` refers.
-        data: the bytes of the values.
+        data: the bytes of `values` and `stored`.
     """
 
     kind: npt.NDArray[np.uint8]
@@ -122,5 +122,5 @@ class DmlColumns(NamedTuple):
 
     @property
     def entries(self) -> ColumnTable:
-        """The first values of the changes, without further parts."""
+        """The values of all changes, without further parts of values."""
         return cast("ColumnTable", self.values[: int(self.entry_first[-1])])

@@ -114,7 +114,7 @@ class LargeTransaction:
 
     Args:
         chunks: the events of the transaction, from BEGIN to COMMIT.
-        storage: determines the size of a part.
+        storage: stores data that does not fit in memory; its settings determine the size of a part.
         lob_source: see `assembler.Assembler`.
 
     Attributes:

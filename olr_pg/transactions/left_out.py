@@ -92,7 +92,7 @@ def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
 
 
 def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:
-    """Return some of the row changes with their values."""
+    """Return the row changes `kept` with their values."""
     sizes = np.diff(dml.entry_first)
     is_kept = np.zeros(len(sizes), np.bool_)
     is_kept[kept] = True

@@ -142,7 +142,7 @@ def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
     if end - first > job.plan.column_first[table + 1] - job.plan.column_first[table]:
         return False
     if job.batch.pieces.op[piece] == QMI:
-        return True  # a QMI contains nothing else, see `redo.pieces.multi_row_pieces`
+        return True  # a QMI has no other values, see `redo.pieces.multi_row_pieces`
     for entry in range(np.uint64(first), np.uint64(end)):
         source = job.batch.entries[entry]
         is_next = source.segcol == np.int64(entry) - first + 1

@@ -173,13 +173,13 @@ class RowJob(NamedTuple):
         piece_first, entry_first: the index of each event's first piece, and of each piece's first
             entry.
         groups: open `GROUP`s.
-        links: the `LINK` of each piece.
+        links: a `LINK` for each piece.
         changes: the `CHANGE` rows to fill.
         entry_start: the index of each change's first value.
         values: the `VALUE` rows to fill. If `next` is −2 − k, the next part of the value is part k
             of `parts`.
         parts: shape (3, …); offset, length and next of further parts of values.
-        known: `KNOWN` pieces of the current transaction.
+        known: the known pieces of the current transaction (`KNOWN`).
         faults: the `FAULT` rows to fill, at most one per transaction and table.
         counts: numbers, by the indexes CHANGES and following. CHANGES, VALUES and PARTS: used rows
             of the tables. UNDONE: undone changes. UNMATCHED: undo markers without a matching
@@ -217,7 +217,7 @@ class Before(NamedTuple):
 
 
 def nothing_before() -> Before:
-    """Return the state before a transaction's first part."""
+    """Return the state before the first part of a transaction."""
     return Before(columns_of(KNOWN, KNOWN_MAX), 0)
 
 

@@ -62,7 +62,9 @@ class SchemaEvent(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """The properties that stay the same when the event is published again."""
+        """The properties that identify the event. They are the same if the event is published
+        again.
+        """
         return self.table, self.commit_scn, self.xid
 
     @property

@@ -261,7 +261,7 @@ def _with_undecoded(
     """
     if failed.size == 0:
         return batch
-    # Other batches may share the events.
+    # Copy the events, because other batches may share them.
     events = batch.events.copy()
     events.kind[failed] = EventKind.UNDECODED
     events.session[failed] = reasons

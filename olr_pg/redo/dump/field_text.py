@@ -16,20 +16,20 @@ _BYTES_PER_LINE: Final = 32
 
 
 def hex_lines(data: bytes, indent: str = "  ") -> Iterator[str]:
-    """Write bytes with their offsets, 32 bytes per line."""
+    """Yield lines with the bytes and their offsets, 32 bytes per line."""
     for at in range(0, len(data), _BYTES_PER_LINE):
         part = data[at : at + _BYTES_PER_LINE]
         yield f"{indent}{at:04x}: {part.hex(' ')}"
 
 
 def rest_lines(fields: Fields, first: int) -> Iterator[str]:
-    """Write all fields from field `first` on as bytes."""
+    """Yield the lines of all fields from field `first` on, as bytes."""
     for number in range(first, fields.count + 1):
         yield from plain_lines(fields, number)
 
 
 def plain_lines(fields: Fields, number: int, label: str = "field") -> Iterator[str]:
-    """Write a field's size and bytes."""
+    """Yield the lines with the size and the bytes of a field."""
     data = fields.bytes(number)
     head = f"{label} {number}: [{len(data):3}]"
     if len(data) <= _BYTES_PER_LINE:
@@ -42,7 +42,7 @@ def plain_lines(fields: Fields, number: int, label: str = "field") -> Iterator[s
 def known_lines(
     fields: Fields, number: int, label: str, known: tuple[Member, ...]
 ) -> Iterator[str]:
-    """Write a field member by member; nothing if it is empty."""
+    """Yield the lines of a field, member by member; no lines if the field is empty."""
     data = fields.bytes(number)
     if data:
         yield f"{label}: [{len(data)}] {write_members(data, known, big=fields.big)}"
@@ -54,14 +54,14 @@ def _text(data: bytes) -> str:
 
 
 def text_lines(fields: Fields, number: int, label: str) -> Iterator[str]:
-    """Write a field as text; nothing if it is empty."""
+    """Yield the line of a field as text; no line if the field is empty."""
     data = fields.bytes(number)
     if data:
         yield f"{label}: {_text(data)}"
 
 
 def column_lines(label: str, data: bytes | None) -> Iterator[str]:
-    """Write a column's value in hexadecimal; None is NULL."""
+    """Yield the lines of a column's value in hexadecimal. None stands for NULL."""
     if data is None:
         yield f"{label}: *NULL*"
     elif len(data) <= _BYTES_PER_LINE:

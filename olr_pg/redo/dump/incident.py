@@ -1,4 +1,5 @@
-"""Incident files: the redo of one transaction around a failure, in one self-contained file.
+"""Reads and writes incident files. An incident file contains the redo of one transaction around a
+decoding failure.
 
 A file is one JSON object (UTF-8)::
 
@@ -9,7 +10,7 @@ A file is one JSON object (UTF-8)::
      "records": [{"block": 580, "offset": 360, "scn": 2267707, "subscn": 1, "vld": 1,
                   "time": 1227231879, "failed": true, "data": "<hexadecimal>"}, …]}
 
-`data` is the record as in the log, including its header, without block headers. This module does no
+`data` is the record with its header, as in the log, but without block headers. This module does no
 I/O: the caller writes the result of `write_incident`.
 """
 
@@ -52,7 +53,7 @@ class IncidentRecord:
 
     Attributes:
         time: redo time of its LWN.
-        failed: whether the failure happened in it.
+        failed: whether the failure happened in this record.
     """
 
     block: int
@@ -67,7 +68,7 @@ class IncidentRecord:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A failure with the redo around it.
+    """A decoding failure with the redo around it.
 
     Attributes:
         xid: the transaction, packed; None if unknown.
@@ -93,7 +94,8 @@ def collect_incident(
 
     Args:
         window: the window in which decoding failed.
-        position: payload position in the failing record (`payload_position` of an RBA).
+        position: a payload position in the record that could not be decoded (from
+            `payload_position`).
         xid: the transaction, packed; None to collect only the failing record.
     """
     found = []
@@ -136,7 +138,9 @@ def collect_incident(
 
 
 def payload_position(window: Window, block: int, offset: int) -> int:
-    """Return the payload position of an offset in one of the window's blocks."""
+    """Return the payload position that corresponds to a block of the window and an offset in this
+    block.
+    """
     width = window.log.header.block_size - BLOCK_HEADER
     return (block - window.first) * width + offset - BLOCK_HEADER
 
@@ -199,7 +203,7 @@ def read_incident(content: bytes, *, path: str) -> Incident:
     """Parse the contents of an incident file.
 
     Raises:
-        OlrPgError: 2100, it is not an incident file; 2101, it is damaged or of a newer version.
+        OlrPgError: 2100 if it is not an incident file; 2101 if it is damaged or of a newer version.
     """
     try:
         document = orjson.loads(content)
@@ -300,9 +304,7 @@ def incident_window(incident: Incident) -> Window:
 
 
 def incident_records(incident: Incident) -> Iterator[Record]:
-    """Yield the records with their vectors and their positions in the log, in the incident's
-    order.
-    """
+    """Yield the records of the incident with their vectors and their positions in the log."""
     if not incident.records:
         return
     by_index = {record.block: record for record in records_of(incident_window(incident))}
@@ -314,7 +316,7 @@ def dump_incident(incident: Incident, wanted: DumpFilter, *, raw: bool = False) 
     """Yield an incident as text: the failure, then the log's header and the matching records.
 
     Raises:
-        OlrPgError: the fault of the first malformed record, after all lines.
+        OlrPgError: the fault of the first malformed record; it is raised after the last line.
     """
     code = "" if incident.code is None else f"OLR-{incident.code:05d} "
     yield f"INCIDENT {code}{incident.detail}".rstrip()

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.window import Log
 
 _WINDOW_BYTES: Final = 1 << 20
-"""Small windows, so that the first lines appear soon and little memory is used."""
+"""Bytes of a window. Windows are small, so that the first lines appear soon and little memory is
+used.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class DumpFilter:
         scn_from, scn_to: range of record SCNs, inclusive.
         rba: only the record that contains this redo byte address.
         xid: records with a vector of this transaction.
-        objects: records with a vector of one of these object or data object numbers.
+        objects: records with a vector that names one of these object numbers or data object
+            numbers.
         opcodes: records with a vector that has one of these opcodes, ``layer << 8 | code``.
         limit: maximum number of records in total, for all logs of one call.
     """
@@ -102,7 +105,7 @@ def _holds(record: Record, rba: Rba, header: LogHeader) -> bool:
 def dump_logs(
     logs: Iterable[Log], wanted: DumpFilter | None = None, *, raw: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of logs, one after the other.
+    """Yield the lines of several logs, one log after the other.
 
     Args:
         logs: each log is read when the lines of the previous one were yielded.
@@ -144,10 +147,10 @@ def log_records(log: Log, wanted: DumpFilter) -> Iterator[Record]:
 def chosen_records(
     header: LogHeader, records: Iterable[Record], wanted: DumpFilter
 ) -> Iterator[Record]:
-    """Yield the records of one log that match the filter, without its limit.
+    """Yield the records of one log that match the filter. The limit of the filter is ignored.
 
     Raises:
-        OlrPgError: the fault of the first malformed record, after all the others.
+        OlrPgError: the fault of the first malformed record; it is raised after the last record.
     """
     fault: OlrPgError | None = None
     for record in records:

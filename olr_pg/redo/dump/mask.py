@@ -115,12 +115,12 @@ _LOB_KEPT: Final = tuple(code for code in KDLI_ITEMS if code != KDLI_FILL)
 def mask_record(
     data: bytes, vectors: tuple[Vector, ...], row_scn: int, random_bytes: Callable[[int], bytes]
 ) -> bytes:
-    """Return a record with its data replaced.
+    """Return a record whose user data is replaced by random bytes.
 
     Args:
         vectors: the record's vectors. If there are none, everything after the record header is
             replaced.
-        row_scn: bytes of the row SCN in multi-row vectors.
+        row_scn: number of bytes of the row SCN in multi-row vectors.
         random_bytes: returns the given number of random bytes.
     """
     out = bytearray(data)
@@ -358,7 +358,9 @@ def _block_image(fields: Fields) -> Iterator[Span]:
 
 
 def _keep_structure(kept: bytearray, fields: Fields, at: int) -> None:
-    """Mark the header and the column lengths of a row in a block image."""
+    """Mark, in `kept`, the header and the column lengths of a row in a block image, because they
+    are not replaced.
+    """
     data, start = fields.bytes(1), fields.offset[0]
     flags, count = data[at], data[at + ROW_CC]
     at += ROW_SIZE + (0 if flags & FB_LAST else RID.size)

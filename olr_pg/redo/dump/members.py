@@ -29,7 +29,9 @@ def xid_text(xid: int) -> str:
 
 
 def write_members(data: bytes, members: tuple[Member, ...], *, big: bool) -> str:
-    """Return the members of a field that fit into it, as ``name: value``, one after the other."""
+    """Return the members of a field as ``name: value``, one after the other. Members that extend
+    past the end of the field are left out.
+    """
     parts = []
     for member in members:
         if member.end <= len(data):

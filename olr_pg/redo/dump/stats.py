@@ -1,5 +1,5 @@
-"""Counts the contents of a log, for ``dump --stats`` and for checking a decoder against redo-format
-§10.
+"""Counts the contents of a log, for ``dump --stats``, and for comparing a decoder with the known
+counts of real logs (redo-format §10).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class LogStatistics:
     """The counts of a log's contents.
 
     Attributes:
-        blocks: blocks after block 0.
-        lwns: LWN chunks.
-        records: redo records, including void ones.
-        vectors: change vectors of valid records.
-        opcodes: counts by ``layer.code``, in numeric order.
+        blocks: number of blocks after block 0.
+        lwns: number of LWN chunks.
+        records: number of redo records, including void ones.
+        vectors: number of change vectors in valid records.
+        opcodes: numbers of vectors by ``layer.code``, in numeric order.
         transactions: number of begun transactions (5.2 vectors with a sequence number).
         rolled_back: number of 5.4 vectors that end a rolled-back transaction.
     """

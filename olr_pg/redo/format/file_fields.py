@@ -37,7 +37,7 @@ BLOCK: Final = structure(
     """,
 )  # fmt: skip
 BLOCK_HEADER: Final = BLOCK.size
-"""Bytes of the header of every block."""
+"""Number of bytes of the header of every block."""
 BLOCK_LARGE: Final = 4096
 BLOCK_TYPE: Final = 0x22
 BLOCK_TYPE_LARGE: Final = 0x82
@@ -68,7 +68,7 @@ LOG_HEADER: Final = structure(
 
 DB_NAME_SIZE: Final = 8
 NAB_OPEN: Final = 0xFFFFFFFF
-"""The value instead of the number of used blocks while the log is being written."""
+"""The value of the number of used blocks while the log is being written."""
 
 RECORD: Final = structure(
     "redo record", "2.2", 24,

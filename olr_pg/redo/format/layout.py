@@ -30,9 +30,9 @@ class RedoLayout(NamedTuple):
 
     Attributes:
         big_endian: byte order of the platform that wrote the log.
-        vector_header: bytes of a change vector's header, 24 (11.2) or 32.
-        row_scn: bytes of the row SCN inside multi-row vectors, 6 before 12.2, else 8.
-        long_session: 5.19/5.20 have a 32-bit session number at offset 4 (19c on).
+        vector_header: number of bytes of a change vector's header: 24 in 11.2, otherwise 32.
+        row_scn: number of bytes of the row SCN in multi-row vectors: 6 before 12.2, otherwise 8.
+        long_session: whether 5.19 and 5.20 have a 32-bit session number at offset 4, as since 19c.
     """
 
     big_endian: bool
@@ -57,7 +57,7 @@ def layout_of(compat: int, *, big_endian: bool) -> RedoLayout:
 
 
 def format_version(compat: int) -> str:
-    """Return a version such as ``19.0.0.0`` (redo-format §0.4)."""
+    """Return the version as text, such as ``19.0.0.0`` (redo-format §0.4)."""
     if compat >> 24 >= 18:
         parts = (compat >> 24, compat >> 16 & 255, compat >> 8 & 255, compat & 255)
     else:

@@ -21,7 +21,7 @@ class _Titled(IntEnum):
     title: str
 
     def __new__(cls, value: int, title: str = "") -> Self:
-        """Make a member from a number and its title."""
+        """Create a member from a number and a title."""
         member = int.__new__(cls, value)
         member._value_ = value
         member.title = title
@@ -29,7 +29,7 @@ class _Titled(IntEnum):
 
 
 class Opcode(_Titled):
-    """The operations with a known name."""
+    """The operation codes whose names are known."""
 
     CLEANOUT = 0x0401, "block cleanout"
     COMMIT_CLEANOUT = 0x0406, "block cleanout at commit"
@@ -100,8 +100,8 @@ class RowOperation(IntEnum):
     """The codes of layer 11, named by Oracle's abbreviations. The KDO field of a vector contains
     the code too (redo-format §5.2).
 
-    UPA, and UPR in its KDO, are our names for the array update of 11.2, which Oracle's dumps print
-    as "Array Update of n rows". Its layout is unknown.
+    UPA, and UPR in its KDO, are names of this project for the array update of Oracle 11.2. Oracle's
+    dumps print it as "Array Update of n rows". Its layout is unknown.
     """
 
     IUR = 1
@@ -128,7 +128,9 @@ class RowOperation(IntEnum):
 
 
 class UndoOf(IntEnum):
-    """The kind of change that an undo record undoes: opc of its ktub (redo-format §4.2)."""
+    """The kinds of changes that undo records undo. The kind is opc in the ktub of an undo record
+    (redo-format §4.2).
+    """
 
     LEAF = 0x0A16
     ROW = 0x0B01
@@ -244,7 +246,7 @@ def opcode_name(opcode: int) -> str:
 
 
 def _title(opcode: int) -> str:
-    """Return the title of an opcode, or else of its layer."""
+    """Return the title of an opcode; if it has none, the title of its layer."""
     try:
         return Opcode(opcode).title
     except ValueError:

@@ -206,7 +206,7 @@ cluster; it is the row's head; it is deleted; it is the row's first piece; it is
 piece; its first column began in the previous piece; its last column continues in the next piece.
 """
 FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
-"""The flags of a row with a single piece."""
+"""The flags of a row that consists of one piece."""
 FB_LETTERS: Final = "KCHDFLPN"
 """The letters of the bits, from 0x80 down to 0x01, as in Oracle's dumps."""
 

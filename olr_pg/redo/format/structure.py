@@ -47,7 +47,7 @@ class RedoStructure(NamedTuple):
     """A structure: a field of a vector, a header, or a part of one.
 
     Attributes:
-        name: Oracle's name, if there is one.
+        name: Oracle's name of the structure, if it has one.
         section: the section of redo-format that describes the structure.
         size: size in bytes; the smallest size if there are several, or if more data follows.
         members: its members, in the order in which a dump prints them.
@@ -68,7 +68,9 @@ class RedoStructure(NamedTuple):
         return next(member for member in self.members if member.name == name)
 
     def number(self, data: bytes, name: str, *, big: bool) -> int:
-        """Read a member of the structure at the beginning of `data`, as an unsigned integer."""
+        """Return the value of a member as an unsigned integer. The structure is at the beginning of
+        `data`.
+        """
         member = self.member(name)
         return int.from_bytes(data[member.at : member.end], "big" if big else "little")
 
@@ -82,7 +84,8 @@ class RedoStructure(NamedTuple):
 
 
 def structure(name: str, section: str, size: int, table: str) -> RedoStructure:
-    """Make a structure from a table with offset, kind, name and meaning per line.
+    """Create a structure from a table. Each line of the table has the offset, kind, name and
+    meaning of a member.
 
     If the kind is in parentheses, the list of members in a dump does not contain the member. In a
     name, ``_`` represents a space.

@@ -1,6 +1,5 @@
-"""Fields of layer 5: begin and end of transactions, undo records, the session.
-
-`XID`, `UBA` and `RID` are parts of other structures.
+"""Fields of layer 5: begin and end of transactions, undo records, the session. `XID` and `UBA` are
+parts of other structures.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ KTUB_FLG: Final = KTUB.at("flg")
 KTUB_WRP: Final = KTUB.at("wrp")
 KTUB_SIZE: Final = KTUB.size
 KTUB_BEGINS: Final = 0x0008
-"""Bit of flg: the first undo record of its transaction."""
+"""Bit of flg: this is the first undo record of its transaction."""
 KTUB_NAMES: Final = {24: "ktubu", 28: "ktubx", 76: "ktubl"}
 """The name of a ktub, by its size in bytes."""
 
@@ -149,7 +148,7 @@ KTUCM_LEAST: Final = KTUCM.end("flg")
 KTUCM_STA: Final = KTUCM.at("sta")
 KTUCM_SIZE: Final = KTUCM.size
 KTUCM_PARALLEL: Final = 12
-"""State of a transaction that commits while the children of its parallel DML have not committed
+"""The value of sta in the commit of a transaction whose children of parallel DML have not committed
 yet.
 """
 KTUCM_SRT: Final = KTUCM.at("srt")

@@ -1,4 +1,4 @@
-"""Replaces the locators in assembled row changes by the LOBs' contents (docs/lobs.md).
+"""Replaces the LOB locators in assembled row changes by the contents of the LOBs (docs/lobs.md).
 
 A value is delivered completely or not at all. If the redo contains only a part of it, its column is
 left out of the change, so the target keeps its old value. The value of a LOB before a change is
@@ -81,7 +81,7 @@ class LobLosses(NamedTuple):
 
 
 def no_losses(plan: RowPlan) -> LobLosses:
-    """Return zero counts for the columns and tables of `plan`."""
+    """Return counts of 0 for all columns and tables of `plan`."""
     missing, malformed, undecoded = np.zeros((3, int(plan.column_first[-1])), np.int64)
     return LobLosses(missing, malformed, undecoded, np.zeros(plan.table_obj.size, np.int64))
 
@@ -90,7 +90,7 @@ class Owners(NamedTuple):
     """The transactions whose LOBs are resolved. The events of transaction i are ``order[first[i] :
     end[i]]``.
 
-    They are in commit order.
+    The transactions are in commit order.
     """
 
     order: I64
@@ -102,7 +102,7 @@ class Owners(NamedTuple):
 
 
 class LobOutcome(NamedTuple):
-    """Row changes with LOB contents.
+    """The result of `resolve_lobs`: row changes with LOB contents.
 
     Attributes:
         dml, dml_first: the remaining changes; `dml_first` as in `TransactionColumns`.
@@ -380,7 +380,7 @@ def _put_back(
 
 
 def _kept(values: Values, room: ValueRoom, is_lob: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which entries are delivered."""
+    """Return True for each entry that is delivered."""
     keep = ~is_lob
     keep[values.entry[np.isin(room.status, (ValueStatus.WHOLE, ValueStatus.NULL))]] = True
     return keep

@@ -106,7 +106,7 @@ def _gathered(pieces: Iterable[bytes], room: U8) -> U8:
 
 
 def _stored(values: Values, room: ValueRoom, i: int) -> Iterator[bytes]:
-    """Return the stored bytes of value i."""
+    """Yield the stored bytes of value i, in pieces."""
     size = values.data.size
     for part in range(int(room.part_first[i]), int(room.part_first[i + 1])):
         offset, length = int(room.parts[0, part]), int(room.parts[1, part])
@@ -116,7 +116,7 @@ def _stored(values: Values, room: ValueRoom, i: int) -> Iterator[bytes]:
 
 
 def _inflated(stored: Iterator[bytes], facts: I64) -> Iterator[bytes]:
-    """Return the content of a value, decompressed if it is compressed."""
+    """Yield the content of a value, in pieces. If it is compressed, decompress it."""
     compression, length = LobCompression(int(facts[COMPRESSION])), int(facts[LENGTH])
     if compression is LobCompression.NONE:
         yield from stored
@@ -170,7 +170,7 @@ class _Reader:
 
 
 def _stream(reader: _Reader, size: int) -> Iterator[bytes]:
-    """Decompress one zlib stream of `size` bytes."""
+    """Decompress one zlib stream, which has `size` bytes when compressed."""
     stream = zlib.decompressobj()
     end = reader.taken + size
     try:

@@ -50,7 +50,7 @@ class LostLob(NamedTuple):
         code: the reason, one of `CODES`.
         row_id: ROWID of the row, 18 characters; empty if the row has none.
         delivered: whether the other values of the change are delivered.
-        before: numbers of delivered changes of the same transaction and table before it.
+        before: numbers of delivered changes, of the same transaction and table, before this change.
         key: names and values (in the redo's format) of those key columns that the change contains.
             If the table has no key: of every column that is not a LOB.
     """
@@ -111,7 +111,7 @@ def lost_lobs(
         dml, dml_first: the row changes, with locators.
         stays: shape (changes); True for changes that are delivered.
         values, room: the LOB values and their results.
-        tables: of the row plan.
+        tables: the tables of the row plan.
         base: shape (tables, 3); numbers of changes that were delivered before these. It is only
             given if there is one transaction, which is delivered in parts.
     """

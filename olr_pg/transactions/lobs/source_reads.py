@@ -71,7 +71,7 @@ class LobWanted(NamedTuple):
             allocate: returns a buffer for the bytes.
         """
         if dml.dataobj[change] == 0:
-            return None  # rows of index-organised tables have no ROWID
+            return None  # a row of an index-organised table has no ROWID, so it cannot be read
         table = self.tables[int(dml.table[change])]
         column = table.delivered[int(dml.values.column[entry])]
         rowid = format_rowid(*(int(part[change]) for part in (dml.dataobj, dml.bdba, dml.slot)))

@@ -62,7 +62,7 @@ LobRows: TypeAlias = ColumnTable
 Attributes:
     owner: number of the transaction.
     space: the kind of row, a `Space`.
-    lob: number of the LOB id; 0 in lists.
+    lob: LOB number; 0 for lists.
     number: block address of a page or list, page number of an index row.
     scn: SCN of the event. It is part of the sort key, because pages whose redo names no transaction
         are not stored in redo order with the others.
@@ -98,8 +98,10 @@ class ValueRoom(NamedTuple):
         progress: shape (2), for the current value. At WANTED: the number of bytes that are still
             missing. At FULL: the number of bytes of the first page, or −1. Every page except the
             last must be as long as the first one; otherwise bytes are missing.
-        page: shape (2, PAGE_BYTES_MAX); a page that is being joined, and 1 for each known byte.
-        blocks: shape (2, LIST_ENTRIES_MAX); a list that is being joined.
+        page: shape (2, PAGE_BYTES_MAX); the bytes of a page that is being joined, and for each byte
+            1 if it is known.
+        blocks: shape (2, LIST_ENTRIES_MAX); first blocks and block counts of the extents in a list
+            that is being joined.
     """
 
     status: U8
