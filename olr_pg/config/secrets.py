@@ -74,8 +74,8 @@ def read_secret_file(path: Path) -> str:
 
 
 def resolve_secret(value: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Resolve the references in a text of the configuration; a relative file path starts at
-    `folder`.
+    """Resolve the references to secrets in a text of the configuration; a relative file path starts
+    at `folder`.
 
     Raises:
         UnresolvedSecretError: a variable is not set, or the file cannot be read.

@@ -39,8 +39,8 @@ class ThreadActivity:
     def longest_still(self, busy: Iterable[Sequence[threading.Thread]]) -> tuple[float, str]:
         """Find the group of threads that has been inactive for the longest time.
 
-        A group is active if one of its threads is. The inactive time of a group that was not in
-        `busy` at the last call starts now.
+        A group is active if at least one of its threads is active. The inactive time of a group
+        that was not in `busy` at the last call starts now.
 
         Returns:
             (the longest inactive time of a group in seconds, the names of that group's threads).

@@ -79,8 +79,8 @@ def translate_part(t: Translator, root: exp.Expr, *, keep_name: bool = False) ->
 
 
 def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes below `root`, from the top down. A subquery is one node, and a function call
-    with its `_WRAPPERS` is one node.
+    """Yield `root` and the nodes below it, from the top down. A subquery is one node, and a
+    function call with its `_WRAPPERS` is one node.
     """
     queue, calls = [root], set[int]()
     at = 0

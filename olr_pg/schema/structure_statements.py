@@ -75,8 +75,10 @@ def foreign_key_statement(
     deferrable: bool = False,
     deferred: bool = False,
 ) -> sql.Composed:
-    """Return the statement that adds a foreign key that is NOT VALID; `deferrable` says whether the
-    source's key is deferrable.
+    """Return the statement that adds a foreign key that is NOT VALID.
+
+    Args:
+        deferrable, deferred: whether the source's key is DEFERRABLE, and INITIALLY DEFERRED.
     """
     when = " DEFERRABLE" if deferrable else ""
     when += " INITIALLY DEFERRED" if deferred else ""
@@ -95,8 +97,8 @@ def foreign_key_statement(
 def sequence_statement(name: sql.Identifier, one: SourceSequence) -> sql.Composed:
     """Return the statement that creates a sequence with the source's properties.
 
-    The cache size is 1. A PostgreSQL session does not share its cached values with other sessions,
-    as Oracle's sessions do. So a larger cache would cause gaps.
+    The cache size is 1. Oracle's sessions share the cached values of a sequence, but each
+    PostgreSQL session has its own. So a larger cache would cause gaps.
     """
     start = min(max(one.next, one.minimum), one.maximum)
     return sql.SQL(

@@ -196,8 +196,9 @@ def _several(step: str) -> str:
 
 
 def _scalar(found: str, clauses: str) -> Translated:
-    """Return SQL for the scalar in an array of matches; it is NULL if there are several matches, or
-    the match is an object or array.
+    """Return SQL for the result of JSON_VALUE, from an array of matches. If there is no match, the
+    result is the value of ON EMPTY. If there are several matches, or the match is an object or
+    array, it is the value of ON ERROR. Both are NULL by default.
     """
     typed = _TYPE.match(clauses)
     rest = clauses[typed.end() :] if typed else clauses

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.schema.value_kinds import Fact
 
 _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
-"""The column that replaces INSERTING, UPDATING and DELETING in conditions."""
+"""The variable TG_OP of PL/pgSQL; conditions on it replace INSERTING, UPDATING and DELETING."""
 
 
 class _Names(Scope):
