@@ -193,7 +193,9 @@ def _entries(
 
 
 def planned_columns(table: Table) -> tuple[Column, ...]:
-    """Return the delivered columns, then the guard column if an added column needs it."""
+    """Return the delivered columns, then the guard column (`Column.guard`) if an added column needs
+    it.
+    """
     guard = table.guard
     return table.delivered if guard is None else (*table.delivered, guard)
 

@@ -191,7 +191,7 @@ class Table:
 
     @property
     def guard(self) -> Column | None:
-        """The guard column, if an added column needs it; else None."""
+        """The guard column (`Column.guard`), if an added column needs it; else None."""
         guard = next((c for c in self.columns if c.guard and c.segcol > 0), None)
         if guard is None:  # most tables: saves computing the delivered columns
             return None

@@ -513,8 +513,8 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """Return whether an event must wait for space in the queue. Of the events with missing LOB
-        values of the same commit SCN, only the first waits.
+        """Return whether an event must wait for space in the queue. If several events report
+        missing LOB values of the same commit SCN, only the first of them waits.
         """
         is_first = bool(event.lobs) and event.commit_scn != self._lobs_scn
         return event.is_fault or is_first or event.evolution.concerns_two

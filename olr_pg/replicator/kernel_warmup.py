@@ -6,8 +6,8 @@ core. So this process compiles the extraction's kernels, and a second process co
 of the later steps, which takes less time. If several processes start at the same time, the first
 one compiles; the others wait for it, and load the compiled kernels.
 
-To call all kernels, the package contains small generated logs, which are decoded
-(``tools/warmup_log.py`` writes them).
+The package contains small generated logs (``tools/warmup_log.py`` writes them). Decoding these logs
+calls all kernels.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class PortSession:
             )
 
     def take(self, confirmed_scn: int, messages: int) -> Batch:
-        """Answer LastCommitedSCN, `messages` times in a row.
+        """Answer up to `messages` consecutive LastCommitedSCN requests.
 
         Raises:
             OlrPgError: 4013 the confirmation cannot be made durable; 4051 it includes transactions

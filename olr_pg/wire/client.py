@@ -235,8 +235,8 @@ class ClientProtocol:
         return count
 
     def _elements(self, request: Request) -> Elements | None:
-        """Return the received Data answers to `request` and, unless it is a BackToScn, to the next
-        requests of its kind. Return None if there are none.
+        """Return the received Data answers to `request`. Include the answers to the following
+        requests of the same kind, except for BackToScn. Return None if there are no Data answers.
         """
         count = self._asked_alike(request)
         data = np.frombuffer(self._frames.view(), np.uint8)

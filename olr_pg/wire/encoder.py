@@ -117,7 +117,7 @@ def write_messages(
 
 
 class ElementForms(NamedTuple):
-    """The forms of the elements to write.
+    """The parameters for writing elements: prebuilt bytes, chunk size and byte order.
 
     Attributes:
         table_first, table_data, table_column, column_size, column_data, column_chunked: the arrays
@@ -157,10 +157,10 @@ def fill_room(
     together, they are written into the next room, so `out` always ends after a complete message.
 
     Args:
-        place: the position, which is updated: [number of the transaction; number of the row change
-            plus 1, or 0 before the Begin; bytes in earlier rooms; bytes in this room; bytes that
-            the next message and its Chunks need; then the BDBA, the OBJD and the position plus 1 of
-            the last ROWID in `out` (0 if none), see `rowid_text`].
+        place: the position, an array of numbers that is updated. By index: `NUMBER`, the
+            transaction; `ROW`, the row change plus 1, or 0 before the Begin; `BEFORE_ROOM`, the
+            bytes in earlier rooms; `FILLED`, the bytes in this room; `NEEDED`, the bytes that the
+            next message and its Chunks need. `rowid_text` uses the other numbers.
         first, messages: the arrays of `EncodedTransactions`, which are filled.
     """
     table_first, table_data, table_column = forms.table_first, forms.table_data, forms.table_column

@@ -52,7 +52,7 @@ changes read so far.
 
 
 class ReadChanges(NamedTuple):
-    """A piece of the read elements. Each array has one item per element of `changes`.
+    """A piece of the elements that were read. Each array has one item per element of `changes`.
 
     Attributes:
         session: the Oracle session of the element's transaction, ``serial << 32 | session``.
@@ -190,7 +190,9 @@ class PackedReader:
         self._room = room_for_changes(np.empty(0, np.uint8), 0, 0)
 
     def know(self, tables: Sequence[Table]) -> None:
-        """Update the tables of the subscription. `tables` are the known ones, then new ones."""
+        """Add new tables of the subscription. `tables` must begin with the tables that are already
+        known.
+        """
         directory, (number, first, columns) = self.directory, self._numbers
         for table in tables[len(number) :]:
             new = directory.table(table.owner, table.name)
