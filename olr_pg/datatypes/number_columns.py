@@ -112,7 +112,7 @@ def number_to_floats(
 
     The kernel converts a value if one multiplication or division of exact doubles gives the result.
     Other values (with many digits, or large powers of ten) are converted one by one from their
-    decimal text. `inexact` counts the values of which the float's shortest decimal text is a
+    decimal text. A value counts as `inexact` if the shortest decimal text of its float is a
     different number.
     """
     count = len(values.length)

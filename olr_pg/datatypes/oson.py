@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 class Single(float):
-    """A BINARY_FLOAT value. Its shortest text has fewer digits than that of the same value as a
-    double.
+    """A BINARY_FLOAT value. Its shortest text can have fewer digits than the shortest text of the
+    same value as a double.
     """
 
 

@@ -18,7 +18,7 @@ def sort_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 def column_fault(columns: Sequence[Column]) -> str | None:
-    """Return what is wrong with the numbering of a table's columns, or None.
+    """Return a description of an error in the numbering of a table's columns, or None.
 
     SEGCOL# must be 1 … n without gaps and duplicates, because a gap means that a dictionary row is
     missing (dictionary §2.4). INTCOL# and names must be unique.

@@ -43,7 +43,9 @@ are 0, it has hybrid columnar compression.
 """
 
 PLACE: Final = "<unencrypted tablespace>"
-"""A placeholder in SQL for a tablespace that the database's administrator chooses."""
+"""A placeholder in SQL. The database's administrator must replace it with the name of a
+tablespace.
+"""
 
 UNENCRYPTED: Final = f"TABLESPACE {PLACE}"
 UNCOMPRESSED: Final = "NOCOMPRESS"

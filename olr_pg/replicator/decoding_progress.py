@@ -276,6 +276,8 @@ def tell_end_ahead(read_up_to: int, until: int) -> None:
 
 
 def tell_waiting(phase: CapturePhase, reason: OlrPgError) -> None:
-    """Log, in the words of the status page, what decoding waits for, and the action that helps."""
+    """Log that decoding waits, with the reason and a helpful action, in the words of the status
+    page.
+    """
     words = STATE_WORDS[phase].lower()
     _log.warning(words, state=phase.value, reason=str(reason), action=reason.action)

@@ -2,7 +2,7 @@
 
 Usually one run feeds all targets: it decodes the redo once, from the lowest SCN that a target
 needs, and each target receives the transactions that it lacks (`feed.Feed`). There are several runs
-only while a target is at another position than the others:
+only while the targets are at different positions:
 
 - Targets that start at the same time wait for each other (`expected`), and begin in one run.
 - A target that connects later, or reconnects, begins in its own run, at its own SCN. The other
@@ -136,7 +136,7 @@ class Runs:
                 run.join()
 
     def detach(self, run: Run, feed: Feed) -> None:
-        """Move a feed that delays the others of its run to its own run."""
+        """Move a feed that delays the other feeds of its run to its own run."""
         with self._lock:
             if feed not in run.feeds or run.ending.is_set():
                 return

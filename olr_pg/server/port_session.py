@@ -102,7 +102,7 @@ class PortSession:
         checkpoint: makes confirmations durable.
         claim: the claim to replicate, which all sessions of the server share.
         peer: the client's address, for messages.
-        piece_bytes: approximate maximum of bytes that are taken from the queue at once.
+        piece_bytes: approximate maximum number of bytes that are taken from the queue at once.
         applier: identifies the bundled applier in the checkpoint; None if this is not its session.
 
     Attributes:

@@ -27,7 +27,7 @@ minimum: each transaction is added once and removed once, so the cost of a confi
 depend on the number of waiting transactions.
 
 The limit: the queue is full if `transactions_max` transactions wait to be transmitted, or if *sent*
-and *ready* together need `bytes_max` bytes (the size of a transaction is that of its messages plus
+and *ready* together need `bytes_max` bytes (a transaction counts with the size of its messages plus
 `TRANSACTION_BYTES`). But it is never full while *ready* is empty. `put` waits while the queue is
 full.
 
@@ -147,7 +147,7 @@ class ReadyQueue:
             must stop.
 
         Raises:
-            OlrPgError: 4015, a commit SCN is lower than that of the one before.
+            OlrPgError: 4015, a commit SCN is lower than the previous one.
         """
         while not self._closed:
             _, run = run.cut(self.offer(run))
@@ -163,7 +163,7 @@ class ReadyQueue:
             The number of appended transactions; 0 if the queue is closed.
 
         Raises:
-            OlrPgError: 4015, a commit SCN is lower than that of the one before.
+            OlrPgError: 4015, a commit SCN is lower than the previous one.
         """
         with self._changed:
             if self._closed or not run:
@@ -602,7 +602,7 @@ def check_commit_order(run: ReadyRun, last: int) -> None:
     `last` or later.
 
     Raises:
-        OlrPgError: 4015, a commit SCN is lower than that of the one before.
+        OlrPgError: 4015, a commit SCN is lower than the previous one.
     """
     scns = run.commit_scn
     if run.first_commit_scn >= last and (scns[1:] >= scns[:-1]).all():
@@ -740,8 +740,8 @@ class _Stretch(NamedTuple):
 
 
 class LowestBegin:
-    """A sliding minimum of begin SCNs. If the minimum of a section is not lower than that of a
-    later section, the section is dropped, because it cannot become the overall minimum.
+    """A sliding minimum of begin SCNs. If a later section has a minimum that is lower or equal, the
+    earlier section is dropped, because it cannot contain the overall minimum.
 
     Each section is added once and removed once, so the average cost does not depend on the number
     of transactions.

@@ -2,9 +2,10 @@
 cannot be decoded.
 
 The position of an event is the number of transactions that were put into the queue before it. The
-event can be taken when so many transactions are completely transmitted. After that, it behaves like
-a transaction: it waits for its confirmation (`confirm`), and is sent again after a rewind
-(`rewind`). Only the bundled applier receives events; the queue of an external client contains none.
+event can be taken when this number of transactions is completely transmitted. After that, it
+behaves like a transaction: it waits for its confirmation (`confirm`), and is sent again after a
+rewind (`rewind`). Only the bundled applier receives events; the queue of an external client
+contains none.
 
 **Missing LOB values** (`SchemaEvent.lobs`): such an event precedes the transaction that contains
 the changes with the missing values. If that transaction has no other changes, it is not delivered
