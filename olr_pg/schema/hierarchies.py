@@ -150,7 +150,9 @@ class _Hierarchy:
     def _in_row(
         self, part: exp.Expr, row: str = "", prior: str = _PRIOR, level: str = _LEVEL
     ) -> str:
-        """Return the SQL of an expression whose columns all belong to one row."""
+        """Return the SQL of an expression. Its columns are columns of the row `row`; columns after
+        PRIOR are columns of the row `prior`.
+        """
         t, holder = self._t, exp.Paren(this=part.copy())
         for one in _own(holder):
             if not isinstance(one, exp.Column):

@@ -278,7 +278,8 @@ class Translator:
         """Return (the SQL of each value, the facts about the values) for values that form one
         column or function result. The values are converted to a common kind.
 
-        As in Oracle's functions, the common kind is the kind of the first value.
+        As in Oracle's functions, the first value decides whether the values become texts or
+        numbers. Dates and timestamps get the kind among them that holds most.
 
         Args:
             fixed: whether CHAR values of the same length stay CHAR.

@@ -76,7 +76,9 @@ def _pattern(t: Translator, node: exp.Expr, flags: str) -> str:
 
 
 def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
-    """Convert the match parameter of the call to PostgreSQL's flags."""
+    """Return the flags in the match parameter of the call; empty if it has none. Raise an error if
+    PostgreSQL does not have one of the flags.
+    """
     if len(arguments) <= place or t.is_null(arguments[place]):
         return ""
     flags = string_literal(t, arguments[place], "a regular expression with flags").lower()
