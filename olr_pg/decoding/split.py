@@ -546,7 +546,7 @@ def open_split(split: Split) -> Log:
     the split.
 
     Raises:
-        OlrPgError: 2002 to 2008, 2210 to 2213.
+        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read.
     """
     if split.joined:
         return open_joined(split.joined)
@@ -568,7 +568,7 @@ def open_for_decoding(
     [first, end).
 
     Raises:
-        OlrPgError: 2002 to 2008, 2210 to 2213.
+        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read.
     """
     if is_by_ranges(path):
         return open_stored(path, first, end, first_group)

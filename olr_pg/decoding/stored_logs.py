@@ -48,7 +48,7 @@ def open_stored(
         first_group, known_end: as in `decoding.split.Split`.
 
     Raises:
-        OlrPgError: 2002 to 2008, 2210 to 2213.
+        OlrPgError: 2002 to 2008 or 2210 to 2213 if the log cannot be read.
     """
     reader = range_reader(path)
     header = parse_start(reader.read(0, HEADER_BYTES), path)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     def interpreted(function: F, instead: Mapping[Any, Any] | None = None) -> F:
         """Return a Python function that runs a kernel and all its parts without compiling. Use it
-        if this takes less time than compiling.
+        if running this function takes less time than compiling the kernel.
 
         Args:
             function: a kernel or a part.

@@ -117,8 +117,8 @@ that is not subscribed. Its undo is in the root, and its numbers except the cont
 subscribed table.
 
 Attributes:
-    kind: `EventKind`. `redo.lobs` describes the pieces of a LOB event, `transactions.split_undo`
-        the pieces of UNDO_PART and SPLIT_CHANGE.
+    kind: `EventKind`. `redo.lob_pieces` describes the pieces of a LOB event,
+        `transactions.split_undo` the pieces of UNDO_PART and SPLIT_CHANGE.
     con_id: container of the row vector. If an event concerns only the transaction: container of the
         undo segment.
     undo_con_id: container of the undo segment. This container and the XID together identify the

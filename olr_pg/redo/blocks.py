@@ -82,9 +82,9 @@ class LwnColumns(NamedTuple):
     """The LWN chunks of a window, one per row.
 
     Attributes:
-        block: first block.
+        block: first block of the chunk.
         group: number of the LWN group in the window.
-        scn: LWN SCN.
+        scn: the SCN in the LWN header.
         time: redo time of every record of the chunk.
     """
 
@@ -99,10 +99,10 @@ class RecordColumns(NamedTuple):
 
     Attributes:
         position: position of the record header in the window's payload.
-        length: bytes, including the header.
-        scn, subscn: from the record header.
+        length: bytes of the record, including its header.
+        scn, subscn: SCN and SUBSCN from the record header.
         vld: flags (redo-format §2.2).
-        lwn: row of `LwnColumns`.
+        lwn: row of its chunk in `LwnColumns`.
     """
 
     position: npt.NDArray[np.int64]
@@ -164,9 +164,9 @@ def find_group(
     Args:
         raw: the log, shape (bytes).
         words: the bytes of the log as 64-bit words.
-        block_size: bytes.
+        block_size: bytes of a block.
         first: the block from which on to search.
-        nab: blocks in use.
+        nab: number of used blocks.
         sequence: log sequence number that every block must have.
         big: True if the file is big-endian.
         verify: whether to check block checksums.

@@ -9,8 +9,8 @@ left the key in the leaf; the supplemental header shows which of the two it is. 
 an overflow segment and array operations are refused.
 
 Facts: redo-format §6.1. 10.30 and 10.35 were checked on real records of 19c. The facts about 10.2,
-10.4 and 10.18 are only from the document (in real records of ordinary indexes, a 10.18 restores a
-deleted entry).
+10.4 and 10.18 could not be checked. In real records of ordinary indexes, a 10.18 restores a deleted
+entry.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _ROW_UNDO: Final = (
     KDILK_ROW,
     KDILK_COLUMNS,
 )
-"""The operations of undo records that restore rows. A vector with such an undo record changes a
+"""The operations of undo records that concern rows. A vector with such an undo record changes a
 row, not only the structure of the index.
 """
 

@@ -389,8 +389,8 @@ def says_no_row(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def is_of_no_row(op: int, kind: int, clustered: int, values: int) -> bool:
-    """Return whether it is plausible that a vector changes no row. Its supplemental header shows
-    this (`says_no_row`).
+    """Return whether a vector agrees with its supplemental header, which shows that the vector
+    changes no row (`says_no_row`).
 
     Vectors of a cluster's key occur only in clustered tables. Vectors of a lock, and all vectors of
     a moving row except IRP and DRP, have no values.

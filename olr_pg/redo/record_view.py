@@ -100,7 +100,7 @@ class Fields:
     Attributes:
         data: bytes of the record.
         offset, length: position and length of field k, at index k − 1.
-        big: byte order of the file.
+        big: True if the log is big-endian.
     """
 
     data: bytes
@@ -146,7 +146,7 @@ class Vector(NamedTuple):
         start, end: the bytes [start, end) of the record.
         opcode: ``layer << 8 | code``.
         scn: SCN of the block before the change, `SCN_NONE` if there is none.
-        con_id: 0 before 12.1.
+        con_id: container; 0 before 12.1.
     """
 
     start: int
@@ -181,9 +181,9 @@ class Record(NamedTuple):
 
     Attributes:
         block, offset: its position in its log.
-        scn, subscn, vld: from its header.
+        scn, subscn, vld: SCN, SUBSCN and flags from its header.
         time: redo time of its LWN.
-        data: the bytes of the record, header included.
+        data: the bytes of the record, including its header.
         vectors: empty for void and malformed records.
         fault: the error that prevents reading its vectors, or None.
     """

@@ -76,8 +76,8 @@ def push(
     if at == entries.size:
         state[FULL] = 1
         return
-    # Take the row first and then its fields, because Numba computes the address once. With a column
-    # first, it would compute it at every access.
+    # Take the row of the table first, and then its fields. Numba then computes the address of the
+    # row once, not at every access.
     entry = entries[np.uint64(at)]
     entry.role = role
     entry.part = part

@@ -62,7 +62,7 @@ class VectorColumns(NamedTuple):
     Attributes:
         position: position of the vector header in the window's payload.
         end: the position of the next vector.
-        record: row of `RecordColumns`.
+        record: row of its record in `RecordColumns`.
         opcode: ``layer << 8 | code``.
     """
 

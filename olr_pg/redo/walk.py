@@ -150,7 +150,7 @@ class Walk(NamedTuple):
         scratch: shape (4, MAX_FIELDS + 1); offsets and lengths of the fields of an undo record,
             then of a row vector.
         state: shape (STATE_SIZE); numbers of used rows in the tables, and flags (`row_vectors`).
-        place: [thread, sequence].
+        place: array with the redo thread and the sequence of the log.
         current: the current state, by the indexes RECORD_AT_HAND and following: the record; the
             pending vector, which may form a pair with the next one, or −1; the transaction and its
             container; the number of vectors in the record; the subscribed table that the header of

@@ -170,7 +170,7 @@ def group_runs(
         window_bytes: approximate bytes of a window. A larger LWN group is not divided.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the position.
+        OlrPgError: 2004, 2005, 2006 or 2008; it contains the position.
     """
     header = log.header
     nab = blocks_in_use(log)
@@ -205,7 +205,7 @@ def read_windows(
     `group_runs`.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 with the position.
+        OlrPgError: 2004, 2005, 2006 or 2008; it contains the position.
     """
     for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
         yield _window(run, verify=verify)
@@ -288,7 +288,7 @@ def raise_block(log: Log, status: int, block: int, offset: int | None = None) ->
     """Raise the error for the `BlockStatus` of a block, unless the status is OK.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006 with the position.
+        OlrPgError: 2004, 2005 or 2006; it contains the position.
     """
     if status != BlockStatus.OK:
         code, detail = _REASONS[BlockStatus(status)]

@@ -196,8 +196,8 @@ class Assembler:
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
 
     def note_whole(self, whole: TransactionColumns) -> None:
-        """Remove open transactions from slots that other transactions have used since. `whole` are
-        such transactions, which a split finished.
+        """Remove open transactions from slots that have been used again. `whole` contains
+        transactions that a split finished; they may have used these slots.
         """
         for key, successor in successors(self._open, whole):
             self._supersede(key, successor, 0)
@@ -351,7 +351,7 @@ class Assembler:
         self._strangers.drop_from(self._unowned)
 
     def saved(self) -> Assembler:
-        """Return an independent copy of the assembler with its current state."""
+        """Return an independent copy of the assembler with its open transactions."""
         other = Assembler(
             self._plan,
             self._tables,

@@ -17,8 +17,8 @@ one on:
   wrote before, together with all other pieces of the row.
 
 All other changes are refused, because a piece that is not the first does not show its row or its
-first column. Facts: redo-format; only from the document, because all available real records of such
-rows have supplemental data.
+first column. Facts: redo-format. They could not be checked, because all available real records of
+such rows have supplemental data.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ class LargeTransaction:
         account, table_rows, losses: counts of the parts, as in an `Assembler`.
         faults: the tables whose changes are left out of the transaction.
         lob_faults: LOB values that were left out in the last call of `parts`.
-        unowned: LOB events that name no transaction. Some may belong to this transaction.
+        unowned: LOB events that name no transaction. Some of these events may belong to this
+            transaction.
         others: claims of other transactions to the LOB events in `unowned`.
         claims: claims of this transaction to LOB events in `unowned`.
     """

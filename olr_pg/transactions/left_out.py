@@ -46,7 +46,7 @@ def leave_out(
 def kept_changes(
     transactions: TransactionColumns, dml: DmlColumns, kept: npt.NDArray[np.bool_]
 ) -> tuple[TransactionColumns, DmlColumns]:
-    """Keep some of the row changes, and the transactions that contain any of them.
+    """Return some of the row changes, and the transactions that contain any of them.
 
     Args:
         kept: shape (changes); True for changes to keep.

@@ -20,7 +20,7 @@ class RowFault(NamedTuple):
         con_id, xid, begin_scn, commit_scn: from the transaction; the XID is packed.
         position: position of the transaction's commit record.
         serial, session: serial and session number of the transaction, 0 if unknown.
-        table: index into the row plan.
+        table: index of the table in the row plan.
         error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: the reason, with the position
             of the first change that cannot be assembled.
         lobs: if not empty, only these LOB values are left out and the changes are delivered. The

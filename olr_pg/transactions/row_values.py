@@ -118,8 +118,8 @@ def _chosen(job: RowJob, plain: int, supplemental: int, column: int, stamp: int)
 def _put_value(
     values: Any, at: int, image: int, column: int, offset: int, length: int, following: int
 ) -> None:
-    # Take the row first and then its fields, because Numba computes the address once. With a column
-    # first, it would compute it at every access.
+    # Take the row of the table first, and then its fields. Numba then computes the address of the
+    # row once, not at every access.
     value = values[np.uint64(at)]
     value.offset = offset
     value.length = length

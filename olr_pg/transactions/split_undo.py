@@ -16,7 +16,7 @@ In these events, `serial` contains the flags of ktub. In a SPLIT_CHANGE, `sessio
 opcode of the row vector in bits 0–15, the number of bytes of a row SCN in bits 16–23, and the byte
 order in bit 24.
 
-Facts: redo-format §4.2. They are only from the document, because no real record was available.
+Facts: redo-format §4.2. They could not be checked, because no real record was available.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class UnseenEnds:
         self._waiting[key, transaction.xid] = Superseded(transaction, successor)
 
     def pop(self, key: int, xid: int) -> OpenTransaction | None:
-        """Remove and return a transaction whose end was found later; return None if it is not
-        waiting.
+        """Remove and return a transaction whose end was found later; return None if there is no
+        such transaction.
         """
         found = self._waiting.pop((key, xid), None)
         return None if found is None else found.transaction

@@ -64,7 +64,7 @@ class Gathering(Protocol):
     """
 
     def append(self, data: U8) -> None:
-        """Add some bytes. The caller may change its own buffer afterwards."""
+        """Add some bytes. The caller can change `data` afterwards."""
 
     def finish(self) -> U8 | StoredBytes:
         """Return all bytes that were added."""

@@ -245,7 +245,7 @@ KDBH: Final = structure(
     """,
 )  # fmt: skip
 KDBH_COMPRESSED: Final = 0x40
-"""Flag of compressed blocks, whose directories are in another place."""
+"""Flag of compressed blocks. In such a block, the row directory is in another place."""
 KDBH_NTAB: Final = KDBH.at("ntab")
 KDBH_NROW: Final = KDBH.at("nrow")
 KDBH_FSBO: Final = KDBH.at("fsbo")

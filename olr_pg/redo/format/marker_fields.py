@@ -31,9 +31,9 @@ DDL_STATEMENT: Final = 8
 DDL_OWNER: Final = 9
 DDL_NAME: Final = 10
 DDL_OBJN: Final = 12
-"""The numbers of the fields."""
+"""Numbers of fields of a 24.1."""
 DDL_FIELDS: Final = 12
-"""Minimum number of fields of the first record."""
+"""Minimum number of fields of a 24.1 in the first record of a statement."""
 
 DDL_TEXTS: Final = {
     2: "login schema",
@@ -54,7 +54,7 @@ MARKER: Final = structure(
     """,
 )  # fmt: skip
 MARKER_OUTCOMES: Final = {1: "commit", 2: "rollback"}
-"""The first byte of field 2."""
+"""The meaning of the first byte of field 2 of a 24.4."""
 MARKER_XID: Final = MARKER.at("xid")
 MARKER_SIZE: Final = MARKER.size
 MARKER_COMMIT: Final = 1

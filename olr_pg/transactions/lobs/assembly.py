@@ -58,7 +58,7 @@ class LobLosses(NamedTuple):
     """Counts of LOB values that could not be delivered.
 
     Attributes:
-        missing: by column of the row plan: values of which bytes are not in the redo (2120).
+        missing: by column of the row plan: values with bytes that are not in the redo (2120).
         malformed: by column of the row plan: values whose locator is invalid (2122).
         undecoded: by column of the row plan: values whose content cannot be decoded (2123).
         unclaimed: by table: LOBs that were changed although no change of their row was found

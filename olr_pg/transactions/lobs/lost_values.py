@@ -88,7 +88,7 @@ class LostOf(NamedTuple):
 
     Attributes:
         owner: number of the transaction.
-        table: index into the row plan.
+        table: index of the table in the row plan.
     """
 
     owner: int

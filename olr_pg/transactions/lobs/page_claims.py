@@ -201,7 +201,7 @@ def owners_of_pages(batch: ChangeBatch, claims: Claims) -> I64:
     whose redo names no transaction.
 
     Args:
-        claims: as from `Claims.in_order`.
+        claims: the claims, in the order of `Claims.in_order`.
     """
     events = batch.events
     found = np.full(events.size, NOBODY)

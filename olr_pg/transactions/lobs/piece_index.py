@@ -103,7 +103,8 @@ class LobIndex:
     Args:
         is_live: returns True for each event of a batch that was not undone or left out. Its
             arguments are the batch and the number of its first event.
-        unowned: LOB events that name no transaction. Some may belong to this transaction.
+        unowned: LOB events that name no transaction. Some of these events may belong to this
+            transaction.
         others: claims of other transactions to the events in `unowned`.
         storage: stores the index.
     """

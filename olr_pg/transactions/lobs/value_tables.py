@@ -66,10 +66,10 @@ Attributes:
     number: block address of a page or list, page number of an index row.
     scn: SCN of the event. It is part of the sort key, because pages whose redo names no transaction
         are not stored in redo order with the others.
-    op: `redo.lobs.LobOp`.
+    op: the kind of piece, a `redo.lob_pieces.LobOp`.
     at: offset in the page, for FILL and ZERO.
     span: number of bytes of a ZERO, first entry of a LIST_AT.
-    form: `redo.lobs.ListForm`.
+    form: format of the entries of a list, `redo.lob_pieces.ListForm`.
     offset, length: position of the piece's bytes in the data.
     table: table of the event.
 """
@@ -88,7 +88,7 @@ class ValueRoom(NamedTuple):
     """The output of `resolve_values` for n values.
 
     Attributes:
-        status: shape (n), `ValueStatus`.
+        status: shape (n); the `ValueStatus` of each value.
         facts: shape (n, FACTS); the contents of the locators, see `datatypes.lob_locator`.
         part_first: shape (n + 1); the index of each value's first part.
         parts: shape (2, …); offset and length of each part. If an offset is not less than the size
@@ -124,7 +124,7 @@ class Values(NamedTuple):
         is_insert: whether the change is an insert.
         has_pages: 0 if a page of the column consists of several blocks.
         entries: all `transactions.finished_columns.VALUE` rows of the row changes.
-        data: the bytes.
+        data: the bytes of the row changes and of the LOB pieces.
     """
 
     entry: I64
