@@ -50,8 +50,8 @@ def decode_urowid(raw: bytes) -> str:
     """Return a UROWID as text. A physical UROWID becomes the text of a ROWID; any other becomes
     ``*`` and its bytes in base 64.
 
-    The physical form is ``01, object u32, file u16, block u32, slot u16``. Two clients agree on
-    that; it was not checked against real redo.
+    The physical form is ``01, object u32, file u16, block u32, slot u16``. Two Oracle client
+    libraries read this layout; it was not checked with real redo.
     """
     if not raw or (raw[0] == _PHYSICAL and len(raw) != _PHYSICAL_LENGTH):
         raise malformed("UROWID", raw)

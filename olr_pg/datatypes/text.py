@@ -323,8 +323,8 @@ def utf8_step(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None:
-    """Mark in `dirty` the values that are not UTF-8 that PostgreSQL accepts (no surrogates, no
-    U+0000).
+    """Mark in `dirty` the values that PostgreSQL does not accept as UTF-8, because they are
+    malformed or contain surrogates or U+0000.
     """
     for row in range(len(length)):
         if length[row] <= 0:

@@ -54,7 +54,8 @@ class RowPlan(NamedTuple):
         segment_column: for SEGCOL# 1, 2, … of a table, the number of that column among the table's
             delivered columns, from 0; −1 for a column that is neither delivered nor a guard column.
         column_first: shape (tables + 1); the running number of each table's first delivered column.
-            If a table needs its guard column, it follows the table's delivered columns.
+            If a table needs its guard column, the guard column follows the table's delivered
+            columns.
         cluster_columns: CLUCOLS of each table.
         row_scns: `redo.walk.RowScn` of each table: whether each of its rows contains an SCN.
         column_lob: `LobDelivery` of each delivered column, by running number.

@@ -127,7 +127,9 @@ class SharedLogs:
                 return
 
     def delivering(self, scn: int) -> None:
-        """Record the SCN up to which changes are delivered (`SourceDatabase.delivering`)."""
+        """Record that transactions with a commit SCN below `scn` can be delivered from now on
+        (`SourceDatabase.delivering`).
+        """
         with self._lock:
             self.source.delivering(scn)
 

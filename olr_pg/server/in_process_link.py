@@ -1,8 +1,8 @@
 """A client's link within the server's process: the same protocol, without a socket.
 
-The link passes the answers to the client without copying them out of the ready queue. Over a
-socket, each byte would be copied into the kernel and out of it, which takes longer than parsing.
-The link also passes events of tables, for which the protocol has no messages.
+The link passes the answers to the client as they are in the ready queue, if possible without
+copying them. Over a socket, each byte would be copied into the kernel and out of it, which takes
+longer than parsing. The link also passes events of tables, for which the protocol has no messages.
 """
 
 from __future__ import annotations
