@@ -7,10 +7,10 @@ kernels see a single log. After decoding, the positions of events are converted 
 the original logs (`Places`).
 
 All checks of single logs are made here too. Before a block is renumbered, it must have the correct
-number and sequence of its own log. Its checksum is changed in the same way, so a wrong checksum
-remains wrong. If a check fails, the whole split fails, and `ordering.split_merging` decodes its
-logs one by one. This finds the error again, with its position, after everything before it was
-decoded.
+number and sequence of its own log. Its checksum is adjusted to the new number and sequence without
+being calculated again, so a wrong checksum remains wrong. If a check fails, the whole split fails,
+and `ordering.split_merging` decodes its logs one by one. This finds the error again, with its
+position, after everything before it was decoded.
 """
 
 from __future__ import annotations

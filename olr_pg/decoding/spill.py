@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.waiting_storage import Gathering, StoredBytes
 
 FILE_BYTES_MIN: Final = 16 << 20
-"""Data that is smaller than this stays in memory."""
+"""Buffers that are smaller than this stay in memory."""
 
 PART_BYTES: Final = 8 << 20
 """Approximate bytes of a large transaction that are processed together. This needs several times as
@@ -50,8 +50,8 @@ STORED_BYTES: Final = 8 << 20
 """Approximate bytes of an encrypted batch. Several of them can be open at the same time."""
 
 _SHARED_BYTES_MIN: Final = 64 << 20
-"""Size of an encrypted file from which a new file is begun. The space of a file is released when
-none of its data is needed.
+"""If an encrypted file has at least this size, a new file is begun. The space of a file is released
+when none of its data is needed.
 """
 
 SPILLED: Final = WaitingUse("spill-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)
@@ -66,7 +66,7 @@ class SpillFiles:
     Args:
         directory: the folder for the files. It is created when it is needed for the first time.
         memory_max: maximum bytes of open transactions in memory.
-        file_bytes_min: size from which `allocate` uses a file.
+        file_bytes_min: `allocate` uses a file for buffers of at least this size.
         disk_max: maximum bytes of all files together, None for no limit.
         part_bytes: see `Storage.part_bytes`.
 
@@ -107,7 +107,7 @@ class SpillFiles:
         """Return a buffer of `size` bytes: in memory, or in a file of its own if it is large.
 
         Raises:
-            OlrPgError: 2081.
+            OlrPgError: 2081 if the disk cannot store the bytes.
         """
         if size < self._file_bytes_min or must_seal():
             return np.empty(size, np.uint8)
@@ -227,7 +227,7 @@ class SpillFiles:
         """Raise an error if `size` more bytes would exceed the limit.
 
         Raises:
-            OlrPgError: 1097.
+            OlrPgError: 1097 if the limit is reached.
         """
         waiting = self.waiting_bytes
         if self.disk_max is not None and waiting + size > self.disk_max:
@@ -264,7 +264,7 @@ class _Gathered:
         """See `Gathering.append`.
 
         Raises:
-            OlrPgError: 2081, 1097.
+            OlrPgError: 2081 if the disk cannot store the bytes, 1097 if the limit is reached.
         """
         self._files.check_limit(data.size)
         rest = data.data
@@ -279,7 +279,7 @@ class _Gathered:
         """See `Gathering.finish`.
 
         Raises:
-            OlrPgError: 2081.
+            OlrPgError: 2081 if the disk cannot store the bytes.
         """
         size = self._growing[id(self._file)]
         try:
@@ -356,7 +356,7 @@ class _SealedGathering:
         """See `Gathering.append`.
 
         Raises:
-            OlrPgError: 2081, 1097.
+            OlrPgError: 2081 if the disk cannot store the bytes, 1097 if the limit is reached.
         """
         self._files.check_limit(data.size)
         self._rows.append(data.data)

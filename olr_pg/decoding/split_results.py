@@ -29,8 +29,8 @@ Write: TypeAlias = Callable[[memoryview], object]
 _ALIGNED: Final = 64
 
 _LARGE: Final = 1 << 20
-"""Size from which an array is written separately. Smaller arrays are pickled together: a split has
-hundreds of them, and writing each separately takes longer than copying it.
+"""An array of at least this size is written separately. Smaller arrays are pickled together: a
+split has hundreds of them, and writing each separately takes longer than copying it.
 """
 
 _END: Final = struct.Struct("<Q")

@@ -3,8 +3,8 @@
 By default, Numba counts references to every array that is passed in a call. This would be about
 half of the machine code of a kernel. It is not needed, because the caller holds all arrays during
 the call. So kernels are compiled without reference counting (`_nrt`). Such a kernel cannot allocate
-memory; Numba reports an error if it does. To assign a slice to a slice counts as allocating memory,
-and is slow to compile because of its error messages. Copy in a loop instead.
+memory; Numba reports an error if it does. Do not assign a slice to a slice: this counts as
+allocating memory, and is slow to compile because of its error messages. Copy in a loop instead.
 """
 
 from __future__ import annotations

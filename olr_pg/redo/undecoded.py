@@ -19,7 +19,7 @@ from olr_pg.redo.walk import RECORD_AT_HAND, Walk
 
 NO_TRANSACTION_USN: Final = 0x7FFF
 """The undo segment number in XIDs of changes without a known transaction. It is too high for a real
-undo segment, because the class of a block could not contain it.
+undo segment: the classes of its blocks would need more than 16 bits.
 """
 
 _BEGIN = int(EventKind.BEGIN)

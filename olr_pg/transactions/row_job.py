@@ -70,7 +70,7 @@ COUNTS: Final = 12
 
 CELL: Final = row_type([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
 """The value of a column in a role, while a change is assembled. `stamp` is the number of the change
-that set the cell last; the cell has no value in another change. `first` and `last` are the first
+that set the cell last; for every other change, the cell is empty. `first` and `last` are the first
 and last entry of the value, which can have several parts.
 """
 

@@ -146,7 +146,9 @@ class _Reader:
         self.taken = 0
 
     def some(self, most: int) -> bytes:
-        """Return 1 to `most` bytes; no bytes at the end."""
+        """Return the next bytes, at most `most`. Return no bytes only if the last piece has
+        ended.
+        """
         while not self._left:
             following = next(self._pieces, None)
             if following is None:
