@@ -30,8 +30,8 @@ _NANS: Final = {4: bytes.fromhex("7fc00000"), 8: bytes.fromhex("7ff8000000000000
 
 
 def decode_binary_float(raw: bytes, width: int) -> float:
-    """Return the number that the 4 or 8 bytes hold. A BINARY_FLOAT is returned as the double of the
-    same value.
+    """Decode the 4 or 8 bytes of a number. A BINARY_FLOAT is returned as the double of the same
+    value.
 
     Raises:
         OlrPgError: 2050, `raw` does not have `width` bytes.

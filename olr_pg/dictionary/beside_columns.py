@@ -3,9 +3,9 @@ SYS tables.
 
 The decoding of redo does not depend on them. The rows are described in dictionary §2.4 to §2.6;
 comments are in COM$. The results have the classes of the inventory (`dictionary.inventory`), so
-that the same code translates both to PostgreSQL's SQL. The text of a default, of an expression and
-of a check's condition is known only if DDL in the redo has created or altered it, because no query
-reads these texts.
+that the same code translates both to PostgreSQL's SQL. No query reads the texts of defaults,
+expressions and check conditions. So such a text is known only if DDL in the redo has created or
+altered it.
 """
 
 from __future__ import annotations

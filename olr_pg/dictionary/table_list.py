@@ -1,8 +1,8 @@
 """Runs the client's TableList query on a snapshot.
 
 Without Oracle, the query runs in an in-memory SQLite database. It has the views ALL_TABLES,
-DBA_TABLES and USER_TABLES with the columns OWNER, TABLE_NAME and NAME (the same as TABLE_NAME, for
-queries that were written for other views), each with or without the prefix ``SYS.``. DBA_TABLES
+DBA_TABLES and USER_TABLES, each also with the prefix ``SYS.``. Their columns are OWNER, TABLE_NAME
+and NAME, which is the same as TABLE_NAME, for queries that were written for other views. DBA_TABLES
 also has the columns by which patterns exclude tables (`config.table_patterns`); a snapshot contains
 no such tables. If there are several containers, OWNER is ``PDB.OWNER``; comparisons, and LIKE,
 accept it with and without ``PDB.``. USER_TABLES excludes Oracle's own schemas. DUAL, NVL, Unicode

@@ -144,8 +144,8 @@ class Admission:
     def _wait_for(self, thread: int, scn: int) -> None:
         """Make the merger wait for a thread, from `scn` on.
 
-        If a thread was closed for some time, the merger waits for it only from the SCN of the last
-        released transaction on, because its logs of that time can be deleted.
+        If a thread was closed for some time, its logs of that time can be deleted. So the merger
+        waits for it only from the SCN of the last released transaction on.
         """
         self._closed.pop(thread, None)
         self._merger.add_thread(thread, max(scn, self._merger.left_scn))

@@ -4,10 +4,10 @@ The connection's loop receives bytes into its own buffer, passes them to the pro
 answers, piece by piece. Nothing is taken from the queue while a piece waits for the network, so a
 client that does not read delays only itself.
 
-Before a client has subscribed, there is a time limit for everything: `request_seconds` for the TLS
-handshake, for the rest of an incomplete request, and for reading an answer; `idle_seconds` for
-silence. After it has subscribed, there is a limit only for the rest of an incomplete request.
-Silence and slow reading have no limit, because applying can take long.
+Before a client has subscribed, there is a time limit for everything. `request_seconds` is the limit
+for the TLS handshake, for the rest of an incomplete request, and for reading an answer.
+`idle_seconds` is the limit for silence. After it has subscribed, there is a limit only for the rest
+of an incomplete request. Silence and slow reading have no limit, because applying can take long.
 """
 
 from __future__ import annotations

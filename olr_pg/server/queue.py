@@ -27,13 +27,13 @@ minimum: each transaction is added once and removed once, so the cost of a confi
 depend on the number of waiting transactions.
 
 The limit: the queue is full if `transactions_max` transactions wait to be transmitted, or if *sent*
-and *ready* together need `bytes_max` bytes (a transaction counts with the size of its messages plus
-`TRANSACTION_BYTES`). But it is never full while *ready* is empty. `put` waits while the queue is
+and *ready* together need `bytes_max` bytes. A transaction counts with the size of its messages plus
+`TRANSACTION_BYTES`. The queue is never full while *ready* is empty. `put` waits while the queue is
 full.
 
 Transmitted transactions count only in bytes, and never block the next transaction. Otherwise there
-could be a deadlock: a client that confirms a transaction only after it has received a later one
-would wait for the decoder, and the decoder would wait for the client. So if the unconfirmed
+could be a deadlock with a client that confirms a transaction only after it has received a later
+one: the client would wait for the decoder, and the decoder for the client. So if the unconfirmed
 transactions of a client (without the largest) exceed the limit, the client still receives one
 transaction at a time. This is reported (4016, `QueueStatus.held_back`).
 

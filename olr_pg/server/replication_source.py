@@ -78,10 +78,10 @@ class ReplicationSource(Protocol):
     def open_scn(self) -> int:
         """Return the lowest begin SCN of all transactions that are not in the queue yet.
 
-        It is the minimum of three values: the begin SCNs of the transactions that are open in the
-        decoder, those of the finished transactions that are not in the queue yet, and the SCN up to
-        which the redo of all threads is decoded. Before anything is decoded, it is the SCN of
-        `start`. A value that is too low is safe; a value that is too high loses transactions.
+        It is the minimum of three SCNs: the lowest begin SCN of the open transactions, the lowest
+        begin SCN of the finished transactions that are not queued yet, and the SCN up to which the
+        redo of all threads is decoded. Before anything is decoded, it is the SCN of `start`. A
+        value that is too low is safe; a value that is too high loses transactions.
         """
 
     def reach_scn(self) -> int:
