@@ -91,8 +91,8 @@ spilled to disk. The share is small, because a transaction in memory needs sever
 when it is finished.
 """
 _READY_PART = 5
-"""Ready transactions can use 1/5 of the memory; the rest is for results from Spark, and for data
-that the applier has converted.
+"""Ready transactions can use 1/5 of `context.memory.max-mb`. The rest is left for results from
+Spark, and for changes that the applier has converted.
 """
 _APPLIED_PART = 7
 """The applier can hold unconfirmed changes in 1/7 of the memory. This is more than half of the
@@ -128,7 +128,7 @@ def run_appliance(
 
     Args:
         once: end when all changes that are available now are confirmed.
-        apply: run the bundled applier.
+        apply: whether to run the bundled applier.
         reload: reads the configuration again after SIGHUP. SIGHUP is handled only if this is called
             in the main thread.
         until: end when all transactions that commit up to this point are confirmed; None to run
@@ -142,7 +142,8 @@ def run_appliance(
         The exit code.
 
     Raises:
-        OlrPgError: an error of a part, after everything has been stopped.
+        OlrPgError: an error of a part of the appliance; it is raised after everything has been
+            stopped.
         KeyboardInterrupt: raised again, after everything has been stopped.
     """
     parts = config.targets
@@ -301,7 +302,7 @@ def _open(
         config.name,
         big_endian=order.is_big,
         chunk_bytes=port.chunk_size,
-        # The bundled applier writes XML as text, whatever the option requests for external clients.
+        # The option is only for external clients, because the bundled applier writes XML as text.
         raw_xml=port.binary_xml == "raw" and section is None,
         transactions_max=memory.max_tx_msgs,
         bytes_max=memory.max_mb * MIB // _READY_PART // share,
@@ -392,8 +393,8 @@ def _recovery(
 
 
 def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:
-    """Return the lowest SCN from which a target needs redo; None if a target has no checkpoint
-    yet.
+    """Return the lowest of the SCNs from which the targets need redo; None if a target has no
+    checkpoint yet.
     """
     saved = [checkpoint.saved for checkpoint in checkpoints]
     known = [scn for scn in saved if scn is not None]

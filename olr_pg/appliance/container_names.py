@@ -1,4 +1,4 @@
-"""Gives schemas of a source with several containers permanent names.
+"""Stores permanent names for the schemas of a source with several containers.
 
 If several containers have a schema of the same name, the name includes the container
 (`dictionary.containers`). If a container or a schema is added later, the names of replicated tables

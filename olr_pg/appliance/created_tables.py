@@ -185,7 +185,9 @@ class _Grown:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The dictionary; the original one if there is nothing to add."""
+        """The dictionary with the recorded tables. It is the original object if no table must be
+        added.
+        """
         if not self.tables:
             return self.before
         members = tuple(

@@ -29,7 +29,7 @@ def hold_data_lock(data: Path) -> Iterator[None]:
     """Hold the lock on `data` until the context or the process ends.
 
     Raises:
-        OlrPgError: 4044 another appliance holds it, 1092 the file cannot be locked.
+        OlrPgError: 4044 another appliance holds the lock, 1092 the file cannot be locked.
     """
     path = data / FILE_NAME
     try:

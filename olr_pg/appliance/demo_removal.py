@@ -22,7 +22,7 @@ class Removed(NamedTuple):
     """The result of removing a demo's folder.
 
     Attributes:
-        size: bytes of its files.
+        size: bytes of the files in the folder.
         stopped: whether a PostgreSQL was running in the folder and was stopped.
         kept: the reason why the folder was not removed; empty if it was.
     """

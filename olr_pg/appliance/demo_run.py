@@ -80,8 +80,8 @@ def run_demo(
     Args:
         directory: an empty or new folder; None for a new one in the system's temporary folder.
         rate: bytes of redo per second that the source writes.
-        seconds: how long the source continues after the first changes have been applied.
-        keep_running: leave PostgreSQL running, so that the user can query the tables.
+        seconds: time for which the source continues after the first changes have been applied.
+        keep_running: whether to leave PostgreSQL running, so that the user can query the tables.
         console: the console to print to; None for standard output.
 
     Returns:
@@ -98,7 +98,7 @@ def run_demo(
     cluster: EmbeddedPostgres | None = None
     try:
         source.wait_until_archiving()
-        source.pause()  # until somebody listens
+        source.pause()  # until the appliance runs
         console.print("Its first log is archived. PostgreSQL starts …", highlight=False)
         cluster = start_embedded(folder / "data" / "postgres")
         console.print(
@@ -138,7 +138,8 @@ class _Watch:
         """Replicate until the target contains all transactions that the source has committed."""
         loaded = load_config(config)
         thread = threading.Thread(target=self._watch, args=(loaded,), name="olr-demo")
-        # Shells ignore SIGINT in background jobs, but `_watch` needs it to end the run.
+        # `_watch` ends the run with SIGINT, which is ignored if a shell has started this process in
+        # the background.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread.start()
         try:

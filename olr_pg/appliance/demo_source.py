@@ -23,7 +23,7 @@ STOP_SECONDS: Final = 120
 
 
 class DemoSource:
-    """An order-entry database that runs until `stop`.
+    """A simulated order-entry database that runs until `stop` is called.
 
     Args:
         folder: the folder to which it writes ``logs/``, ``dictionary.json``, ``truth.jsonl``,
@@ -68,7 +68,7 @@ class DemoSource:
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Make the source commit and archive open work, then end it.
+        """Make the source commit its open transactions and archive its redo; then end it.
 
         Raises:
             OlrPgError: 8051, the source failed.

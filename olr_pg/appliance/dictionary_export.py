@@ -28,7 +28,8 @@ class Exported(NamedTuple):
 
 
 def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> list[Exported]:
-    """Read the dictionary of the tables and write it to `path`, and the inventory beside it.
+    """Read the dictionary of the tables and write it to `path`. Write the inventory to a file
+    beside it.
 
     If there are several containers, each has its own files, such as ``x.PDB1.json`` for ``x.json``;
     all are as of one SCN.
@@ -38,8 +39,8 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
         scn: the SCN to read as of; 0 for the current SCN.
 
     Raises:
-        OlrPgError: 1093 there is no live source, 1094 no tables are named, 3xxx errors of the
-            tables or between containers, 7xxx errors of the database.
+        OlrPgError: 1093 the source is not a live database, 1094 no tables are selected, 3xxx errors
+            of the tables or between containers, 7xxx errors of the database.
     """
     if isinstance(config.source, OfflineSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "source.kind is offline")

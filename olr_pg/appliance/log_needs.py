@@ -36,8 +36,8 @@ class KnownLog(NamedTuple):
     """A copy of an archived log.
 
     Attributes:
-        name: its name at the source, which RMAN uses.
-        path: its path on this host.
+        name: the log's name at the source, which RMAN uses.
+        path: the path of the copy on this host.
         first_scn, next_scn: the log contains redo from `first_scn` on, and below `next_scn`.
     """
 
@@ -182,7 +182,7 @@ def choose_needed(
 
     Args:
         starts: the positions of all targets; if empty, all logs are needed.
-        copied: positions of logs in the vault.
+        copied: positions of logs that the vault contains.
     """
     known = list(starts)
     unknown = next((one for one in known if one.scn is None), None)

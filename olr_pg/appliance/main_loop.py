@@ -60,7 +60,8 @@ class Serving:
         """Serve until the end.
 
         Args:
-            drain_seconds: time limit after SystemExit to apply and confirm what has been received.
+            drain_seconds: time limit, after SystemExit, to apply and confirm the transactions that
+                were received.
             ending_seconds: time limit from the end of the loop, whatever its reason, to the end of
                 the process.
 

@@ -66,7 +66,7 @@ def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Fin
 def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield a warning if a dictionary contains no information about encrypted tablespaces.
 
-    If it lacks the rows of the SYS tables, the tables' `refusal` reports it.
+    If the dictionary lacks the rows of the SYS tables, `refusal` of the tables reports this.
     """
     for member in snapshot.containers:
         if member.sys_rows is not None and not is_encryption_known(member.sys_rows):

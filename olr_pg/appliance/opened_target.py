@@ -80,5 +80,5 @@ def opened_target(
                 yield OpenedTarget(connection, target)
         except psycopg.Error as error:
             if not is_transient(error):
-                raise  # an error of a statement: the caller knows what it was for
+                raise  # the caller handles errors of its statements
             raise target_error(error) from error

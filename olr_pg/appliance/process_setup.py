@@ -51,6 +51,6 @@ def tune_process() -> None:
 
 
 def _collect_often(_phase: str, _info: object) -> None:
-    """End the start phase, at the first garbage collection."""
+    """Set the usual thresholds at the first garbage collection, which ends the start phase."""
     gc.callbacks.remove(_collect_often)
     gc.set_threshold(*_GC_THRESHOLDS)

@@ -38,7 +38,8 @@ _log = structlog.get_logger(__name__)
 
 @contextmanager
 def hangups() -> Iterator[threading.Event]:
-    """Return the event that SIGHUP sets while the context is active; only in the main thread.
+    """While the context is active, SIGHUP sets the event that is yielded. This works only in the
+    main thread.
 
     Enter the context before anything is started, because by default SIGHUP ends the process.
     """
@@ -51,7 +52,7 @@ def hangups() -> Iterator[threading.Event]:
 
 
 class Reloader:
-    """Applies changes of the configuration.
+    """Applies changes of the configuration while the appliance runs.
 
     Args:
         config: the current configuration.

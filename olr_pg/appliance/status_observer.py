@@ -113,7 +113,7 @@ class Observer:
 
     Args:
         parts: the parts to observe.
-        clock: Unix time in seconds, the same for all parts.
+        clock: returns Unix time in seconds; all parts use the same clock.
     """
 
     def __init__(self, parts: Parts, clock: Callable[[], float] = steady_time) -> None:
@@ -478,7 +478,8 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
 
 
 def first_lacking(port: PortStatus, confirmed_scn: int | None) -> int:
-    """Return the SCN of the first commit that a table may lack if it has no pending change.
+    """Return the SCN of the first commit that a table may lack, for a table without pending
+    changes.
 
     Args:
         confirmed_scn: the last SCN that the applier has confirmed. If the applier has not
@@ -489,7 +490,7 @@ def first_lacking(port: PortStatus, confirmed_scn: int | None) -> int:
 
 
 def _free(config: Config) -> tuple[int, float] | None:
-    """Return the free space for the appliance's files, in bytes and as a share of their disk."""
+    """Return the free space on the disk of `context.data`, in bytes and as a share of the disk."""
     try:
         usage = shutil.disk_usage(config.context.data)
     except OSError:

@@ -62,7 +62,7 @@ class RunningTarget:
 
     Attributes:
         connect_string: see above.
-        applier: the running bundled applier, or the last one.
+        applier: the bundled applier that is running or that ran last.
         failure: the error that ended the applier; None while it runs.
         full: the full disk that ended the applier, until it is restarted; otherwise None.
     """

@@ -34,7 +34,8 @@ _log = structlog.get_logger(__name__)
 
 @contextmanager
 def verifying(config: Config, withheld: Callable[[], Mapping[str, str]]) -> Iterator[None]:
-    """While the context is active, compare the targets with the source, if that is configured.
+    """While the context is active, compare the targets with the source, if continuous verification
+    is configured.
 
     Args:
         withheld: returns the values that the configuration reads from the environment.

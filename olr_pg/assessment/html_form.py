@@ -1,5 +1,5 @@
-"""Writes the assessment as one HTML file without network access or scripts; for screen, phone and
-print, light and dark.
+"""Writes the assessment as one HTML file, which needs no network access and no scripts. It is made
+for screens, phones and printers, and for light and dark mode.
 """
 
 from __future__ import annotations

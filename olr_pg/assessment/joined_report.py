@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def join_reports(reports: Mapping[str, Report]) -> Report:
-    """Join the assessments of a source's containers; a single one is returned unchanged.
+    """Join the assessments of a source's containers. If there is only one, return it unchanged.
 
     The redo is that of the whole database, so it is the same in each report.
 

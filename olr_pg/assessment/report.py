@@ -278,7 +278,9 @@ class Report(NamedTuple):
 
     @property
     def altered(self) -> list[Item]:
-        """Return the items that are converted but differ in a detail, which is their reason."""
+        """Return the items that are converted but differ in a detail; the item's reason describes
+        the detail.
+        """
         return [
             item
             for item in self.items

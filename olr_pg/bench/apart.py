@@ -134,6 +134,6 @@ def _nothing(_number: int, _frame: FrameType | None) -> None:
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    assert parent is not None  # a parent process started this one
+    assert parent is not None  # because a parent process started this one
     wait([parent.sentinel])
     os.kill(os.getpid(), signal.SIGTERM)

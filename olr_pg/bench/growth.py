@@ -33,7 +33,7 @@ _LOGS_OF_SMALLEST: Final = 4
 
 
 class _Cost(NamedTuple):
-    """The cost of one backlog: bytes, CPU seconds, MiB."""
+    """The cost of decoding one backlog: its bytes, the CPU seconds, and the peak memory in MiB."""
 
     size: int
     cpu_seconds: float

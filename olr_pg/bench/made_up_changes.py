@@ -171,7 +171,7 @@ class ChangeSet:
         self.rows = sum(int((self._kinds(at) != DmlKind.INSERT).sum()) for at in self._firsts())
 
     def pieces(self) -> Iterator[Changes]:
-        """Yield the changes, some ten thousand at a time."""
+        """Yield the changes in pieces of some ten thousand changes."""
         stride = _stride(self.rows)
         inserts = others = 0
         for first in self._firsts():

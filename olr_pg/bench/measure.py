@@ -32,7 +32,7 @@ class Sample(NamedTuple):
         cpu_seconds: CPU seconds of all processes that took part.
         peak_rss_mib: the highest resident memory of this process during the run, including mapped
             files. If child processes took part, it is that of the largest Python process.
-        parts: CPU seconds by part, if the benchmark distinguishes them.
+        parts: CPU seconds by process or group of processes, if the benchmark distinguishes them.
     """
 
     amount: float
@@ -56,7 +56,7 @@ class Result(NamedTuple):
         anchor: name of the figure to compare with, which is measured in the same run; empty for
             none.
         anchor_value: median rate of the anchor, in `unit`.
-        ratio: median of the ratios of neighbouring runs.
+        ratio: median of the ratios; each ratio compares a run with the anchor's run next to it.
         cpu_seconds: CPU seconds of the median run.
         peak_rss_mib: the highest resident memory of all runs, without runs of the anchor.
     """

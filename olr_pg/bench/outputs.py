@@ -82,7 +82,9 @@ def _by_two(
 
 
 def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
-    """Return a function that decodes logs to a file of JSON Lines and returns their bytes."""
+    """Return a function that decodes logs to a file of JSON Lines, and returns the number of bytes
+    of the logs.
+    """
     lines = PackedLines(logs.snapshot.database)
     path = options.folder / "lines.jsonl"
 
@@ -102,7 +104,9 @@ def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], flo
 
 
 def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Callable[[], float]:
-    """Return a function that decodes logs to Parquet files and returns their bytes."""
+    """Return a function that decodes logs to Parquet files, and returns the number of bytes of the
+    logs.
+    """
     folder = options.folder / "parquet"
 
     def work() -> float:

@@ -1,4 +1,6 @@
-"""``olr-pg bench``: measures speed, compared with an anchor in the same run."""
+"""``olr-pg bench``: measures speed, and compares it with an anchor (a reference) that is measured
+in the same run.
+"""
 
 from __future__ import annotations
 

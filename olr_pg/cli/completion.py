@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator  # Typer evaluates the annotations
+from collections.abc import Iterable, Iterator  # Typer needs it at run time
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def _configuration(ctx: typer.Context) -> dict[str, Any]:
     """Return the contents of the configuration file without resolving secrets; empty if it cannot
     be read.
 
-    Paths are relative to the file's folder.
+    Relative paths in it start at the folder of the file.
     """
     from olr_pg.config.reading import read_values
 

@@ -235,7 +235,8 @@ def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) 
 def _splits_decoded(
     jobs: int, lines_of: Database | None, *, with_names: bool
 ) -> Iterator[Decode | None]:
-    """Start the decoding processes; yield None if this process decodes instead.
+    """Yield the function that decodes splits, in `jobs` processes, or in this process if `jobs` is
+    1.
 
     Args:
         lines_of, with_names: see `ProcessDecoding`.

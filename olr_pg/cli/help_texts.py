@@ -57,7 +57,7 @@ def describe(command: Any, ctx: Any) -> None:
 
 
 def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> None:
-    """Print the help of a command; errors as for `print_line`.
+    """Print the help of a command; see `print_line` for the errors.
 
     Args:
         kind: the class that formats the help; None for the command's own class.

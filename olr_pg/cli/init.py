@@ -191,9 +191,10 @@ def _transport(way: str) -> Mapping[str, object]:
 
 
 def _seen_from(out: Path, source: LiveSource | CopiedSource) -> LiveSource | CopiedSource:
-    """Return the source with relative paths converted: in the file they start at the file's folder.
+    """Return the source with its relative paths converted, so that they are relative to the folder
+    of the file `out`.
 
-    On the command line relative paths start at the working directory.
+    On the command line, paths are relative to the working directory.
     """
     from olr_pg.config.starter import CopiedSource
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import Buffer
 
 UNCUT_WIDTH: Final = 10_000
-"""Width in columns if stdout is not a terminal, so that no line is cut."""
+"""Width in columns that is used if stdout is not a terminal, so that no line is cut."""
 
 
 def print_line(text: str, *, at_once: bool = False) -> None:
@@ -126,7 +126,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def on_terminal() -> bool:
-    """Tell whether progress can be shown, because stderr is a terminal."""
+    """Return whether stderr is a terminal, so that progress can be shown."""
     return sys.stderr.isatty()
 
 
@@ -142,7 +142,7 @@ def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr, if stderr is a terminal.
 
     Yields:
-        A function to call with (done, total), both in bytes.
+        A function; call it with (bytes done, total bytes).
     """
     if not on_terminal():
         yield lambda _done, _total: None

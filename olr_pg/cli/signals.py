@@ -28,7 +28,7 @@ _SAY_SECONDS: Final = 0.5
 
 
 class _Ending:
-    """The end of this process by signals; one per command."""
+    """Ends this process after signals; each command has its own object."""
 
     def __init__(self) -> None:
         self._is_told = False
@@ -95,7 +95,7 @@ def take_signals() -> None:
     before, _ending = _ending, _Ending()
     signal.signal(signal.SIGTERM, _ending.take)
     sys.unraisablehook = _ending.raise_again
-    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, before.take):  # `entry` has set it
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, before.take):  # set by `entry`
         signal.signal(signal.SIGINT, _ending.take)
 
 

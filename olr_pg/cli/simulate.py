@@ -433,7 +433,7 @@ def _writing_to(directory: Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # of the standard output
+        raise  # an error of stdout is reported elsewhere
     except OSError as error:
         raise OlrPgError(
             Code.SIMULATION_DIRECTORY_UNUSABLE,

@@ -162,7 +162,7 @@ def _tables(record: dict[str, Any]) -> Table:
     grid = report_table("Table", numbers=("Lag", *_CAUSES, "Waiting", "Applied", ""), box=None)
     for table in record["tables"]:
         applied = table["inserted"] + table["updated"] + table["deleted"]
-        total, lag = table["lag_seconds"], table["lag"]  # None if unknown
+        total, lag = table["lag_seconds"], table["lag"]  # None means unknown
         grid.add_row(
             table["name"],
             "unknown" if total is None else span(total),

@@ -195,7 +195,7 @@ def add(
 
 
 def _check_targets(config: Config, names: Sequence[str]) -> None:
-    """Refuse tables whose targets are unfit, as a load does.
+    """Raise an error if a target table is unfit, as a load does.
 
     Raises:
         OlrPgError: 5040–5043.
@@ -311,7 +311,7 @@ def _take(
     """Write the changes, and wait until a running appliance has adopted them.
 
     Raises:
-        OlrPgError: 8015 they cannot be written, 8016 the appliance does not adopt them.
+        OlrPgError: 8015 the changes cannot be written, 8016 the appliance does not adopt them.
     """
     from olr_pg.config.changed_tables import write_changes
 
@@ -337,7 +337,9 @@ def _take(
 
 
 def _tables_at_work(config: Config) -> set[str] | None:
-    """Return the tables of the running appliance; None if none runs or it does not answer."""
+    """Return the tables of the running appliance; None if no appliance is running, or if it does
+    not answer.
+    """
     from olr_pg.monitor.status_client import ask_status
 
     page = f"status.json?target={config.name}" if config.name else "status.json"

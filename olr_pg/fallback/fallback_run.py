@@ -104,11 +104,11 @@ class Status(NamedTuple):
         begun: the record in the target of the fallback's start; None if the fallback has not begun.
         slot: the replication slot; None if it is missing.
         ledger: the ledger in Oracle; None if it is missing.
-        lag_bytes: bytes of WAL that Oracle does not have yet.
+        lag_bytes: bytes of WAL that are not yet applied to Oracle.
         set_aside: SQL statements that enable the triggers and foreign keys that are disabled in
             Oracle.
-        records: differences that policies caused, with their counts.
-        container: the PDB, if the source has several; else empty.
+        records: the differences that policies caused, each with its count.
+        container: the name of the PDB, if the source has several; otherwise empty.
         containers: the status of each PDB, if this is the joined status of several.
     """
 
@@ -344,7 +344,7 @@ def _raise_stopped(state: LedgerState) -> None:
 
 
 class _Session:
-    """One connection to each side, and the replication stream.
+    """A session: a connection to PostgreSQL, a connection to Oracle, and the replication stream.
 
     Attributes:
         state: the state of the ledger.
@@ -599,7 +599,7 @@ class _Session:
         return not stop.is_stopped and end_lsn > stop.lsn
 
     def _commit(self, lsn: int, transactions: int) -> None:
-        """Update the ledger and commit."""
+        """Update the ledger, and commit in Oracle."""
         records = self._writer.take_records()
         with _passing():
             self._ledger.record(records)
@@ -669,7 +669,7 @@ def _check_history(known: LedgerState, system: System, stream: SlotStream) -> No
 
 
 _VALUE_CODES: Final = 735
-"""Errors 7350 to 7359 are about values that Oracle cannot store."""
+"""The code of an error about a value that Oracle cannot store, divided by 10 (7350 to 7359)."""
 
 
 class _Pending:
@@ -718,7 +718,7 @@ def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:
 
 @contextmanager
 def _coded(way: WayBack) -> Iterator[None]:
-    """Convert errors of either side to errors with a code."""
+    """Convert errors of PostgreSQL and Oracle to errors with a code."""
     with _of_container(way):
         try:
             yield

@@ -23,7 +23,7 @@ class RowWrite(NamedTuple):
     """Rows that one statement writes.
 
     Attributes:
-        columns: numbers of the columns that are set; empty for a DELETE.
+        columns: numbers of the columns that the statement sets; empty for a DELETE.
         keys: the key of each row; empty for an INSERT.
         rows: the values of all columns of each row.
         is_ordered: whether the rows must be written in the order of `rows`.
@@ -56,7 +56,7 @@ class NetRows:
     """Changes of one table; changes with the same key are combined to one net change.
 
     Args:
-        key: numbers of the key's columns, in the relation's row.
+        key: numbers of the key's columns in the row of the relation.
         count: number of columns of the relation.
         name: ``OWNER.NAME``, for errors.
 
@@ -88,7 +88,7 @@ class NetRows:
             self._update(change)
 
     def writes(self) -> Iterator[RowWrite]:
-        """Yield the writes, in the order in which they must run."""
+        """Yield the writes in the order in which they must be executed."""
         for segment in self._segments:
             if isinstance(segment, RowWrite):
                 yield segment
@@ -190,7 +190,7 @@ def _sent(row: Row) -> tuple[int, ...]:
 
 
 def _merged(new: Row, old: Row) -> Row:
-    """Return `new`, with its missing values taken from the older row."""
+    """Return `new`, with its missing values taken from the older row `old`."""
     if UNCHANGED not in new.kinds:
         return new
     kept = [kind == UNCHANGED for kind in new.kinds]
@@ -201,7 +201,7 @@ def _merged(new: Row, old: Row) -> Row:
 
 
 def _filled(new: Row, old: Row, key: Sequence[int]) -> Row:
-    """Return `new`, with unchanged key values taken from the old image."""
+    """Return `new`, with the key values that PostgreSQL did not send taken from the old image."""
     if not any(new.kinds[number] == UNCHANGED for number in key):
         return new
     values, kinds = list(new.values), bytearray(new.kinds)

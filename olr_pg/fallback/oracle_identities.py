@@ -1,4 +1,4 @@
-"""Switches Oracle's identity columns for the fallback, during which their values come from
+"""Switches Oracle's identity columns for the fallback, because their values then come from
 PostgreSQL.
 
 Oracle rejects an explicit value for a column GENERATED ALWAYS (ORA-32795, ORA-32796). So the column

@@ -188,7 +188,7 @@ def open_account(account: OracleSource) -> oracledb.Connection:
 
 
 class OracleLedger:
-    """The ledger over one connection, which is not in autocommit mode.
+    """Reads and writes the ledger over one connection, which is not in autocommit mode.
 
     Args:
         connection: a connection from `oracle.oracle_connection.open_connection`.
@@ -226,7 +226,7 @@ class OracleLedger:
             raise oracle_error(error, f"creating the table {LEDGER}") from error
 
     def read(self) -> LedgerState | None:
-        """Read the ledger; None if this subscription has no fallback.
+        """Read the ledger's rows of this subscription; None if it has no fallback.
 
         Raises:
             OlrPgError: any error of Oracle.
@@ -295,7 +295,7 @@ class OracleLedger:
             )
 
     def follow_timeline(self, before: int, timeline: int) -> None:
-        """Record in the open transaction that PostgreSQL continues on another timeline."""
+        """Record in the open transaction that PostgreSQL is now on another timeline."""
         self._move(_TIMELINE, (timeline, self._subscription, before))
 
     def stop_table(self, table: str, stop: TableStop) -> None:

@@ -71,7 +71,7 @@ class Switch(NamedTuple):
     disables it.
 
     Attributes:
-        table: ``OWNER.NAME``; empty for a recorded switch.
+        table: ``OWNER.NAME`` of the table; empty for a switch that was read from the record.
         trigger_owner: the owner of a trigger that is enabled by its name; otherwise None.
     """
 
@@ -190,8 +190,8 @@ class OracleSetAside:
                 raise oracle_error(error, "removing what was set aside") from error
 
     def unrestorable(self, user: str) -> dict[str, list[str]]:
-        """Return the triggers that this account cannot enable again, by ``OWNER.NAME`` of the
-        table.
+        """Return, by ``OWNER.NAME`` of the table, the triggers that this account could not enable
+        again.
 
         Args:
             user: name of the account in Oracle's dictionary.

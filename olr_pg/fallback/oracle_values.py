@@ -179,7 +179,7 @@ class ValueSettings:
 
 
 class _MadeNull(Exception):  # noqa: N818 - not an error: the value is NULL
-    """Raised within a conversion if the policy makes the value NULL."""
+    """Raised within a conversion if the policy says to store NULL."""
 
 
 @dataclass(slots=True)
@@ -206,7 +206,7 @@ class _Judge:
 
         Raises:
             RefusedValueError: the policy refuses it, or cannot be applied to this column.
-            _MadeNull: the policy makes the value NULL.
+            _MadeNull: the policy says to store NULL.
         """
         policy: str = getattr(self.policies, cause.value)
         if policy == "null" and self.column.nullable:
@@ -316,7 +316,7 @@ def oracle_column(
 
     Args:
         table: ``OWNER.NAME``.
-        target: the target column's type: its OID, or its name with or without modifiers.
+        target: the target column's type, as an OID or as a name with or without modifiers.
 
     Raises:
         OlrPgError: 7351, no conversion exists between these types.
@@ -371,7 +371,7 @@ def _loader(kind: PgKind) -> Callable[[bytes], Any]:
 
 
 def _float32(raw: bytes) -> Decimal:
-    """Return the shortest decimal that converts to this 4-byte float."""
+    """Return the shortest decimal that gives this 4-byte float when it is converted back."""
     return Decimal(str(np.float32(struct.unpack(">f", raw)[0])))
 
 
@@ -906,7 +906,9 @@ class _Label(NamedTuple):
 
 
 def _year_of(day: int) -> int:
-    """Return the astronomical year (with a year 0) of a day's number."""
+    """Return the year in which the day with a number lies. The year is astronomical: there is a
+    year 0.
+    """
     cycles, rest = divmod(day - 1, 146_097)
     return datetime.fromordinal(rest + 1).year + 400 * cycles
 

@@ -41,7 +41,7 @@ class OracleWriter:
     """Writes over one connection, which is not in autocommit mode. The caller commits.
 
     Args:
-        policy: how to resolve a conflict.
+        policy: the policy for conflicts.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OracleWriter:
             self._write(plan, one)
 
     def write_one(self, plan: RelationPlan, rows: NetRows) -> None:
-        """Write one change; resolve its conflict by the policy.
+        """Write one change. If it is a conflict, resolve it according to the policy.
 
         Raises:
             OlrPgError, oracledb.Error: see `write`; 7306 also if the policy cannot resolve the
@@ -151,7 +151,8 @@ class OracleWriter:
             except oracledb.IntegrityError as error:
                 if _NOT_UNIQUE not in str(error):
                     raise
-                # Oracle's message may contain values of the row: report only the constraint's name.
+                # Report only the name of the constraint, because Oracle's message may contain
+                # values of the row.
                 name = _CONSTRAINT.search(str(error))
                 where = f" (constraint {name[1]})" if name else ""
                 what = f"{write.operation} of a row that exists in Oracle{where}"
@@ -187,7 +188,7 @@ def _by_empties(plan: RelationPlan, write: RowWrite) -> Iterator[tuple[Empties, 
 
 
 class _Statement:
-    """The text and the binds of one statement."""
+    """Builds the text and the binds of one statement."""
 
     def __init__(self, plan: RelationPlan, empties: Empties) -> None:
         self._plan = plan
@@ -197,7 +198,7 @@ class _Statement:
         self.altered: list[Record] = []
 
     def text(self, write: RowWrite) -> str:
-        """Bind the values; return the SQL."""
+        """Bind the values, and return the SQL text."""
         names = self._plan.columns
         written = [number for number in write.columns if names[number].values is not None]
         if write.operation == "UPDATE" and not written:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VERSION: Final = 2
-"""Version 2: large transactions are streamed before they commit."""
+"""With version 2, large transactions are streamed before they commit."""
 
 NULL: Final = ord("n")
 UNCHANGED: Final = ord("u")

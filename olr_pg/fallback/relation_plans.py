@@ -23,7 +23,7 @@ changes came from Oracle and must not be sent back.
 
 
 class PlannedColumn(NamedTuple):
-    """A column of Oracle's table.
+    """A column of Oracle's table, and the conversion of its values.
 
     Attributes:
         name: the column's name in Oracle.

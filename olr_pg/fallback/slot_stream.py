@@ -46,7 +46,7 @@ class System(NamedTuple):
     Attributes:
         identifier: identifier of the cluster; a copy of the cluster has the same identifier.
         timeline: the current timeline; each promotion begins a new one.
-        lsn: the position up to which WAL is flushed to disk.
+        lsn: the position up to which PostgreSQL has flushed WAL to disk.
     """
 
     identifier: str
@@ -61,7 +61,7 @@ class SlotStream:
         connect_string: the connection string of the target.
 
     Attributes:
-        sent_lsn: every transaction that committed before it has been received.
+        sent_lsn: every transaction that committed before this LSN has been received.
     """
 
     def __init__(self, connect_string: str) -> None:
@@ -168,7 +168,7 @@ class SlotStream:
         """Send the confirmed position to the server.
 
         Args:
-            ask: whether the server should reply with its position.
+            ask: whether to ask the server for its position.
         """
         self._told_at = time.monotonic()
         microseconds = int((time.time() - _EPOCH_SECONDS) * 1_000_000)

@@ -51,8 +51,8 @@ class Transaction:
     """One transaction of PostgreSQL.
 
     Attributes:
-        commit: its Commit message; None while it is open.
-        changes: number of row changes received, including rolled back ones.
+        commit: the Commit message of the transaction; None while it is open.
+        changes: number of row changes received, including changes that were rolled back later.
         size: bytes of the messages.
         is_streamed: whether the transaction is streamed, so that its messages contain XIDs of
             subtransactions.
@@ -103,7 +103,7 @@ class Transaction:
         self._rolled_back.add(subxid)
 
     def changed(self) -> set[int]:
-        """Return the OIDs of the relations that it changes."""
+        """Return the OIDs of the relations that the transaction changes."""
         kept = (oids for subxid, oids in self._relations.items() if subxid not in self._rolled_back)
         return set[int]().union(*kept)
 
@@ -137,7 +137,8 @@ class TransactionReader:
     """Collects messages into transactions.
 
     Args:
-        directory: for files of large transactions; None for the system's temporary directory.
+        directory: directory for the files of large transactions; None for the system's temporary
+            directory.
     """
 
     def __init__(self, directory: Path | None = None) -> None:

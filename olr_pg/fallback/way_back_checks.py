@@ -155,7 +155,7 @@ def check_way_back(
 
     Args:
         connection: a connection to PostgreSQL.
-        ways: the fallback to each PDB.
+        ways: the fallbacks, one for each PDB.
     """
     found = list(_check_server(connection, section, [way.slot for way in ways]))
     for way in ways:

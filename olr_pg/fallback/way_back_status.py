@@ -60,7 +60,7 @@ class WayBackTable:
     Attributes:
         state: `replicating`, `stopped` or `catching up`.
         lsn: Oracle has the table's changes of all transactions that end at or before this LSN.
-        reason: the error, for a stopped table.
+        reason: the error that stopped the table; None if it is not stopped.
         conflicts: number of changes that were skipped, or that overwrote Oracle's row.
         changed_values: number of values that a policy changed.
     """
@@ -80,7 +80,7 @@ class WayBackStatus:
     Attributes:
         way_back: `status_record`, with `answered_at` and `max_wal_bytes`; None if PostgreSQL or
             Oracle does not answer.
-        commands: for each problem the complete commands that solve it, ready to copy.
+        commands: for each problem, the complete commands that solve it.
     """
 
     version: str

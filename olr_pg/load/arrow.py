@@ -16,8 +16,8 @@ The Arrow types of each Oracle type:
 | BOOLEAN | booleans |
 | VECTOR | lists of numbers, strings ``[1,2]``, with the format before it: ``FLOAT32[1,2]`` |
 
-For every other type, binary arrays contain the internal form itself. Strings are always UTF-8, so
-their column is described as UTF-8 regardless of the database's character set.
+For every other type, binary arrays must contain Oracle's internal form. Strings in Arrow are always
+UTF-8, so the column is described as UTF-8, whatever the character set of the database is.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ class ArrowColumn:
     """Converts the arrays of one column into Oracle's internal form.
 
     Attributes:
-        described: the column's description for the encoder, which can differ from the dictionary's.
-        convert: array → values.
+        described: the column's description for the encoder; it can differ from the description in
+            the dictionary.
+        convert: converts an array to values.
         in_utc: whether the values are in UTC, regardless of DBTIMEZONE.
     """
 
@@ -119,10 +120,9 @@ def null_mask(array: Array) -> npt.NDArray[np.bool_]:
 
 
 def value_column(array: Array) -> ValueColumn:
-    """Return the values of a string or binary array; the bytes are copied to a writable buffer for
-    the kernels.
+    """Return the values of a string or binary array. The bytes are copied to a writable buffer.
 
-    For read-only buffers the kernels would be compiled a second time.
+    The copy is needed because the kernels would be compiled a second time for read-only buffers.
     """
     if pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.binary())
@@ -143,13 +143,13 @@ def value_column(array: Array) -> ValueColumn:
 
 
 def _nothing(array: Array) -> ValueColumn:
-    """Return as many NULLs as the array has elements."""
+    """Return a column of NULLs with as many values as the array has elements."""
     zero = np.zeros(len(array), np.int64)
     return ValueColumn(np.zeros(0, np.uint8), zero, zero - 1)
 
 
 def _items(array: Array, dtype: str) -> npt.NDArray[Any]:
-    """Return a view of an array's fixed-width items; NULL items are undefined."""
+    """Return a view of an array's fixed-width items; the contents of NULL items are undefined."""
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array), dtype)
@@ -320,7 +320,7 @@ def _float_bytes(array: Array, *, width: int) -> ValueColumn:
     """Convert IEEE floats to Oracle's form, whose bytes sort like the numbers. −0 becomes 0, and
     every NaN becomes the same NaN (values-and-lobs §8).
     """
-    numbers = _items(array, f"f{width}") + 0  # −0 + 0 is 0
+    numbers = _items(array, f"f{width}") + 0  # adding 0 changes −0 to 0
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(f"u{width}")
     top = bits.dtype.type(1 << (8 * width - 1))
@@ -413,7 +413,7 @@ def _parsed_vector(text: str | None) -> bytes | None:
 def _vector_bytes(
     elements: list[float] | None, form: VectorFormat, sparse: tuple[int, list[int]] | None = None
 ) -> bytes | None:
-    """Write the image of a vector.
+    """Return the bytes of a vector in Oracle's form.
 
     Args:
         sparse: for a sparse vector, the number of dimensions and the indexes of the elements.

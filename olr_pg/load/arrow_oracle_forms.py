@@ -1,7 +1,7 @@
 """Converts numbers and dates of Arrow arrays to Oracle's internal form (values-and-lobs §3, §5–§7).
 
 A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or ``(-1,
-0)`` if it has converted all. The outcomes are those of `datatypes.outcomes`.
+0)`` if it has converted all rows. The outcomes are defined in `datatypes.outcomes`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 NUMBER_BYTES: Final = 22
-"""Maximum bytes of a NUMBER: exponent, 20 digits, terminator."""
+"""Maximum bytes of a NUMBER: exponent, 20 base-100 digits, terminator."""
 
 DIGITS_MAX: Final = 40
-"""Maximum decimal digits of a NUMBER (20 of base 100)."""
+"""Maximum decimal digits of a NUMBER, which has 20 digits of base 100."""
 
 NO_ZONE: Final = 0
 TO_UTC: Final = 1
@@ -69,9 +69,9 @@ def number_kernel(
     """Convert decimal text to NUMBER; value i begins at ``22 · i`` of `out`.
 
     Args:
-        digits: scratch, `DIGITS_MAX` + 2 bytes.
+        digits: a work buffer of `DIGITS_MAX` + 2 bytes.
         out: 22 bytes per value.
-        out_length: −1 for NULL.
+        out_length: the length of each value; −1 for NULL.
     """
     for row in range(len(length)):
         out_length[row] = -1
@@ -122,7 +122,7 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
         null: 1 if the value is NULL.
         scale: the scale of a number with at most 38 digits.
         out: 22 bytes per value.
-        out_length: −1 for NULL.
+        out_length: the length of each value; −1 for NULL.
     """
     zero, ten, hundred = np.uint64(0), np.uint64(10), np.uint64(100)
     shift = scale & 1
@@ -275,7 +275,7 @@ def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: 
 
 @kernel
 def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> tuple[int, int]:
-    """Convert ticks since 1970 to DATE, TIMESTAMP or, in UTC, TIMESTAMP WITH TIME ZONE.
+    """Convert ticks since 1970 to DATE, to TIMESTAMP, or to TIMESTAMP WITH TIME ZONE in UTC.
 
     Args:
         null: 1 if the value is NULL.
@@ -371,7 +371,8 @@ def time_text_kernel(
     """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` to the forms of `ticks_kernel`.
 
     Args:
-        zone: `NO_ZONE` refuses a zone, `TO_UTC` requires one and converts to UTC.
+        zone: with `NO_ZONE` a text with a zone is refused. With `TO_UTC` a zone is required, and
+            the value is converted to UTC.
         width: 7, 11 or 13 bytes per value; only 13 bytes contain the zone.
     """
     for row in range(len(length)):

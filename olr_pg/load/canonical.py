@@ -1,5 +1,5 @@
-"""The canonical form in which source and target rows are compared: equal values have the same
-bytes.
+"""The canonical form in which source and target rows are compared. In this form, equal values have
+the same bytes.
 
 Source values are encoded like loaded values, so details that the type mapping does not preserve are
 removed from both sides. Then source values, and target values by the SQL expressions in this
@@ -92,7 +92,7 @@ def canonical_expression(column: TargetColumn) -> sql.Composable:
 
 
 def image_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
-    """Return the SQL of the image of a row of the table ``t``, or of some of its columns."""
+    """Return the SQL of the image of a row of the table ``t``; the image contains `columns`."""
     parts = sql.SQL(", ").join(map(canonical_expression, columns))
     return sql.SQL("record_send(ROW({}))").format(parts)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _Container: TypeAlias = "list[_Document] | dict[str, _Document]"
 _Document: TypeAlias = "str | _Container"
-"""A string is a scalar in its printed form."""
+"""A container (a list or dict), or a string, which is a scalar in its printed form."""
 
 _JSONB_VERSION: Final = b"\x01"
 
@@ -29,8 +29,8 @@ _TOKEN: Final = re.compile(
     rf"{_STRING}(?:{_BLANK}:)?|\[{_BLANK}\]|\{{{_BLANK}\}}|[\[\]{{}},]|{_NUMBER}|true|false|null"
     r"|[^ \t\n\r]"
 )
-"""A string, or a key with its colon; an empty container; punctuation; a number; a word; or anything
-else, which is invalid.
+"""Matches one token: a string, or a key with its colon; an empty container; punctuation; a number;
+a word. Any other character is also matched, and is refused later.
 """
 
 
@@ -48,7 +48,7 @@ def canonical_json(raw: bytes) -> bytes:
     returns.
 
     Raises:
-        OlrPgError: 5017, it is not valid JSON, or PostgreSQL would refuse it.
+        OlrPgError: 5017, the value is not valid JSON, or PostgreSQL would refuse it.
     """
     return _JSONB_VERSION + "".join(_printed(_document(raw[1:].decode()))).encode()
 
@@ -142,7 +142,7 @@ def _no_json() -> OlrPgError:
 
 
 def _printed(document: _Document) -> Iterator[str]:
-    """Yield the text in pieces, depth first."""
+    """Yield the text of the document in pieces."""
     waiting = [document]
     while waiting:
         value = waiting.pop()

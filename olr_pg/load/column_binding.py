@@ -72,7 +72,8 @@ class EncodedBatch(NamedTuple):
 def bind_columns(
     plan: TablePlan, table: Table, schema: pa.Schema, settings: ApplierSettings
 ) -> tuple[LoadColumn, ...]:
-    """Find every delivered column in the table data and in the target.
+    """Bind every delivered column of the source's table to its columns in the table data and in the
+    target.
 
     Raises:
         OlrPgError: 5006 the target has no such column, 5007 its type is incompatible, 5101 the type
@@ -152,7 +153,7 @@ def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]
 def encode_batch(
     columns: tuple[LoadColumn, ...], batch: pa.RecordBatch, first_row: int = 0
 ) -> EncodedBatch:
-    """Convert every value of a batch to PostgreSQL's binary form of the target column's type.
+    """Convert every value of a batch to the binary form of the target column's type in PostgreSQL.
 
     Args:
         first_row: number of the batch's first row in its partition, for messages.
@@ -174,7 +175,7 @@ def converted(column: LoadColumn, batch: pa.RecordBatch, first_row: int) -> Valu
     """Convert the values of a column to Oracle's internal form.
 
     Raises:
-        OlrPgError: as for `encode_batch`.
+        OlrPgError: see `encode_batch`.
     """
     try:
         return column.arrow.convert(batch.column(column.place))
@@ -191,7 +192,7 @@ def encoded_values(
         (the values, counts of values that policies changed).
 
     Raises:
-        OlrPgError: as for `encode_batch`.
+        OlrPgError: see `encode_batch`.
     """
     try:
         encoded, lost = column.encoder(values)
@@ -204,7 +205,7 @@ def encoded_values(
 def check_sizes(
     column: LoadColumn, values: ValueColumn, batch: pa.RecordBatch, first_row: int
 ) -> None:
-    """Refuse a value that is too large for any row.
+    """Raise an error if a value is larger than PostgreSQL allows in any row.
 
     Raises:
         OlrPgError: 5018, it is too large.

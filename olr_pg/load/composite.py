@@ -58,7 +58,7 @@ def placeholder(column: TargetColumn) -> sql.Composable:
 
 
 def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str, Any]:
-    """Return values for JSON output: numbers exact, dates in ISO 8601, bytes as hex.
+    """Return values for JSON output: exact numbers, dates in ISO 8601, and bytes as hex.
 
     A JSON document that readers may reject, because of its depth or its numbers, is returned as a
     string.
@@ -77,7 +77,7 @@ def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str
         if len(fields) > 1:
             single = [shown(connection, [field]) for field in fields]
             return {name: value for one in single for name, value in one.items()}
-        # The target cannot store this text: its encoding lacks a character.
+        # The target's encoding lacks a character of this text, so the target cannot convert it.
         value = fields[0].value
         return {fields[0].column.name: None if value is None else bytes(value).decode()}
     assert row is not None
@@ -97,6 +97,6 @@ def _read(text: str | None) -> Any:
 
 def _as_shown(column: TargetColumn) -> sql.Composable:
     if column.base_oid == PgKind.NUMERIC:
-        # Return it as text, because JSON readers convert numbers to floats.
+        # Return numbers as text, because JSON readers would convert them to floats.
         return sql.SQL("({})::text").format(placeholder(column))
     return placeholder(column)

@@ -44,9 +44,9 @@ class LoadTable(NamedTuple):
     """A table of a load.
 
     Attributes:
-        source: as in the dictionary.
-        schema, name: of the target table.
-        progress: its progress records in the target.
+        source: the table in the source's dictionary.
+        schema, name: schema and name of the target table.
+        progress: the records of the load's progress in the target.
     """
 
     source: Table
@@ -63,7 +63,7 @@ class LoadJob(NamedTuple):
 
 
 class PartTask(NamedTuple):
-    """A task: a partition of a table.
+    """A task: copies a partition of a table.
 
     Attributes:
         table: number in `LoadJob.tables`.
@@ -222,8 +222,8 @@ def _refused(
 ) -> OlrPgError:
     if is_transient(error):
         return target_error(error, table=table.source.full_name, part=task.part)
-    # The context is "COPY t, line 5, column v"; lines count from 1 within the partition. Only in
-    # text format, which is not used here, the value would follow.
+    # The context is "COPY t, line 5, column v"; lines count from 1 within the partition. The value
+    # follows only in text format, which is not used here.
     place = error.diag.context
     told = target_error(error, code=Code.TABLE_DATA_REFUSED)
     close = close_key_columns(settings, table.source) if is_conflict(error) else []

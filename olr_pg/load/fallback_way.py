@@ -33,7 +33,8 @@ SPOOL: Final = "fallback"
 
 @contextmanager
 def open_ways_back(config: Config) -> Iterator[tuple[WayBack, ...]]:
-    """Open the fallbacks of a configuration with one target, and the key of encrypted files.
+    """Open the fallbacks of a configuration that has one target, and enable the encryption of files
+    if a key is configured.
 
     Raises:
         OlrPgError: 1091 there is no target, 1135 `fallback` has no account, 1190 the key cannot be
@@ -47,7 +48,7 @@ def open_ways_back(config: Config) -> Iterator[tuple[WayBack, ...]]:
 
 
 def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack, ...]:
-    """Make the fallback to each PDB that has tables.
+    """Return the fallback to each PDB that has tables.
 
     Args:
         target: the target's connection string.

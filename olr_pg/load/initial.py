@@ -1,5 +1,5 @@
-"""The initial load: copies every table as of an SCN, in partitions, by Spark; then hands over to
-replication.
+"""The initial load: Spark copies every table in partitions, as of an SCN. Then replication
+continues from that SCN.
 
 A table is loaded when all its partitions are loaded. Then the table is analysed, and its row in the
 ledger records that the table contains all changes up to the SCN. `olr-pg run` skips changes that
@@ -62,7 +62,7 @@ class LoadedTable(NamedTuple):
         table, target: names.
         rows, bytes: rows in the target, and bytes sent by COPY, by this run and earlier runs.
         parts, parts_before: number of partitions, and how many of them were loaded before this run.
-        seconds: from its first to its last partition in this run.
+        seconds: time from the table's first partition to its last one in this run.
         losses: counts of values that policies changed in this run, by column.
     """
 
@@ -83,7 +83,7 @@ class Loaded(NamedTuple):
 
     Attributes:
         tables: the loaded tables.
-        failures: the errors of the other tables; each names its table.
+        failures: the errors of the tables that were not loaded; each error names its table.
     """
 
     tables: list[LoadedTable]
@@ -98,7 +98,7 @@ class LoadOptions(NamedTuple):
         restart: empty the tables of an interrupted load, and start over.
         anew: empty all the tables, including loaded and replicated ones, and start over. No
             appliance may be running for them.
-        progress: called with (table, rows of a newly loaded partition).
+        progress: called after each loaded partition with (table, rows of the partition).
         builder: creates unique keys, indexes, foreign keys and sequences; None to create none.
         undo_retention: describes how long the source currently keeps undo; see `TableSource`.
         later: returns a table as of now. It is called to restart the load of a table whose rows can
@@ -115,7 +115,7 @@ class LoadOptions(NamedTuple):
 
 
 class _Work:
-    """One table while it is loaded."""
+    """The state of one table during the load."""
 
     def __init__(
         self, source: SourceTable, table: LoadTable, plan: TablePlan, state: LoadState
@@ -208,12 +208,12 @@ def _check(
     options: LoadOptions,
     arrival: SourceArrival,
 ) -> None:
-    """Refuse loads that would lose or duplicate rows.
+    """Raise an error if the load would lose or duplicate rows.
 
     Raises:
-        OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,
-            5110 the table data differs from the start of that load, 7101 it was loaded from a
-            source with a higher SCN; 70xx, the source cannot be queried.
+        OlrPgError: 5104 the table has rows, 5105 the table is replicated, 5106 an earlier load was
+            interrupted, 5110 the table data has changed since that load started, 7101 that load
+            read a source with a higher SCN; 70xx, the source cannot be queried.
     """
     if options.anew:
         return
@@ -307,7 +307,8 @@ def _run(
 def _anew(
     connection: Connection[Any], work: _Work, options: LoadOptions, error: OlrPgError
 ) -> _Work | None:
-    """Restart a table as of a later SCN, which becomes the SCN of its row in the ledger.
+    """Restart the load of a table as of a later SCN, which becomes the SCN in the table's row of
+    the ledger.
 
     The whole table is restarted, not only the failed range, because the ledger has one SCN per
     table, and `run` skips changes that were committed up to that SCN. If one range had a later SCN,

@@ -76,7 +76,7 @@ class RowSpool:
         """Return the row's canonical image; see `composites` for `types`.
 
         Raises:
-            OlrPgError: as for `copy_tuple`.
+            OlrPgError: see `copy_tuple`.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(composite_head(len(self._columns)))

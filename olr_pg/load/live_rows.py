@@ -72,7 +72,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LiveMoment(NamedTuple):
-    """An SCN of the source to read rows as of.
+    """An SCN of the source, as of which rows are read.
 
     Attributes:
         start_scn: no transaction that was open at `scn` began before `start_scn`.
@@ -108,7 +108,7 @@ class LivePartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """See `SourcePartition.size`; unknown, but a range of keys is small."""
+        """See `SourcePartition.size`; the size is unknown, but that of a range of keys is small."""
         return 0 if self.cuts else RANGE_BYTES
 
     @property
@@ -239,7 +239,7 @@ class LiveTables:
         self._containers.close()
 
     def source_of(self, table: Table) -> OracleSource:
-        """Return the source with only the table's container."""
+        """Return the source, restricted to the table's container."""
         return self._containers.sources[self._containers.container_of(table, self.snapshot)]
 
     def _database_of(self, table: Table) -> OracleDatabase:
@@ -338,7 +338,7 @@ def _grant(source: OracleSource, table: Table) -> str:
 
 
 def read_moments(containers: ContainerDatabases) -> LiveMoment:
-    """Read the current moment for all containers; see the module.
+    """Read the current moment for all containers; see the docstring of the module.
 
     All containers get the same SCN: the last one that was read, which is not earlier than any query
     of open transactions. Each container is queried, because in a container V$TRANSACTION shows only
@@ -352,7 +352,7 @@ def read_moments(containers: ContainerDatabases) -> LiveMoment:
 
 
 def read_moment(connection: Connection) -> LiveMoment:
-    """Read the current moment; see the module.
+    """Read the current moment of one container; see the docstring of the module.
 
     A transaction that has not changed anything yet has a START_SCN of 0. It is ignored, because it
     begins later.

@@ -99,7 +99,7 @@ class _Loading:
     """The status of a load; thread-safe.
 
     Args:
-        expected: number of rows of each table; 0 if unknown.
+        expected: total number of rows of each table; 0 if unknown.
     """
 
     def __init__(

@@ -90,8 +90,8 @@ class LoadState(NamedTuple):
         start_scn: the SCN from which `run` must read redo for this table; 0 for the oldest log.
         source: identity of the table data.
         parts: number of partitions.
-        finished: whether everything is loaded and recorded in the ledger.
-        done: the loaded partitions.
+        finished: whether the table is completely loaded and recorded in the ledger.
+        done: numbers of the loaded partitions.
     """
 
     scn: int
@@ -107,7 +107,7 @@ class TableLoadProgress(NamedTuple):
 
     Attributes:
         source_table: ``OWNER.NAME``.
-        target_table: its name in the ledger.
+        target_table: the name of the target table in the ledger.
     """
 
     subscription: str
@@ -115,7 +115,7 @@ class TableLoadProgress(NamedTuple):
     target_table: str
 
     def read(self, connection: Connection[Any]) -> LoadState | None:
-        """Read the record; None if there was no load."""
+        """Read the record of the load; None if there is none."""
         row = connection.execute(_READ, self[:2]).fetchone()
         return None if row is None else LoadState(*row)._replace(done=frozenset(row[5]))
 
@@ -144,7 +144,7 @@ class TableLoadProgress(NamedTuple):
     def forget_applied(self, connection: Connection[Any]) -> None:
         """Delete the table's position in the ledger, in a transaction that also empties the table.
 
-        A pause by an operator is kept.
+        If an operator has paused the table, it stays paused.
         """
         connection.execute(_BEGIN_ANEW, self[:2])
 
@@ -159,10 +159,10 @@ class TableLoadProgress(NamedTuple):
         """Insert the partition's record, so that no other task loads it.
 
         Args:
-            scn: the SCN of its rows.
+            scn: the SCN of the partition's rows.
 
         Returns:
-            False if it is already loaded, or if the load no longer has that SCN.
+            False if the partition is already loaded, or if the load now has another SCN.
         """
         return connection.execute(_CLAIM, (part, *self[:2], scn)).rowcount == 1
 
@@ -175,7 +175,7 @@ class TableLoadProgress(NamedTuple):
         transaction; return (rows, bytes).
 
         Raises:
-            OlrPgError: 5106 partitions are missing, 5105 the table was replicated meanwhile.
+            OlrPgError: 5106 partitions are missing, 5105 the table is already replicated.
         """
         with connection.transaction():
             done = connection.execute(
@@ -194,7 +194,7 @@ class TableLoadProgress(NamedTuple):
         return int(done[0]), int(done[1])
 
     def age_seconds(self, connection: Connection[Any]) -> float:
-        """Return the age of the load in seconds; it began after its SCN was read."""
+        """Return the seconds since the load began. Its SCN is slightly older."""
         row = connection.execute(_AGE, self[:2]).fetchone()
         return 0.0 if row is None else float(row[0])
 
@@ -205,7 +205,7 @@ class TableLoadProgress(NamedTuple):
 
 
 def lock_subscription(connection: Connection[Any], subscription: str) -> None:
-    """Ensure that this is the only load of the subscription while the connection is open.
+    """Lock the subscription while the connection is open, so that no other load of it can run.
 
     Raises:
         OlrPgError: 5108, another load is running.

@@ -58,7 +58,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 LINES: Final = 100
-"""Number of list entries per target transaction; replication of the table waits meanwhile."""
+"""Number of list entries per target transaction; replication of the table waits during a
+transaction.
+"""
 
 PAUSE_SECONDS: Final = 15.0
 """Interval at which the automatic fetch checks for missing values."""

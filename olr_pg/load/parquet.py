@@ -80,7 +80,7 @@ def find_table_data(folder: Path, name: str) -> TableData:
     """Return the data of the table `name` (``OWNER.NAME``).
 
     Raises:
-        OlrPgError: 5103, it is missing, cannot be read, or its files contradict each other.
+        OlrPgError: 5103, the data is missing or cannot be read, or its files contradict each other.
     """
     files = _files(folder, name)
     partitions = list[RowGroup]()

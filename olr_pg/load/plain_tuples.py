@@ -71,8 +71,8 @@ def tuples_kernel(values: _Values, out: U8, shorts: U16) -> tuple[int, int]:
             `PLAIN_BYTES_MAX` · 2 bytes more.
 
     Returns:
-        (−1, the end of the tuples), or (the column and the row of a value that its encoder must
-        convert).
+        (−1, the end of the tuples). If only an encoder can convert a value, (the value's column,
+        the value's row).
     """
     width, rows = values.offset.shape
     at = 0
@@ -97,7 +97,7 @@ def plain_tuples(
         first_row: the batch's first row in its partition, for messages.
 
     Raises:
-        OlrPgError: as for `encode_batch`.
+        OlrPgError: see `encode_batch`.
     """
     given = [converted(column, batch, first_row) for column in columns]
     form = np.array([column.form for column in columns], np.uint8)

@@ -26,7 +26,7 @@ def retried(work: Callable[[], _Result]) -> _Result:
     """Return the result of `work`; call it again if the connection is lost.
 
     Args:
-        work: must have no effects if it fails.
+        work: the function to call; a call that fails must have no effects.
 
     Raises:
         OlrPgError: any error of `work`.

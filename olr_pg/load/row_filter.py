@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.oracle.key_cuts import KeyCut
 
 _WHERE: Final = "\nwhere "
-"""Separates the data's identity from the condition."""
+"""Separates the identity of the data from the condition in the identity of the filtered data."""
 
 
 class FilteredPartition(NamedTuple):
@@ -150,10 +150,11 @@ class FilteredTables:
 def filtered_data(data: TableData, table: Table, filters: Filters, charsets: Charsets) -> TableData:
     """Return the data of a table with the configured row filter.
 
-    Its identity contains the condition, so that a load cannot be resumed with another condition.
+    The identity of the returned data contains the condition, so that a load cannot be resumed with
+    another condition.
 
     Raises:
-        OlrPgError: 1132 to 1134, the condition does not match the columns.
+        OlrPgError: 1132 to 1134, the condition does not fit the columns.
     """
     condition = filters.row_condition(table, charsets)
     if condition is None:

@@ -86,8 +86,8 @@ def hashes(images: RowImages) -> npt.NDArray[np.int64]:
 
 
 def _hex_pairs() -> npt.NDArray[np.uint64]:
-    """Return a table with the two hex digits of each byte, as the low 16 bits of a little-endian
-    word.
+    """Return a lookup table: for each byte, its two hex digits in the low 16 bits of a
+    little-endian word.
     """
     digits = [f"{byte:02x}".encode() for byte in range(256)]
     return np.array([pair[0] | pair[1] << 8 for pair in digits], np.uint64)
@@ -128,7 +128,8 @@ def hash_kernel(data: U8, start: I64, pairs: U64, out: U64) -> None:
             c = ((c - b) & _MASK) ^ _rotated(b, 4)
             b = (b + a) & _MASK
         left = end - at
-        # The lowest byte of c belongs to the length, so the ninth digit goes into its second byte.
+        # The lowest byte of the state `c` is reserved for the length, so the ninth digit goes into
+        # the second byte.
         if left == 5:
             c = (c + (pairs[data[at + 4]] << np.uint64(8))) & _MASK
         if left >= 4:

@@ -34,7 +34,7 @@ RATE_SECONDS: Final = 20.0
 _SAMPLE_SECONDS: Final = 0.5
 _BAR_WIDTH: Final = 16
 _SHOWN_MAX: Final = 12
-"""Maximum number of tables in progress on a terminal."""
+"""Maximum number of tables in progress that are shown on a terminal."""
 
 
 class Meter:
@@ -42,7 +42,7 @@ class Meter:
 
     Args:
         total: total number of rows; None if unknown.
-        now: monotonic, in seconds.
+        now: the monotonic time in seconds.
     """
 
     def __init__(self, total: int | None, now: float) -> None:
@@ -125,7 +125,7 @@ class RowProgress:
     def update(self, amounts: Mapping[str, Amount]) -> None:
         """Set the amount of each table; other tables are ignored.
 
-        If a table's total is unknown, it is estimated from what is loaded.
+        If a table's total is unknown, it is estimated from the loaded partitions.
         """
         now = self._clock()
         with self._lock:
@@ -140,7 +140,7 @@ class RowProgress:
             self.whole.update(sum(meter.rows for meter in self._tables.values()), now)
 
     def advance(self, table: str, rows: int) -> None:
-        """Add rows of a table that are done."""
+        """Add to the number of rows of a table that are done."""
         now = self._clock()
         with self._lock:
             for meter in (self._tables[table], self.whole):
@@ -155,7 +155,7 @@ class RowProgress:
             return f"{self._what}: {done:,} of {tables} done, {self.whole.words()}"
 
     def grid(self) -> Table:
-        """Return the display for a terminal."""
+        """Return the display of the progress for a terminal."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table

@@ -43,7 +43,7 @@ def open_tables(
     Args:
         folder: the directory of the table data; overrides the configuration.
         scn: the SCN of the rows; None for the current SCN, or the SCN in the files.
-        for_load: whether replication continues from that SCN.
+        for_load: whether replication will continue from that SCN.
 
     Raises:
         OlrPgError: 3xxx errors of the dictionary, 7xxx errors of the live database.
@@ -158,11 +158,11 @@ def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierS
 
 
 def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) -> tuple[Table, ...]:
-    """Select the tables of `apply.tables`, or those that `names` lists among them.
+    """Return the tables of `apply.tables`; if `names` is not empty, only the tables that it lists.
 
     Raises:
-        OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them, 1095 and
-            1096 the filter excludes too much.
+        OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not in `apply.tables`, 1095
+            and 1096 the filter excludes too much.
     """
     tables = query_tables(snapshot, apply_section(config).table_query)
     return named_tables(tables, names, filters_of_target(config), snapshot.database)

@@ -59,10 +59,10 @@ class TableData:
 
     Attributes:
         schema: the schema of the batches of every partition.
-        partitions: in a fixed order.
+        partitions: the partitions in a fixed order.
         rows: total number of rows; 0 if unknown.
         scn: the SCN of the rows; None if unknown.
-        start_scn: begin SCN of the oldest transaction open at `scn`; None if unknown.
+        start_scn: begin SCN of the oldest transaction that was open at `scn`; None if unknown.
         identity: a text that two objects share only if they contain the same data in the same
             partitions.
         as_of: returns the data as of another SCN; if an earlier `identity` is given, in the
@@ -88,7 +88,7 @@ class SourceTable(NamedTuple):
 
     Attributes:
         scn: the SCN of the rows; 0 if unknown.
-        start_scn: begin SCN of the oldest transaction open at `scn`; 0 if unknown.
+        start_scn: begin SCN of the oldest transaction that was open at `scn`; 0 if unknown.
     """
 
     table: Table
@@ -103,10 +103,11 @@ class TableSource(Protocol):
     snapshot: Snapshot
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
-        """Select the tables of `apply.tables`, or those that `names` lists among them.
+        """Return the tables of `apply.tables`; if `names` is not empty, only the tables that it
+        lists.
 
         Raises:
-            OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them.
+            OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not in `apply.tables`.
         """
 
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
@@ -144,7 +145,7 @@ def named_tables(
             empty for all.
 
     Raises:
-        OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter excludes too much.
+        OlrPgError: 3012 a name is not in `tables`, 1095 and 1096 the filter excludes too much.
     """
     known = {table.full_name for table in tables}
     wanted = set(as_known(names, known))

@@ -72,7 +72,7 @@ class StructurePart(NamedTuple):
         table: ``OWNER.NAME`` of the source's table; for a sequence, ``OWNER.NAME`` of the sequence.
         name: the object's name in the source.
         state: `CREATED`, `PRESENT` (it already existed), `FAILED` or `LEFT_OUT`.
-        reason: for `FAILED` and `LEFT_OUT`.
+        reason: the reason, if the state is `FAILED` or `LEFT_OUT`.
         definition: Oracle's statement, if the state is `LEFT_OUT`.
     """
 
@@ -93,7 +93,7 @@ class StructureBuilder:
 
     Args:
         structure: the structure from the dictionary's snapshot.
-        tables: every replicated table.
+        tables: all replicated tables.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Advance(NamedTuple):
     """The change of a sequence in the target.
 
     Attributes:
-        before, after: the next value, before and after.
+        before, after: the next value of the sequence before and after the change.
     """
 
     before: int
@@ -265,7 +265,7 @@ def advance_sequence(
     """Advance the target's sequence to the position of the source's sequence; never set it back.
 
     Raises:
-        psycopg.Error: the sequence is missing, or its limits do not allow it.
+        psycopg.Error: the sequence is missing, or its limits do not allow the position.
     """
     row = connection.execute(
         sql.SQL("SELECT last_value, is_called FROM {}").format(name)
@@ -274,7 +274,8 @@ def advance_sequence(
     before = int(row[0]) + (one.increment if row[1] else 0)
     after = one.next if one.cycle else (max if one.increment > 0 else min)(before, one.next)
     if after != before:
-        # LAST_NUMBER of an exhausted sequence is one step beyond its limit.
+        # LAST_NUMBER of an exhausted sequence is one step beyond the limit of the sequence: use the
+        # limit.
         last = min(max(after, one.minimum), one.maximum)
         connection.execute(
             "SELECT setval(%s::regclass, %s, %s)", (name.as_string(connection), last, last != after)

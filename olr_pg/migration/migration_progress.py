@@ -122,7 +122,7 @@ class MigrationWatch:
     the other methods.
 
     Args:
-        clock: monotonic, in seconds.
+        clock: returns the monotonic time in seconds.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
@@ -150,7 +150,7 @@ class MigrationWatch:
         targets: Mapping[str, tuple[str, str]],
         totals: Mapping[str, int | None],
     ) -> None:
-        """Record which tables are being loaded.
+        """Record the tables that are being loaded.
 
         Args:
             targets: ``OWNER.NAME`` → (schema, table) in the target.

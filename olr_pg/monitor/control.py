@@ -56,7 +56,7 @@ class Action(NamedTuple):
     """The command that an action runs.
 
     Attributes:
-        command: the command's words.
+        command: the words of the command.
         tables: whether it accepts ``tables``, a list of OWNER.NAME.
         numbers: whether it accepts ``errors``, a list of error numbers.
         flags: keys with boolean values, and the option for each key.

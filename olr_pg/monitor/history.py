@@ -126,14 +126,14 @@ SERIES: Final = {
     "lag": ("reading", "decoding", "queue", "apply"),
     "queue": ("waiting", "queued_bytes"),
 }
-"""The fields of a reading, by the names of the series."""
+"""The fields of a reading that each series contains, by the name of the series."""
 
 
 class Series(NamedTuple):
     """The readings of a time range, at regular intervals.
 
     Attributes:
-        start, end: Unix time in seconds; `end` is exclusive.
+        start, end: limits of the range in Unix time; `end` is exclusive.
         step: seconds between readings.
         readings: one for each step; None if no reading was stored for it.
     """

@@ -33,8 +33,8 @@ class HistoryRecorder:
 
     Args:
         statuses: the status of each target, by its name.
-        clock: Unix time in seconds.
-        steady: monotonic seconds, used for rates.
+        clock: returns Unix time in seconds.
+        steady: returns the monotonic time in seconds; used for rates.
     """
 
     def __init__(

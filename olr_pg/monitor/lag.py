@@ -100,7 +100,7 @@ class Milestones:
             return len(self._scns)
 
     def passed(self, scn: int) -> float | None:
-        """Return when the stage passed `scn`; None if it has not."""
+        """Return the time at which the stage passed `scn`; None if it has not passed it."""
         with self._lock:
             index = bisect_right(self._scns, scn)
             return None if index == len(self._scns) else self._times[index]

@@ -118,8 +118,8 @@ def _collect_spans(collector: Collector) -> Any:
 
 
 class _MetricsExporter:
-    """Sends the metrics of a registry in OpenTelemetry's form: counters become sums, the others
-    gauges.
+    """Sends the metrics of a registry in OpenTelemetry's form: counters become sums, all other
+    metrics become gauges.
     """
 
     def __init__(self, collector: Collector, registry: CollectorRegistry) -> None:

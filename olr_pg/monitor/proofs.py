@@ -30,8 +30,9 @@ class Proof(NamedTuple):
         scn: the SCN of the last comparison; 0 if there was no comparison, or if its SCN is unknown.
         at: the time of the last comparison, in seconds since 1970; 0 if there was none.
         rows: number of compared rows of the source.
-        differences: number of rows that differed at two SCNs.
-        lacking: number of rows that lack only LOB values that the target knows to be missing.
+        differences: number of rows that differed in both comparisons, as of two SCNs.
+        lacking: number of rows that differ only in LOB values that ``olr_pg.incomplete`` lists as
+            missing.
         tried_at: time of the last attempt.
         failure: the reason why the last attempt failed; empty if it succeeded.
         mended: number of differing rows that were repaired.

@@ -93,7 +93,7 @@ _log = structlog.get_logger(__name__)
 
 
 class StatusService:
-    """Serves the status from `start` to `stop`; also a context manager.
+    """Serves the status between the calls of `start` and `stop`; it is also a context manager.
 
     Args:
         address: the address to listen on; None for `DEFAULT_ADDRESS`, or any free port if this
@@ -148,7 +148,7 @@ class StatusService:
 
     @property
     def url(self) -> str:
-        """The address of the page, after `start`."""
+        """The address of the page; available after `start`."""
         assert self._socket is not None
         address = Address(*self._socket.getsockname()[:2])
         return f"{'http' if self._tls is None else 'https'}://{address}/"
@@ -200,7 +200,7 @@ class StatusService:
         _log.info("status page", url=self.url)
 
     def stop(self) -> None:
-        """End every connection and wait for the thread."""
+        """Close every connection, and wait for the thread."""
         if self._announcement is not None and self._is_announced(self._announcement):
             self._announcement.unlink(missing_ok=True)
         if self._server is not None and self._thread is not None:

@@ -29,7 +29,7 @@ def ask_status(
     *,
     page: str = "status.json",
 ) -> dict[str, Any]:
-    """Return the status of the appliance that runs with this configuration, as from
+    """Return the status of the appliance that runs with this configuration, in the form of
     `Status.as_record`.
 
     Args:

@@ -1,8 +1,8 @@
 """The status of a running appliance as values. The page, the metrics and `olr-pg status` show these
 values.
 
-Times are seconds of Unix time, ages and lags seconds, SCNs plain integers. An unknown or missing
-position is None, and null in JSON (`Status.as_record`), so it cannot be mistaken for a real
+Times are Unix times in seconds. Ages and lags are in seconds. SCNs are integers. An unknown or
+missing position is None, and null in JSON (`Status.as_record`), so it cannot be mistaken for a real
 position.
 """
 
@@ -46,7 +46,7 @@ class StageState:
 
     Attributes:
         name: name of the state, such as WAITING_FOR_REDO.
-        since: when the state began.
+        since: the time at which the state began.
         reason: the text of the error that explains the state; None if the name is enough.
     """
 
@@ -114,7 +114,7 @@ class ThreadStatus:
         archived_sequence, archived_scn: sequence of the last available log, and its next SCN. For
             an online log, the SCN is the one up to which it is written.
         archived_at: the time when the newest available redo of the thread was written.
-        decoded_sequence: the last log that was read to its end.
+        decoded_sequence: sequence of the last log that was read to its end.
         decoded_scn: the SCN up to which the thread has been read.
         holds_back: whether finished transactions of other threads must wait until more redo of this
             thread is read.
@@ -134,7 +134,7 @@ class SourceStatus:
     """The state of the source's logs and of decoding.
 
     Attributes:
-        decoded_scn: every transaction that commits below it has been decoded.
+        decoded_scn: every transaction that commits below this SCN has been decoded.
         logs, redo_bytes: number of logs, and bytes of redo, decoded so far.
         splits_here, splits_by_spark: number of splits decoded in this process, and by Spark's
             workers.
@@ -144,7 +144,7 @@ class SourceStatus:
             `filter` leaves out.
         lob_unavailable, lob_unclaimed: number of LOB values that are left out because the redo
             contains them only partly, and of LOBs that changed without a change of their row.
-        gaps: missing logs, as text.
+        gaps: the missing logs, as text.
         missing_since: the time since which redo is missing, by the clock of this host; None if no
             redo is missing.
         waiting_transactions: number of finished transactions that wait for other redo threads.
@@ -191,7 +191,7 @@ class PortStatus:
         client: address of the connected client; None if there is none.
         refused: number of refused connections by error code.
         saved_scn: the SCN that the port returns for GetSavedSCN.
-        taken_scn: the client has received every transaction that commits below it.
+        taken_scn: the client has received every transaction that commits below this SCN.
         ready, transmitted: number of transactions that the client has not received yet, and of
             transactions that it has received but not confirmed.
         bytes_max, transactions_max: limits of the queue. Above them decoding waits, or transactions
@@ -298,10 +298,10 @@ class Status:
     Attributes:
         archive_seconds: seconds since the newest available redo was written; newer redo may exist
             that has not arrived yet. None before the first log.
-        confirmed_scn: the highest SCN that the bundled applier has confirmed, in this run or
-            before.
+        confirmed_scn: the highest SCN that the bundled applier has confirmed, in this run or an
+            earlier one.
         problems: problems that an operator must solve, as text.
-        commands: for each problem the complete commands that solve it, ready to copy.
+        commands: for each problem, the complete commands that solve it.
         events: the latest warnings and errors; the newest is the last.
         data_free_bytes: free bytes on the disk of `context.data`; None if unknown.
         data_free_ratio: the free share of this disk, from 0 to 1; None if unknown.

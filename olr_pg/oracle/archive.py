@@ -1,6 +1,6 @@
 """Finds the archived logs of a live database in V$ARCHIVED_LOG and opens their files.
 
-Source of the facts: dictionary §5.
+The facts are documented in dictionary §5.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def list_positions(
 def open_threads(connection: Connection) -> frozenset[int]:
     """Return the redo threads that will produce more archived logs.
 
-    An instance that is shut down closes its thread. Its last redo is archived later by another
-    instance.
+    An instance that is shut down closes its thread. Another instance archives the last redo of this
+    thread later.
     """
     closed = bound("CLOSED") == THREAD.c.STATUS
     unarchived = select(LOG.c["THREAD#"]).where(
@@ -202,7 +202,7 @@ def not_brought(listed: ListedLog, reason: str) -> OlrPgError:
 
 
 def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
-    """Check that an open log is the one that Oracle lists.
+    """Check that an open log is the log that Oracle lists.
 
     Raises:
         OlrPgError: 7010, the file contains another log.

@@ -79,7 +79,8 @@ KINDS: Final = {
 def read_snapshot(
     connection: Connection, database: Database, names: Iterable[tuple[str, str]], scn: int
 ) -> Snapshot:
-    """Read the dictionary of the named tables, and of the SYS tables themselves, as of `scn`.
+    """Read the dictionary of the named tables as of `scn`; also read the definitions of the SYS
+    tables themselves.
 
     A table that does not exist as of `scn` is not in the snapshot.
 
@@ -135,7 +136,8 @@ def read_dictionary(
         try:
             return oracle.read("reading the dictionary", read)
         except OlrPgError as error:
-            # In a busy database, the undo may expire while the dictionary is read: retry.
+            # In a busy database, the undo can expire while the dictionary is read: retry with a new
+            # SCN.
             if error.code != SNAPSHOT_AGE or scn is not None:
                 raise
     return oracle.read("reading the dictionary", read)
@@ -161,7 +163,8 @@ class _Reader:
     """Reads rows of the SYS tables as of one SCN.
 
     Args:
-        encrypted: TS# of encrypted tablespaces, even if TS$ does not mark them.
+        encrypted: TS# of tablespaces that are encrypted, including those that TS$ does not mark as
+            encrypted.
         beside: names of the tables in `tables.BESIDE_TABLES` that the account can read.
     """
 

@@ -37,9 +37,9 @@ class CurrentDatabase(NamedTuple):
 
     Attributes:
         database: the properties that a dictionary snapshot contains.
-        incarnations: the current one first, then its ancestors.
-        dbid: as in log headers (the CDB's).
-        scn: the current SCN; on a standby the last one applied.
+        incarnations: the current incarnation, then its ancestors.
+        dbid: the DBID of the CDB, which log headers contain.
+        scn: the current SCN; on a standby, the last SCN that was applied.
     """
 
     database: Database
@@ -50,7 +50,8 @@ class CurrentDatabase(NamedTuple):
 
 def read_facts(connection: Connection) -> CurrentDatabase:
     """Read the properties of the container that the connection is in."""
-    # Read the incarnations first: if a RESETLOGS intervenes, the next read shows it.
+    # Read the incarnations first. If a RESETLOGS happens after that, the next read of the
+    # incarnations shows it.
     incarnations = read_incarnations(connection)
     is_cdb_release = (connection.dialect.server_version_info or ()) >= FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
@@ -90,10 +91,10 @@ class ReadableScn(NamedTuple):
     """The SCN as of which rows can be read.
 
     Attributes:
-        scn: the current SCN; on a standby the last one applied; 0 while the database is not open
-            (Oracle Database Reference, V$DATABASE: CURRENT_SCN is null then).
-        is_standby: the database applies another database's redo (a physical or snapshot standby, a
-            far sync instance), and can be behind it.
+        scn: the current SCN; on a standby, the last SCN that was applied; 0 while the database is
+            not open (Oracle Database Reference, V$DATABASE: CURRENT_SCN is null then).
+        is_standby: whether the database applies the redo of another database (a physical or
+            snapshot standby, a far sync instance), so that it can be behind that database.
     """
 
     scn: int
@@ -109,14 +110,15 @@ def read_readable_scn(connection: Connection) -> ReadableScn:
 def read_written_scn(connection: Connection) -> int | None:
     """Read an SCN up to which the database has written redo, or None if it is unknown.
 
-    It is the highest of the current SCN and the SCNs of this incarnation's redo in the control
-    file. Another instance's SCN can be slightly behind. After FLASHBACK DATABASE the current SCN is
-    far behind redo with which the database can be recovered. Redo of an older incarnation is not
-    considered, because it can extend past the SCN of the RESETLOGS.
+    It is the highest of these SCNs: the current SCN, and the SCNs that the control file contains
+    for logs of this incarnation. The current SCN is not enough, because the SCN of an instance can
+    be slightly behind that of another instance. After FLASHBACK DATABASE it is even far behind the
+    redo with which the database can be recovered. Redo of an older incarnation is not considered,
+    because it can extend past the SCN of the RESETLOGS.
 
-    On a standby the result is None: its own SCN is only what it has applied, and the target may
-    already have later redo of the primary. If the database is not open, its SCN is NULL or 0 and
-    the result is None: it is unknown how far the current log was written.
+    On a standby the result is None, because its SCN is only the last one that it has applied, and
+    the target may already have later redo of the primary. If the database is not open, its SCN is
+    NULL or 0, and the result is None, because it is unknown how far the current log was written.
     """
     readable = read_readable_scn(connection)
     if readable.is_standby or readable.scn == 0:
@@ -129,7 +131,7 @@ def read_written_scn(connection: Connection) -> int | None:
     )
     end = connection.execute(ends).scalar()
     begin = connection.execute(select(func.max(LOG.c["FIRST_CHANGE#"]))).scalar()
-    # The end SCN of a log is exclusive.
+    # The next SCN of a log is exclusive.
     return max(readable.scn, int(end or 0) - 1, int(begin or 0))
 
 

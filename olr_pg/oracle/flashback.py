@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class AsOfScn(Alias):
-    """A table as of an SCN; made by `as_of`.
+    """A table as of an SCN; `as_of` returns it.
 
-    The SCN is a bind in the cache of compiled statements too, so that a statement is compiled once
-    for all SCNs.
+    The SCN is also a bind in SQLAlchemy's cache of compiled statements, so that a statement is
+    compiled only once for all SCNs.
     """
 
     inherit_cache = True
@@ -29,7 +29,7 @@ class AsOfScn(Alias):
 
 
 def as_of(table: Table, scn: int, name: str) -> AsOfScn:
-    """Return `table` as of `scn`, under the alias `name`; the SCN is a bind."""
+    """Return `table` as of `scn`, with the alias `name`; the SCN is a bind."""
     found = AsOfScn._construct(table, name=name)
     found.scn = bindparam("scn", scn, BigInteger, unique=True)
     return found
@@ -41,7 +41,7 @@ def _compile(element: AsOfScn, compiler: Any, asfrom: bool = False, **options: A
         return str(compiler.visit_alias(element, asfrom=False, **options))
     linter = options.pop("from_linter", None)
     if linter is not None:
-        # Conditions refer to the alias, not to the table inside.
+        # Tell SQLAlchemy's linter that conditions refer to the alias and not to the table.
         linter.froms[element] = str(element.name)
     table = compiler.process(element.element, asfrom=True, **options)
     scn = compiler.process(element.scn)

@@ -82,7 +82,7 @@ class LiveDatabase:
             (``OWNER.NAME``) needs redo; called if `start_scn` is 0.
         dictionary: the file with the dictionary that the first run began with. Later DDL is applied
             to it while redo is read, so a restart needs the same dictionary.
-        vault: copies of the logs.
+        vault: the vault with copies of the logs; None if no vault is configured.
         online: reads the online logs; None to read only archived logs.
         join: joins the dictionaries of several containers.
         ledger: owner and name of the table with the fallback's ledger, which may not exist yet;
@@ -176,7 +176,8 @@ class LiveDatabase:
         """See `SourceDatabase.resolve`.
 
         Raises:
-            OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
+            OlrPgError: 3010 to 3017 errors of the query or its tables, 7001 to 7009 errors of the
+                database.
         """
         names = self._containers.run_table_list(sql, is_abandoned)
         if self._snapshot is not None and sql in self._answered:
@@ -193,7 +194,7 @@ class LiveDatabase:
         return snapshot, find_tables(snapshot, names)
 
     def _files(self) -> list[Path]:
-        """Return the dictionary file of each container; empty if the dictionaries are not
+        """Return the dictionary file of each container; empty if the dictionaries need not be
         stored.
         """
         if self._dictionary is None:
@@ -363,7 +364,7 @@ class LiveDatabase:
         problems = self._open(listing.copies)
         if self._vault is not None:
             self._vault.remove_confirmed()
-        # A standby may report all threads as closed.
+        # On a standby, all threads can be closed: then it is unknown which threads are open.
         return LogScan(
             self._found(),
             (),
@@ -441,8 +442,8 @@ class LiveDatabase:
         """List the threads, the incarnations and the logs; repeat if a RESETLOGS happened while
         they were listed.
 
-        Otherwise orphaned redo would be read as valid, or a log that RESETLOGS archived would be
-        missing from the list.
+        Without the repetition, orphaned redo would be read as valid, or a log that RESETLOGS
+        archived would be missing from the list.
         """
         listing = self._list_once(connection, scn)
         while read_incarnations(connection) != self._facts.incarnations:
@@ -471,7 +472,7 @@ class LiveDatabase:
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.
 
-        This runs once, and again if an older log is needed.
+        This is done only once, and again if an older log is needed.
         """
         if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return

@@ -128,7 +128,7 @@ def query_of(table: Table, column: Column, scn: int | None) -> str:
     Args:
         table: the table, with the names that it has in its container.
     """
-    # Names in Oracle contain no quotation marks.
+    # The names need no escaping, because names in Oracle contain no quotation marks.
     value = f't."{column.name}"'
     if column.xml:
         value = f"{value}.GETCLOBVAL()"

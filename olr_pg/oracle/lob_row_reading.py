@@ -1,4 +1,5 @@
-"""Reads rows of tables with LOBs: short values together with the row, long values in pieces.
+"""Reads rows of tables with LOBs: short values are read together with the row, long values in
+pieces.
 
 A short value is fetched with its row, as a LONG. For a long value the row contains a locator; the
 content is read in pieces of `PIECE` when it is used, so memory never contains the whole value.
@@ -9,7 +10,7 @@ therefore also returns the length, which distinguishes the two.
 
 Text can be invalid in its character set. Bytes of VARCHAR2 that are not valid UTF-8 are returned
 unchanged; half a surrogate pair in NVARCHAR2 is returned as U+FFFD. The driver's Arrow columns
-reject such NVARCHAR2, so tables with NVARCHAR2 or NCHAR are read here too.
+reject such NVARCHAR2 values, so this module also reads tables with NVARCHAR2 or NCHAR.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Checks for NOLOGGING operations: whether the source allows them, and whether the control file
 shows that one has happened.
 
-A NOLOGGING operation writes no redo for its rows. FORCE LOGGING prevents it. Without FORCE LOGGING,
-every table, partition or LOB with the NOLOGGING attribute is a risk. For each data file Oracle
-records the last SCN of such a write (V$DATAFILE.UNRECOVERABLE_CHANGE#).
+A NOLOGGING operation writes no redo for its rows. FORCE LOGGING prevents such operations. Without
+FORCE LOGGING, every table, partition or LOB with the NOLOGGING attribute is a risk. For each data
+file Oracle records the last SCN of such a write (V$DATAFILE.UNRECOVERABLE_CHANGE#).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class NologgingPart(NamedTuple):
 
     @property
     def as_error(self) -> OlrPgError:
-        """Return error 7051 with the SQL that solves it."""
+        """Return error 7051 with the SQL that solves the problem."""
         return OlrPgError(
             Code.UNLOGGED_WORK_POSSIBLE, f"{self.name} is NOLOGGING", action=self.mend
         )

@@ -30,7 +30,7 @@ _GONE: Final = frozenset({"INVALID", "DELETED"})
 
 
 def online_groups(connection: Connection, source: OracleSource) -> list[tuple[str, ...]]:
-    """List the groups that contain redo: for each, the paths of its members on this host.
+    """Return, for each group that contains redo, the paths of its members on this host.
 
     With a transport, the paths are the names in Oracle. Members that Oracle cannot use are left
     out; an incomplete member comes last.

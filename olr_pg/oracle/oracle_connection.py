@@ -47,7 +47,7 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
         seconds: time limit for the login and for each call, if it must be lower than usual.
 
     Raises:
-        oracledb.Error: any error of the driver, or there is no answer.
+        oracledb.Error: any error of the driver, also if Oracle does not answer.
     """
     if source.thick_mode:
         library = source.client_library
@@ -94,7 +94,7 @@ class OracleDatabase:
     """The source database; opens connections on demand and checks them before use.
 
     Args:
-        source: the address and the account.
+        source: the address of the database, and the account.
         container: the container that connections switch to. By default it is the first of
             `source.containers`; if there are none, connections stay in the container of the
             service.
@@ -124,7 +124,7 @@ class OracleDatabase:
         """Run `work` in a read-only transaction; retry if the error is transient.
 
         Args:
-            doing: the purpose, for messages.
+            doing: the purpose of `work`, for messages.
             work: the function to run; it is called again with another connection if the connection
                 is lost.
             action: the action to recommend in an error; None for the action of the error catalogue.
@@ -196,7 +196,8 @@ def _make_engine(source: OracleSource, container: str | None, calls: BoundedCall
             calls.closed(connection)
             raise
 
-    # `insert=True`: prepare the first connection before SQLAlchemy queries it.
+    # `insert=True` makes this handler run before SQLAlchemy's own, so that the first connection is
+    # prepared before SQLAlchemy uses it.
     event.listen(engine, "connect", prepare, insert=True)
     event.listen(engine, "close", lambda one, _record: calls.closed(one))
     dialect = engine.dialect

@@ -102,7 +102,7 @@ def _tokens(query: str) -> list[_Token]:
 
 
 def _reason(tokens: list[_Token], at: int) -> str | None:
-    """Return why a token is not allowed; None if it is."""
+    """Return the reason why a token is not allowed; None if it is allowed."""
     token = tokens[at]
     before = tokens[at - 1] if at else _END
     if token.text == ";":

@@ -42,10 +42,9 @@ def read_activity(connection: Connection) -> Activity:
 
 
 def read_archived(connection: Connection) -> dict[int, int]:
-    """Return for each open thread of the current incarnation the SCN, inclusive, up to which it is
-    archived.
+    """Return for each open thread of the current incarnation the last SCN that is archived.
 
-    A log contains redo below its NEXT_CHANGE#. The SCN is 0 if nothing is archived.
+    A log contains redo below its NEXT_CHANGE#. The SCN is 0 if no log is archived.
     """
     columns = ARCHIVED_LOG.c
     current = read_incarnations(connection)[0]

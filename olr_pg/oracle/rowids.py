@@ -32,8 +32,8 @@ SAMPLE_PERCENT: Final = 1
 SAMPLE_ROWS_MAX: Final = 200_000
 
 _BIGFILE: Final = 1_024
-"""The relative file number of a bigfile tablespace; its ROWIDs use 32 bits for the block (PL/SQL
-reference, DBMS_ROWID).
+"""The relative file number of a bigfile tablespace. ROWIDs in such a tablespace use 32 bits for the
+block number (PL/SQL reference, DBMS_ROWID).
 """
 
 _BLOCK_BITS: Final = 22
@@ -42,7 +42,7 @@ _SLOT_MAX: Final = (1 << 16) - 1
 
 
 class RowidRange(NamedTuple):
-    """ROWIDs `first` to `last`, both inclusive, of one segment."""
+    """The ROWIDs of one segment from `first` to `last`, both inclusive."""
 
     first: str
     last: str
@@ -145,7 +145,9 @@ def read_sample(connection: Connection, table: Table) -> list[str]:
 
 
 def _between(data_obj: int, cuts: Sequence[int]) -> list[RowidRange]:
-    """Return the ranges of a segment; they begin at its first block and at each of `cuts`."""
+    """Return the ranges of a segment. The first range begins at block 0, the others at the
+    addresses in `cuts`.
+    """
     edges = [0, *cuts, _DBA_MAX + 1]
     return [
         RowidRange(

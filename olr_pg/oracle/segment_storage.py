@@ -1,8 +1,8 @@
 """Finds the tables that have compressed segments as of an SCN, and the tablespaces that are
 encrypted now.
 
-Facts: the text of Oracle's views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
-segment by its header block and read its kind from SEG$.SPARE1.
+The facts come from the text of Oracle's views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c).
+These views find a segment by its header block, and read the kind of compression from SEG$.SPARE1.
 
 TS$.FLAGS contains the same information as DBA_TABLESPACES.ENCRYPTED, and can be read as of an SCN.
 V$ENCRYPTED_TABLESPACES shows the headers of the data files, so it also lists a tablespace that is

@@ -167,7 +167,9 @@ def _redo(
 
 
 def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
-    """Check SELECT on every view and SYS table, and FLASHBACK on every SYS table."""
+    """Check that the account has SELECT on every required view and SYS table, and FLASHBACK on
+    every SYS table.
+    """
     user = source.user.upper()
     found = [
         error("oracle.privileges", f"{user} may not read {view.name}", _grant(view, user))
@@ -418,7 +420,9 @@ def _looked_at(
 
 
 def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
-    """Check that a log can be read: it is mounted, or the transport can fetch it."""
+    """Check that a log can be read, either because it is mounted or because the transport can fetch
+    it.
+    """
     if source.transport is None:
         open_listed(copies)
         return

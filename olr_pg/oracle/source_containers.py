@@ -105,7 +105,7 @@ class ContainerDatabases:
         ]
 
     def container_of(self, table: Table, snapshot: Snapshot) -> str:
-        """Return the name of a table's container, as in `sources` and `databases`.
+        """Return the name of a table's container, as used in `sources` and `databases`.
 
         Args:
             table: a table of `snapshot`.

@@ -31,7 +31,7 @@ _NAMED_MAX: Final = 5
 
 
 class Storage:
-    """How the segments of a dictionary's tables are stored, with SQL to change it."""
+    """The storage of the segments of a dictionary's tables, with SQL to change it."""
 
     def __init__(self, connection: Connection, snapshot: Snapshot) -> None:
         rows = snapshot.sys_rows

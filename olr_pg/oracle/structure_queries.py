@@ -56,7 +56,9 @@ _UNUSABLE: Final = 0x1 | 0x400
 """Values of IND$.TYPE#, and bits of IND$.PROPERTY and IND$.FLAGS."""
 
 _BY_ITSELF: Final = frozenset({3, 4, 5, 6, 8})
-"""IND$.TYPE# of indexes that are part of a table's storage."""
+"""IND$.TYPE# of indexes that belong to the storage of a table (cluster, index-organised table,
+LOB).
+"""
 
 _IDENTITY: Final = "ISEQ$$_"
 _SEQUENCE: Final = 6
@@ -265,7 +267,7 @@ class _Reader:
 
 
 def _named(table: SourceTable, intcols: list[int]) -> tuple[str, ...]:
-    """Return the columns' names; empty if one of them is hidden."""
+    """Return the names of the columns; empty if a column is hidden."""
     names = {column.intcol: column.name for column in table.columns if not column.hidden}
     return tuple(names[i] for i in intcols) if all(i in names for i in intcols) else ()
 

@@ -91,11 +91,11 @@ def _has_containers(connection: Connection) -> bool:
 
 
 class Logged(NamedTuple):
-    """Which columns of a changed row are always in the redo.
+    """The columns of a changed row that the redo always contains.
 
     Attributes:
-        everything: every column.
-        primary_key: the columns of the primary key.
+        everything: whether every column is logged.
+        primary_key: whether the columns of the primary key are logged.
         grouped: INTCOL# of the columns in named log groups.
     """
 
@@ -109,7 +109,7 @@ def unlogged_tables(
 ) -> Iterator[tuple[Table, str]]:
     """Yield the tables whose key is not logged, with the logging level that they need.
 
-    Minimal logging is checked separately; without it, nothing else is logged.
+    Minimal logging is checked separately; without it, the other levels have no effect.
     """
     yield from without_key(logged_columns(connection, snapshot, chosen))
 

@@ -98,7 +98,7 @@ class _Watch:
             done.set()
             watching.join()
             if self.has_fired:
-                connection.invalidate()  # a late cancel could hit the next query on this connection
+                connection.invalidate()  # a late cancel could reach the next query
 
     def _watch(
         self, connection: Connection, is_abandoned: Callable[[], bool], done: threading.Event

@@ -48,7 +48,7 @@ _NATIONAL_FORM: Final = 2
 
 
 def query_fields(table: Table, *, has_sparse: bool = False) -> tuple[QueryField, ...]:
-    """Choose the expressions to read from a table: one for every replicated column.
+    """Return the expressions to select from a table, one for every replicated column.
 
     Args:
         has_sparse: whether the database supports sparse vectors.

@@ -39,7 +39,9 @@ def _table(
 
 
 def _sys(name: str, numbers: str, texts: str = "") -> Table:
-    """Define a dictionary table, with the pseudo-column ROWID, which must not be quoted."""
+    """Define a dictionary table. The definition includes the pseudo-column ROWID, which must not be
+    quoted.
+    """
     table = _table(name, numbers, texts, schema="SYS")
     table.append_column(Column(quoted_name("ROWID", quote=False), String, key="ROWID"))
     return table
@@ -52,8 +54,8 @@ def of_user(table: SourceTable) -> Table:
 
 
 def bound(value: object) -> BindParameter[Any]:
-    """Return `value` as a bind with a generated name; a bind named after its column would contain a
-    #.
+    """Return `value` as a bind with a generated name; a name after the column could contain a #,
+    which is not allowed.
     """
     return bindparam("v", value, unique=True)
 

@@ -41,12 +41,12 @@ class BoundedConnection(psycopg.Connection[Any]):
     One thread runs the statements; any other thread can call `give_up`.
 
     Attributes:
-        answer_seconds: time limit for one wait for an answer; None for no limit.
-        waiting_since: when the thread began to wait for an answer (`time.monotonic`); None while it
-            does not wait.
+        answer_seconds: maximum time to wait for an answer; None for no limit.
+        waiting_since: the time at which the thread began to wait for an answer (`time.monotonic`);
+            None while it does not wait.
         given_up: the reason why the connection was ended; None if it was not ended.
         serves: the purpose of the running statements, for threads that watch the connection.
-        closing: called once, before the connection is closed.
+        closing: a function that is called once, before the connection is closed.
     """
 
     answer_seconds: float | None = None
@@ -58,11 +58,11 @@ class BoundedConnection(psycopg.Connection[Any]):
     _cancels = False
 
     def give_up(self, reason: str, *, cancel: bool = False) -> None:
-        """Make the running statement, and any later one, fail, and close the connection.
+        """Close the connection, so that the running statement and all later ones fail.
 
         Args:
             reason: the message of the psycopg.OperationalError.
-            cancel: first request the server to cancel the statement.
+            cancel: whether to request the server first to cancel the statement.
         """
         self._cancels = cancel
         self._reason = reason

@@ -67,10 +67,10 @@ class Account(NamedTuple):
 
 
 class EmbeddedPostgres:
-    """A running cluster; made by `start_embedded`.
+    """A running cluster; `start_embedded` returns it.
 
     Attributes:
-        directory: the cluster's real folder.
+        directory: the cluster's folder, without symbolic links.
         port: TCP port on 127.0.0.1.
     """
 
@@ -258,7 +258,7 @@ def remove_embedded(directory: Path) -> bool:
     it.
 
     Returns:
-        Whether a server ran.
+        Whether a server was running.
 
     Raises:
         OlrPgError: 5002, the server does not stop.
@@ -437,7 +437,9 @@ def packaged_installation() -> Path:
 
 
 def _reachable_binaries(account: Account | None) -> Path:
-    """Return the programs' folder, or a copy below `STATE_ROOT` if the account cannot access it."""
+    """Return the folder of PostgreSQL's programs. If the account cannot access it, return the
+    folder of a copy below `STATE_ROOT`.
+    """
     installation = packaged_installation()
     if account is None or _reachable(installation / "bin", account):
         return installation / "bin"

@@ -13,13 +13,13 @@ NOT_VALID: Final = " NOT VALID"
 
 
 def run_statement(connection: Connection[Any], statement: str) -> str:
-    """Run a statement; return the statement that was actually run.
+    """Run a statement. Return the statement that was run, which can differ from the given one.
 
     Before PostgreSQL 18 a foreign key of a partitioned table cannot be ``NOT VALID``. It is then
     added without NOT VALID, and PostgreSQL checks the rows at once.
 
     Args:
-        connection: in autocommit mode, or in the caller's transaction.
+        connection: a connection in autocommit mode, or within a transaction of the caller.
 
     Raises:
         psycopg.Error: PostgreSQL refuses both forms.

@@ -165,7 +165,7 @@ CODES: Final[dict[str, Meant]] = {
     "53400": _LIMIT,
     "54001": _LIMIT,  # max_stack_depth is exceeded
     "55006": _BUSY,
-    "55P02": _RIGHT,  # a setting that cannot be changed now
+    "55P02": _RIGHT,  # a setting cannot be changed now
     "55P03": _BUSY,
     "57014": _TIME_LIMIT,
     "57P01": _AWAY,
@@ -378,7 +378,7 @@ def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]
 
 
 _DETAILED: Final = frozenset(("0A", "2B", "42"))
-"""Classes of errors whose details contain no values of rows."""
+"""Classes of SQLSTATE; the details of these errors contain no values of rows."""
 
 
 def plain_words(error: psycopg.Error) -> str:
@@ -405,7 +405,7 @@ def target_error(
     is_ddl: bool = False,
     **where: Place | None,
 ) -> OlrPgError:
-    """Return the catalogue's error for an error of PostgreSQL, without values of rows.
+    """Convert an error of PostgreSQL to an error with a code, without values of rows.
 
     Args:
         doing: the failed operation, printed before PostgreSQL's reason.

@@ -49,14 +49,14 @@ def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
 
 
 class Supervisor:
-    """Supervises one cluster, in its own thread.
+    """Supervises one cluster; `run` is called in a separate thread.
 
     It logs one line when the server runs again, and one line for each series of failed attempts.
     The threads that use the server log the outage itself.
 
     Args:
-        over: set to end the thread.
-        look_seconds, rest_seconds: interval of the checks, and pause after a series of failed
+        over: an event; it is set to end the thread.
+        look_seconds: interval between two checks. rest_seconds: pause after a series of failed
             attempts.
         attempts: number of attempts in a series.
     """

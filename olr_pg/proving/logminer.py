@@ -65,7 +65,7 @@ _WHERE: Final = re.compile(r"\s*where\b", re.IGNORECASE)
 
 
 class MinedChange(NamedTuple):
-    """A change in LogMiner.
+    """A row change that LogMiner shows.
 
     Attributes:
         xid: the transaction id in decimal: ``undo segment.slot.sequence``.

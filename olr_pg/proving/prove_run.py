@@ -194,7 +194,7 @@ def prove(
 
 
 class _Run:
-    """The results so far, as files."""
+    """The results of the run so far, stored in files."""
 
     def __init__(self, out: Path, scenarios: Sequence[Scenario], facts: CurrentDatabase) -> None:
         self._out, self._scenarios = out, scenarios
@@ -303,7 +303,9 @@ class _Trial:
         return {**found, Judge.WHOLE_WAY: loading}
 
     def _loaded(self, names: Sequence[str]) -> Verdict | None:
-        """Load the tables for the judge `WholeWay`; return why they cannot be loaded, or None."""
+        """Load the tables for the end-to-end judge. If they cannot be loaded, return the verdict
+        for this; otherwise None.
+        """
         try:
             self._way.load(names)
         except OlrPgError as error:

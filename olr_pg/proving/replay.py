@@ -133,7 +133,7 @@ class _Replayed:
 def check_replay(
     start: Moment, moments: Sequence[Moment], events: Iterable[Event]
 ) -> list[Difference]:
-    """Replay decoded changes over the initial rows; return the differences.
+    """Apply the decoded changes to the initial rows; return the differences from the source's rows.
 
     Args:
         moments: the rows after the commits, in the order of their SCNs.

@@ -1,4 +1,6 @@
-"""Writes the proof as one HTML file without network access or scripts, and as lines of text."""
+"""Writes the result of a run as one HTML file, which needs no network access and no scripts, and as
+lines of text.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ SWITCHED_SECONDS: Final = 120.0
 def logs_with(
     config: Config, data: Path, first: int, last: int, users: Sequence[OracleSource]
 ) -> Iterator[list[str]]:
-    """Yield the paths of the logs that contain all redo from one SCN to another.
+    """Yield the paths of the logs that contain all redo from `first` to `last`.
 
     Args:
         config: the configuration of the scenario (`whole_way.scenario_config`).

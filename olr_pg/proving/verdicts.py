@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Verdict:
-        """Make a verdict from the document of `as_json`."""
+        """Return the verdict that a document from `as_json` contains."""
         return cls(
             Word(document["verdict"]), document["reason"], document["code"],
             tuple(document["differences"]), document["incident"],
@@ -85,7 +85,7 @@ class ScenarioResult(NamedTuple):
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> ScenarioResult:
-        """Make a result from the document of `as_json`."""
+        """Return the result that a document from `as_json` contains."""
         judged = document["judges"]
         return cls(
             document["scenario"], document["purpose"],

@@ -182,7 +182,7 @@ def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json:
         done = ", ".join(state.step for state in states if state.is_over) or "nothing"
         raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
     with hold_data_lock(data_directory(config)):
-        pass  # fail now if an appliance is running, not in step 3
+        pass  # if an appliance is running, fail now and not in step 3
     try:
         cut_over(
             config,

@@ -59,7 +59,7 @@ class TargetConstraint(NamedTuple):
     only for foreign keys.
 
     Attributes:
-        is_enforced: False if it is NOT ENFORCED (PostgreSQL 18).
+        is_enforced: False if the constraint is NOT ENFORCED (since PostgreSQL 18).
     """
 
     name: str
@@ -85,7 +85,7 @@ class Checked(NamedTuple):
     Attributes:
         validated: constraints that have now been validated.
         checked: valid foreign keys whose rows were checked.
-        problems: what prevents applications from using the tables.
+        problems: problems that prevent applications from using the tables.
         remarks: further information for the operator.
     """
 

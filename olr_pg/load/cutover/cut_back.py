@@ -90,14 +90,14 @@ def cut_back(
     """Run the steps that bring applications back to Oracle; return the result of each.
 
     Args:
-        session: makes the Spark session that compares the tables.
-        unverified: do not compare the tables.
+        session: returns the Spark session that compares the tables.
+        unverified: whether to skip the comparison of the tables.
         progress: called with each step and its title when it begins.
 
     Raises:
         OlrPgError: 5133 a transaction is writing, 5134 a sequence cannot be set, 5124 the tables
-            differ, 7316 triggers or keys cannot be enabled, others of 73xx: the fallback cannot
-            continue or has stopped tables.
+            differ, 7316 triggers or keys cannot be enabled, other errors of 73xx: the fallback
+            cannot continue or has stopped tables.
     """
     found = dict[str, Any]()
     for step, title in STEPS.items():
@@ -139,7 +139,8 @@ def check_not_taken_back(config: Config) -> None:
     disabled.
 
     Raises:
-        OlrPgError: 7317, applications have returned, and no cut-over has begun a fallback since.
+        OlrPgError: 7317, applications have returned to Oracle, and no later cut-over has begun a
+            fallback.
     """
     with opened_target(config) as target:
         steps = read_steps(target.connection, sources.apply_section(config).subscription)
@@ -168,7 +169,7 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
     """Compare the current rows of both databases.
 
     Raises:
-        OlrPgError: 5124, they differ; or the error because of which a table cannot be compared.
+        OlrPgError: 5124, the rows differ; or the error of a table that cannot be compared.
     """
     with opened_target(config) as target, sources.open_tables(config) as source:
         settings = sources.target_settings(config, source.snapshot, target.connect_string)
@@ -209,7 +210,7 @@ def put_back(config: Config) -> list[str]:
 
 def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     """Advance Oracle's sequences past the values of the target's sequences. The cut-over recorded
-    which sequences are pairs.
+    the pairs of sequences.
 
     Each sequence of the target loses one value, because fetching a value is the only way to read
     its position. Identity columns are set after their largest row.
@@ -239,7 +240,9 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
 
 
 def _owners(way: WayBack) -> dict[str, str]:
-    """Return the schemas of the tables: their names in Oracle by their names in the project."""
+    """Return the schemas of the tables: for each name in the dictionary, the name in Oracle. They
+    differ if the source has several containers.
+    """
     return {table.owner: table.source_owner for table in way.tables}
 
 

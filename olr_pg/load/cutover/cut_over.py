@@ -212,7 +212,7 @@ def _referring(connection: Connection[Any], tables: Sequence[int]) -> list[int]:
 
 
 def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
-    """Return the catalogue's error for the exception of a step."""
+    """Convert the exception of a step to an error with a code."""
     if isinstance(error, OlrPgError):
         return error
     return target_error(error, code=Code.CUTOVER_STEP_REFUSED)

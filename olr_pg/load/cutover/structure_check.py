@@ -39,7 +39,7 @@ class Lacking(NamedTuple):
 
     Attributes:
         name: its kind and its name in the source, ``foreign key SHOP.ORDERS.ORDERS_FK``.
-        reason: why `olr-pg schema apply` cannot create it; empty if it can.
+        reason: the reason why `olr-pg schema apply` cannot create the object; empty if it can.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Lacking(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the name with the reason."""
+        """Return the name and the reason as text."""
         return f"{self.name} ({self.reason})" if self.reason else self.name
 
 
 def lacking_structure(
     connection: Connection[Any], config: Config, target: str, dictionary: Sequence[Path] = ()
 ) -> list[Lacking]:
-    """Return which objects of the replicated tables' structure are missing in the target.
+    """Return the objects of the replicated tables' structure that are missing in the target.
 
     Objects that are disabled or unusable in the source are not required.
 
@@ -89,7 +89,7 @@ def accepted(lacking: Sequence[Lacking], patterns: Sequence[str]) -> list[Lackin
     """Return the missing objects that are accepted.
 
     Args:
-        patterns: names as in `Lacking.name`, with ``*`` and ``?``.
+        patterns: names as in `Lacking.name`, with wildcards ``*`` and ``?``.
     """
     return [one for one in lacking if any(fnmatchcase(one.name, each) for each in patterns)]
 
@@ -130,7 +130,7 @@ def _wanted(inventory: Inventory, replicated: frozenset[str]) -> Inventory:
 
 
 def _primary_keys(config: Config, schemas: SourceSchemas, target: str) -> Iterator[Statement]:
-    """Yield the primary keys, which are otherwise part of CREATE TABLE."""
+    """Yield statements for the primary keys, which the conversion includes in CREATE TABLE."""
     settings = schemas.settings(config, target)
     relations = Relations(schemas.inventory, settings)
     for one in schemas.inventory.constraints:

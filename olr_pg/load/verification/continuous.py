@@ -7,12 +7,12 @@ no range differs, the table is reported as equal as of the oldest SCN of its ran
 such a key is compared as a whole. When a walk ends, the table whose last comparison is the oldest
 is next.
 
-A pause between two ranges limits the comparisons to a budget of time and rows. The more replication
-lags, the smaller the budget.
+A pause between two ranges limits the comparisons to a budget of time and rows. The budget gets
+smaller as the lag of replication grows.
 
 Rows that differ are compared once more, as of a later SCN. Only rows that differ both times are
-reported. LOB values that the target is known to lack (``olr_pg.incomplete``) are counted
-separately: `fetch-lobs` fetches them. A stopped or paused table is reported as not compared.
+reported. Missing LOB values that ``olr_pg.incomplete`` lists are counted separately; `olr-pg
+fetch-lobs` fetches them. A stopped or paused table is reported as not compared.
 
 If configured, rows that differ both times are repaired, as by `olr-pg repair`: a target row that
 has changed since the comparison is not touched. Repairing does not remove the cause of differences.
@@ -112,7 +112,7 @@ class Mending:
         on.
 
         Args:
-            now: monotonic, in seconds.
+            now: the monotonic time in seconds.
         """
         while self._mended and self._mended[0][0] <= now - _HOUR:
             self._mended.popleft()
@@ -141,21 +141,22 @@ class Budget(NamedTuple):
     lag_max: float = 60.0
 
     def share_at(self, lag: float) -> float:
-        """Return the share of the time to use at a lag of this many seconds."""
+        """Return the share of the time that may be used if the lag is `lag` seconds."""
         if lag >= self.lag_max:
             return 0.0 if lag else self.share
         return self.share * (1 - lag / self.lag_max)
 
 
 class _Outcome(NamedTuple):
-    """The result of comparing a table, or a range of it.
+    """The result of comparing a table or a range of its key.
 
     Attributes:
         scn: the SCN of the last comparison.
         rows, differences, lacking, mended: see `Proof`.
         doubtful: whether Oracle and PostgreSQL may order the keys of the differing rows
             differently. The table is then compared as a whole.
-        lines: the differing rows for the file, unless they were repaired.
+        lines: the lines of the differing rows for the file of differences; empty if all were
+            repaired.
     """
 
     scn: int
@@ -171,12 +172,12 @@ class ContinuousVerification:
     """Compares one table after the other, and the rows of a table range by range.
 
     Args:
-        source: the rows of the source.
+        source: the source of the rows.
         directory: the target's directory, for the files with the results.
         session: opens a Spark session; called if a table is compared as a whole and is too large
             for this process.
         mending: limits repairs; None to only report differences.
-        pause: waits for a number of seconds.
+        pause: a function that waits for a number of seconds.
     """
 
     def __init__(
@@ -302,7 +303,7 @@ class ContinuousVerification:
         return key
 
     def _next_range(self, source: SourceTable, key: TableKey) -> tuple[Proof, Walk | None] | None:
-        """Compare the next range; return None if the table must be compared whole."""
+        """Compare the next range. Return None if the table must be compared as a whole."""
         table, name = source.table, source.table.full_name
         walk = self._walks.of(name, key.shape)
         while True:
@@ -378,7 +379,7 @@ class ContinuousVerification:
         """Compare; if rows differ, compare them once more as of a later SCN.
 
         Args:
-            later: returns the table as of now.
+            later: returns the table as of the current SCN.
         """
         found = self._compared(source, within)
         if found.identical:
@@ -512,8 +513,8 @@ def _differing_in(
 def confirmed(
     first: Sequence[RowDifference], again: Sequence[RowDifference]
 ) -> tuple[RowDifference, ...]:
-    """Return the differences that were found both times (by kind and key), as found the second
-    time.
+    """Return the differences of the second comparison that were also found by the first one, with
+    the same kind and key.
     """
     before = {(one.kind, one.key) for one in first}
     return tuple(one for one in again if (one.kind, one.key) in before)

@@ -140,7 +140,8 @@ def read_differences(path: Path, subscription: str) -> list[TableDifferences]:
     """Read the file.
 
     Raises:
-        OlrPgError: 5112, it cannot be read, has another format, or belongs to another subscription.
+        OlrPgError: 5112, the file cannot be read, has another format, or belongs to another
+            subscription.
     """
     try:
         lines = [orjson.loads(line) for line in stored_rows(path).splitlines()]

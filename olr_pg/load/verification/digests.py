@@ -44,7 +44,7 @@ def chunk_count(rows: int) -> int:
 
 
 class ComparedColumns(NamedTuple):
-    """The columns by which two tables are compared.
+    """The columns in which two tables are compared.
 
     Attributes:
         columns: the columns in the order of the images.
@@ -80,7 +80,7 @@ class ChunkDigests(NamedTuple):
 
     @classmethod
     def none(cls, chunks: int) -> ChunkDigests:
-        """Return the digests for no rows."""
+        """Return the digests of an empty set of rows."""
         return cls(np.zeros(chunks, np.int64), np.zeros(chunks, np.uint64))
 
     def add(self, other: ChunkDigests) -> None:
@@ -89,12 +89,14 @@ class ChunkDigests(NamedTuple):
         np.add(self.digest, other.digest, out=self.digest)
 
     def add_rows(self, chunk: I64, digest: I64) -> None:
-        """Add rows by their chunks."""
+        """Add the digests of rows to the chunks of the rows."""
         np.add.at(self.rows, chunk, 1)
         np.add.at(self.digest, chunk, digest.view(np.uint64))
 
     def add_sums(self, sums: Sequence[tuple[int, int, Any]]) -> None:
-        """Add the sums that PostgreSQL has computed: (chunk, rows, sum of digests) per chunk."""
+        """Add the sums that PostgreSQL has computed: for each chunk (chunk, number of rows, sum of
+        digests).
+        """
         chunk = np.array([one[0] for one in sums], np.int64)
         digest = np.array([int(one[2]) % (1 << 64) for one in sums], np.uint64)
         np.add.at(self.rows, chunk, np.array([one[1] for one in sums], np.int64))

@@ -41,7 +41,7 @@ class RepairedTable(NamedTuple):
     """The result of repairing a table.
 
     Attributes:
-        inserted, updated, deleted: numbers of rows.
+        inserted, updated, deleted: numbers of rows that were inserted, updated and deleted.
         left: number of rows not touched, because they have changed since the verification.
     """
 
@@ -56,8 +56,8 @@ class _Found(NamedTuple):
     """A row of the target.
 
     Attributes:
-        table_oid, ctid: its location.
-        image: in the canonical form.
+        table_oid, ctid: the location of the row.
+        image: the row's image in the canonical form.
     """
 
     table_oid: int
@@ -174,7 +174,7 @@ class _Table:
         self._copies = dict[bytes, int]()
 
     def repair(self, connection: Connection[Any], difference: RowDifference) -> str:
-        """Repair one row; return what was done."""
+        """Repair one row; return ``inserted``, ``updated``, ``deleted`` or ``left``."""
         if not self._key and self._copies_before(connection, difference) != difference.copies:
             return "left"
         found = self._find(connection, difference)
@@ -206,7 +206,7 @@ class _Table:
     def clear_incomplete(
         self, connection: Connection[Any], table: tuple[str, str], difference: RowDifference
     ) -> None:
-        """Remove a repaired row from the list of incomplete rows."""
+        """Delete the entries of a repaired row from ``olr_pg.incomplete``."""
         image = difference.source or difference.target
         assert image is not None
         fields = [field for field in fields_of(image, self._columns) if field.column in self._key]
@@ -225,7 +225,8 @@ class _Table:
         connection.execute(query, [*table, names, *parameters])
 
     def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
-        """Return how many rows were equal to this one before any of them was repaired.
+        """Return the number of rows in the target that were equal to this one before the repair
+        began.
 
         In a table without a key, only this number shows whether the row has changed since the
         verification.

@@ -1,4 +1,5 @@
-"""Verification: compares both sides by digests of chunks, and row by row where digests differ.
+"""Verification: compares source and target by digests of chunks. If digests differ, compares the
+rows of these chunks.
 
 The target's tables and its ledger are read in one snapshot. So the ledger shows exactly which
 commits the rows contain, although replication continues. TRUNCATE does not respect snapshots. So a
@@ -145,7 +146,7 @@ class Verification(NamedTuple):
 
     Attributes:
         tables: the compared tables.
-        failures: the errors of the other tables; each names its table.
+        failures: the errors of the tables that could not be compared; each error names its table.
     """
 
     tables: tuple[VerifiedTable, ...]
@@ -174,7 +175,7 @@ class _Side:
 
 
 class _Work:
-    """One table while it is verified."""
+    """The state of one table during the verification."""
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ def verify(
     within: KeyedPart | None = None,
     progress: Callable[[str, int], None] = lambda _table, _rows: None,
 ) -> Verification:
-    """Compare the tables; if one cannot be compared, the others still are.
+    """Compare the tables. If a table cannot be compared, the other tables are still compared.
 
     Args:
         at_position: read a live source not as of its given SCN, but as of the SCN up to which the
@@ -226,7 +227,8 @@ def verify(
     found: dict[str, VerifiedTable] = {}
     failures: dict[str, OlrPgError] = {}
     with connect_with(settings, replica=False) as connection:
-        # A comparison writes nothing: before the first replication there may be no ledger.
+        # A comparison does not create the ledger, so there may be none before the first
+        # replication.
         has_ledger = ledger_version(connection) > 0
         if has_ledger:
             ensure_ledger(connection)
@@ -327,7 +329,9 @@ def _planned(
 
 
 def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
-    """Return (oid, file) of the target table and its partitions, as of the current snapshot."""
+    """Return the OID and the number of the file for the target table and each of its partitions, as
+    of the current snapshot.
+    """
     rows = connection.execute(_FILES, {"oid": work.table.target.oid})
     return sorted((int(oid), int(file)) for oid, file in rows)
 
@@ -516,7 +520,7 @@ def _result(work: _Work) -> VerifiedTable:
 def _differences(
     source: Counter[CanonicalRow], target: Counter[CanonicalRow], *, keyed: bool
 ) -> Iterable[RowDifference]:
-    """Yield the rows that differ between the sides, matched by key."""
+    """Yield the rows that differ between the sides. Rows with the same key belong together."""
     only_source = sorted((source - target).elements())
     only_target = sorted((target - source).elements())
     here = {row.key: row for row in only_target}

@@ -1,5 +1,5 @@
-"""Spark tasks of verification: compute digests of a part of a table on either side, or fetch the
-rows of some chunks.
+"""Spark tasks of verification. A task computes the digests of a part of a table in the source or in
+the target, or fetches the rows of some chunks.
 
 The target's parts are ranges of its blocks or its key. They are read in a snapshot that the driver
 exports, so that all tasks see the same state.
@@ -120,7 +120,7 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
     and not raised.
 
     Raises:
-        OlrPgError: errors of reading and connecting.
+        OlrPgError: errors of connecting and of reading.
     """
     task: VerifyTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -186,7 +186,7 @@ def _do(
 
 
 def compared_by(plan: TablePlan, source: Table) -> ComparedColumns:
-    """Choose the compared columns from the dictionary alone.
+    """Choose the columns to compare, using only the dictionary.
 
     The partitions of the source contain every delivered column, so the result is the same for both
     sides.
@@ -296,7 +296,7 @@ def _target_rows(
 
 
 def target_parts(connection: Connection[Any], target: TargetTable, parts: int) -> Sequence[Blocks]:
-    """Divide a table into about this many ranges of blocks; a partitioned table is one part.
+    """Divide a table into about `parts` ranges of blocks. A partitioned table is not divided.
 
     Raises:
         OlrPgError: 5005, the table no longer exists.

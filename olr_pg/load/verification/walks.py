@@ -56,7 +56,7 @@ class WalkFile:
     """The walks of all tables; used by one thread.
 
     Args:
-        directory: of the target.
+        directory: the directory of the target.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -91,7 +91,7 @@ class WalkFile:
         record is deleted.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         if walk is not None:
             self._walks[table] = walk
@@ -113,7 +113,7 @@ class DifferenceFile:
     """The rows that differ, by table, in the form that `olr-pg repair` reads.
 
     Args:
-        directory: of the target.
+        directory: the directory of the target.
     """
 
     def __init__(self, directory: Path, subscription: str) -> None:
@@ -128,7 +128,7 @@ class DifferenceFile:
             is_new: True to replace the rows that an earlier walk found; False to add to them.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         if not lines and not is_new:
             return  # Most ranges have no differences: do not read the file for them.

@@ -8,9 +8,9 @@ connects in a thread.
 
 - A login can take `LOGIN_SECONDS`.
 - While `giving_up_silence` is active, a connection that has received nothing for `SILENT_SECONDS`
-  is suspected, and a test login is tried. If the test login gets no answer either, the connection's
-  socket is shut down, and the driver reports a lost connection. If Oracle answers the test login,
-  the call is only slow and continues.
+  is suspected to be lost, and a test login is tried. If the test login gets no answer either, the
+  connection's socket is shut down, and the driver reports a lost connection. If Oracle answers the
+  test login, the call is only slow and continues.
 
 In thick mode Python has no access to the sockets; there SQLNET.RECV_TIMEOUT in sqlnet.ora limits
 both the login and the calls.
@@ -102,7 +102,8 @@ class BoundedCalls:
 
     Args:
         arguments: the arguments for `oracledb.connect`, also used for the test login.
-        silent_seconds, login_seconds, probe_seconds: see the module.
+        silent_seconds, login_seconds: see the docstring of the module; probe_seconds: the time
+            limit of the test login.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class BoundedCalls:
 
         Raises:
             oracledb.Error: the driver's error.
-            SilenceError: there is no answer.
+            SilenceError: Oracle does not answer.
         """
         bound = seconds or self._login_seconds
         heard: list[_Socket] = []
@@ -243,7 +244,7 @@ class BoundedCalls:
 
 
 class _Call:
-    """A call on a connection, with the time when data last arrived.
+    """A call on a connection. It records when data last arrived.
 
     Attributes:
         given_up: the reason why the connection was ended; None if it was not ended.

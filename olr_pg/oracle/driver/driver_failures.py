@@ -1,4 +1,4 @@
-"""Converts the driver's errors to errors of our catalogue."""
+"""Converts the driver's errors to errors with codes of the error catalogue."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _CODES: Final[dict[str, int]] = {
         ),
         NO_PLACE,
     ),
-    # Unsupported by the thin mode: a release before 12.1, native network encryption, an old
+    # The thin mode does not support a release before 12.1, native network encryption, or an old
     # password verifier.
     **dict.fromkeys(("DPY-3010", "DPY-3001", "DPY-3015"), CLIENT_LIBRARY),
     **dict.fromkeys(("DPI-1047", "DPI-1072", "DPY-2019", "DPY-2053"), CLIENT_LIBRARY),
@@ -75,15 +75,17 @@ _CONNECTION_ID: Final = re.compile(r"\s*\(CONNECTION_ID=[^)]*\)")
 
 
 def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> OlrPgError:
-    """Convert an error of the driver, or SQLAlchemy's wrapper of it, to an error of the catalogue.
+    """Convert an error of the driver, or the error with which SQLAlchemy wraps it, to an error with
+    a code.
 
     Args:
         doing: the failed operation, for the message: "reading V$DATABASE".
-        action: what the reader can do, if the caller knows better than the catalogue.
+        action: the action to recommend; None for the action of the error catalogue.
     """
     original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
     text = _words(original if isinstance(original, BaseException) else error)
-    # The first number is the outermost error ("cannot connect"); the reason follows.
+    # The first number belongs to the outermost error ("cannot connect"); the number of the reason
+    # follows.
     numbers = _NUMBER.findall(text)
     codes = [_CODES[number] for number in numbers if number in _CODES]
     specific = [code for code in codes if code != UNREACHABLE]

@@ -35,7 +35,7 @@ class DictionaryView(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """Return the name of the form that covers every schema."""
+        """Return the name of the view's form that covers every schema."""
         return self.name if self.whole_name else f"DBA_{self.name}"
 
 
@@ -176,4 +176,4 @@ INVENTORY_VIEWS: Final = (
     *(MVIEWS, MVIEW_LOGS, SEQUENCES, SYNONYMS, PUBLIC_SYNONYMS, TRIGGERS, SOURCE, TYPES),
     *(SCHEDULER_JOBS, JOBS, DB_LINKS, TAB_PRIVS),
 )
-"""All views that the inventory is read from."""
+"""All views from which the inventory is read."""

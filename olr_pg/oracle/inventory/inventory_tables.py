@@ -23,7 +23,9 @@ _YES: Final = "YES"
 
 
 def read_columns(reader: ViewReader) -> dict[tuple[str, ...], tuple[InventoryColumn, ...]]:
-    """Read the columns of tables and views by (owner, name), in the order that users see."""
+    """Read the columns of tables and views by (owner, name), in the order in which users see the
+    columns.
+    """
     comments = {
         (row[OWNER], row["TABLE_NAME"], row["COLUMN_NAME"]): row["COMMENTS"]
         for row in reader.rows(views.COL_COMMENTS)
@@ -116,7 +118,9 @@ def _kind(row: Row) -> str:
 
 
 def _sizes(reader: ViewReader) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
-    """Add up the bytes of each table's segments, and of its LOB segments."""
+    """Return two sums for each table: the bytes of its segments, and the bytes of its LOB
+    segments.
+    """
     sizes, lobs = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     tables = {
         (row[OWNER], row["SEGMENT_NAME"]): (row[OWNER], row["TABLE_NAME"])

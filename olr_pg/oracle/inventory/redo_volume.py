@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def read_redo_volume(connection: Connection, unread: list[str]) -> tuple[LogDay, ...]:
-    """Add up the sizes of the archived logs by the day of their first change, each log once.
+    """Add up the sizes of the archived logs for each day. A log counts once, on the day of its
+    first change.
 
     Args:
         unread: receives the view's name if the account cannot read it.

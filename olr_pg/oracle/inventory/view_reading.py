@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 OWNER: Final = "OWNER_"
-"""The key of the owner in every row, regardless of the column's name."""
+"""The key under which every row contains the owner, whatever the name of the column is."""
 
 
 class ViewReader:
@@ -36,7 +36,8 @@ class ViewReader:
 
     Attributes:
         unread: names of the views that the account cannot read.
-        tells_all: False once access to a ``DBA_`` view was denied.
+        tells_all: False after access to a ``DBA_`` view was denied, because the ``ALL_`` views do
+            not show all objects.
     """
 
     def __init__(self, connection: Connection, owners: Sequence[str], release: int) -> None:

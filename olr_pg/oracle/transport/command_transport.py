@@ -32,7 +32,8 @@ _SAID_BYTES: Final = 400
 class LogCommand:
     """Runs the command once for each log; implements `log_transport.LogTransport`.
 
-    If the command contains ``{file}``, it writes the log there; otherwise its output is the log.
+    If the command contains ``{file}``, it must write the log to this file; otherwise its output is
+    the log.
     """
 
     def __init__(self, section: CommandTransport) -> None:
@@ -42,7 +43,7 @@ class LogCommand:
         self._closed = False
 
     def fetch(self, listed: ListedLog, into: Path) -> None:
-        """See `LogTransport.fetch`; it always starts from the beginning.
+        """See `LogTransport.fetch`. Each fetch starts from the beginning of the log.
 
         Raises:
             OlrPgError: 7031, the command failed.
@@ -171,7 +172,9 @@ def _range_failed(name: str, reason: str) -> OlrPgError:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Terminate a command and the processes that it started, even if they outlive it."""
+    """Terminate a command and the processes that it started, even if the command itself has already
+    ended.
+    """
     # The system cannot reuse the process group id before the exit code is read.
     if process.returncode is None:
         with suppress(ProcessLookupError):

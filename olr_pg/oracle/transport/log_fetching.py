@@ -69,7 +69,7 @@ class LogFetching:
             done = self._pool.submit(self._bring, listed, file)
             self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
-            # During a retry, the last error still applies.
+            # During a retry, report the last error.
             raise self._failed.get(listed.stream_position) or self._on_its_way(
                 listed, "it is being fetched"
             )

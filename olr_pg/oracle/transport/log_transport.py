@@ -26,9 +26,9 @@ class LogTransport(Protocol):
         """Copy a log's bytes into a file.
 
         Args:
-            listed: the log; its `name` is its path in Oracle.
-            into: the file. It can contain the beginning of the log from an interrupted fetch, which
-                does not need to be copied again.
+            listed: the log to copy; its attribute `name` is the path in Oracle.
+            into: the file to write. It can contain the beginning of the log from an interrupted
+                fetch; this part need not be copied again.
 
         Raises:
             OlrPgError: 7031 or 7033 the fetch failed; `into` contains the bytes copied so far.

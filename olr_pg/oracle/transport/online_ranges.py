@@ -38,7 +38,7 @@ The configured limit for copying a whole log does not apply here.
 """
 
 LOOK_SECONDS: Final = 0.02
-"""Interval at which the logs are checked."""
+"""Interval at which the logs are checked for new redo."""
 
 _REOPEN_SECONDS: Final = 5.0
 """Interval at which a file is opened again, because Oracle can drop the file of a log that is no
@@ -87,7 +87,7 @@ class OnlineRanges:
         sessions: maximum number of sessions.
         place: the address of the remote host, for messages.
         look_seconds: minimum interval between two checks for new redo.
-        clock: monotonic, in seconds.
+        clock: returns the monotonic time in seconds.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""Reads logs over SFTP from Oracle's host: archived logs whole, online logs in ranges."""
+"""Reads logs over SFTP from Oracle's host: copies whole archived logs, and reads ranges of online
+logs.
+"""
 
 from __future__ import annotations
 
