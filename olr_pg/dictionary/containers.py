@@ -156,8 +156,8 @@ def _clashing_owners(snapshots: Iterable[Snapshot]) -> frozenset[str]:
 
 
 def names_given(joined: Snapshot) -> dict[str, str]:
-    """Return by schema the container that the schema's name does not include; empty ("") if the
-    name includes the container.
+    """Return, by schema, the name of the container whose tables have names without the container;
+    empty ("") if all names of the schema's tables include the container.
     """
     given = dict[str, str]()
     for member in joined.members:
