@@ -50,8 +50,8 @@ STORED_BYTES: Final = 8 << 20
 """Approximate bytes of an encrypted batch. Several of them can be open at the same time."""
 
 _SHARED_BYTES_MIN: Final = 64 << 20
-"""If an encrypted file has at least this size, a new file is begun. The space of a file is released
-when none of its data is needed.
+"""An encrypted file grows at least to this size before a new file is begun. The space of a file is
+released when none of its data is needed.
 """
 
 SPILLED: Final = WaitingUse("spill-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)

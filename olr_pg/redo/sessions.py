@@ -239,7 +239,7 @@ class SessionDirectory:
 
     def find_in_any_thread(self, session: int, serial: int) -> SessionAttributes | None:
         """Return the attributes of a session whose redo thread is unknown. If several threads have
-        such a session, return the one that was added last.
+        such a session, return the one that became known last.
         """
         for key in reversed(self._known):
             if (key.session, key.serial) == (session, serial):

@@ -399,7 +399,8 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
         return 0
     if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
         # This 5.6 or 5.11 belongs to a part (TAIL or MID) of a divided undo record. Its change is
-        # undone with the 5.6 or 5.11 of the part HEAD, so there is nothing to do here.
+        # undone by the 5.6 or 5.11 of the part HEAD, so nothing is pushed here. Only a row vector
+        # before it is a contradiction.
         if table >= 0 and before >= 0:
             dataobj = object_of(payload, before, big)
             push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)

@@ -351,7 +351,9 @@ class Assembler:
         self._strangers.drop_from(self._unowned)
 
     def saved(self) -> Assembler:
-        """Return an independent copy of the assembler with its open transactions."""
+        """Return an independent copy of the assembler with its waiting events. The counts of the
+        copy are 0.
+        """
         other = Assembler(
             self._plan,
             self._tables,

@@ -12,9 +12,10 @@ undo if a transaction in the root's undo has its XID, and none in its own contai
 With shared undo, only the row vector of a pair contains the container of the change, so a misread
 container is not noticed there. But a transaction changes only one container (ORA-65023). If a
 change has the numbers of a subscribed table but another container (STRAY), the other events of its
-transaction decide. If they name the same other container, the change is dropped. If the events of
-one transaction name several containers, all tables that it changes stop. One case cannot be
-detected: a transaction with a single change, whose end has no marker (24.4) with the container.
+transaction decide. If these events name the same container as the change, the change is dropped. If
+the events of one transaction name several containers, all tables that it changes stop. One case
+cannot be detected: a transaction with a single change, whose end has no marker (24.4) with the
+container.
 
 If undo is shared, the undo of every change of a PDB is in the root. If undo is not shared, or the
 database has no containers, a vector that names the root for the undo was misread. The event is then
