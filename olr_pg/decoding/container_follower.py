@@ -433,8 +433,8 @@ class ContainerFollower:
         self._tell_all(first, event, ends)
 
     def _join(self, obj: int) -> Table | None:
-        """Return the current definition of a table. Its name is the one that it has among the
-        tables of all containers.
+        """Return the current definition of a table. If several containers are read, its owner is
+        changed so that its name is unique among them.
         """
         assert self._dictionary is not None
         table = self._dictionary.table(obj)

@@ -138,7 +138,9 @@ def commit_order(
     block: npt.NDArray[np.uint32],
     offset: npt.NDArray[np.uint16],
 ) -> npt.NDArray[np.int64]:
-    """Return the delivery order: by commit SCN, then by `CommitPosition`."""
+    """Return the order in which the transactions are delivered: by commit SCN, then by
+    `CommitPosition`.
+    """
     return np.lexsort((offset, block, sequence, thread, delay, scn))
 
 
