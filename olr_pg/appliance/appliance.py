@@ -123,8 +123,8 @@ def run_appliance(
     If a target has no `apply` section, only its port is served. This allows configuration files of
     OLR, which have no such section.
 
-    SystemExit, which SIGTERM raises, makes the applier apply and confirm what it has received, for
-    at most `apply.drain-seconds`. A second signal ends this phase.
+    SystemExit, which SIGTERM raises, makes the applier apply and confirm the transactions that it
+    has received, for at most `apply.drain-seconds`. A second signal ends this phase.
 
     Args:
         once: end when all changes that are available now are confirmed.

@@ -24,7 +24,7 @@ class Removed(NamedTuple):
     Attributes:
         size: bytes of the files in the folder.
         stopped: whether a PostgreSQL was running in the folder and was stopped.
-        kept: the reason why the folder was not removed; empty if it was.
+        kept: the reason why the folder was not removed; empty if it was removed.
     """
 
     folder: Path

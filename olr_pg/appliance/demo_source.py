@@ -51,7 +51,7 @@ class DemoSource:
         """Wait for the dictionary and the first archived log.
 
         Raises:
-            OlrPgError: 8051 the source has ended, or has archived nothing in two minutes.
+            OlrPgError: 8051, the source has ended, or has archived no log within two minutes.
         """
         deadline = time.monotonic() + START_SECONDS
         while not any((self.folder / "logs").glob("*")):

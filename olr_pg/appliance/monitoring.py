@@ -65,7 +65,7 @@ def monitored(
     Args:
         parts: the parts of each target.
         control: executes the commands of the page; None for a page without commands.
-        data: the directory of `context.data`.
+        data: the directory `context.data`.
 
     Yields:
         The status page; None if no page is configured.

@@ -1,6 +1,6 @@
 """Checks from an offline source's dictionary whether its redo can be decoded, for `olr-pg doctor`.
 
-It checks supplemental logging and encrypted tablespaces.
+The checks concern supplemental logging and encrypted tablespaces.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def open_source(
     """Open the source of `config`. Tables and columns that a filter excludes are left out.
 
     Args:
-        data: the directory of `context.data`.
+        data: the directory `context.data`.
         saved: returns the checkpoint's SCN, below which no redo is needed; None without a
             checkpoint. It is called when the source needs the SCN.
         loaded: returns the SCN at which a run without a checkpoint starts because of initial loads;

@@ -23,7 +23,7 @@ class Check(NamedTuple):
 
     Attributes:
         name: the name of the check, as in its findings.
-        passed: what is guaranteed if the check found no problem.
+        passed: a sentence that says what the check guarantees if it found no problem.
         needs: names of other checks. If one of these failed, this check does not run, or only in
             part.
         of_tables: whether the check concerns the tables of `apply`.

@@ -109,7 +109,7 @@ class _Sample(NamedTuple):
 class Observer:
     """Makes a `Status` on request, and samples values periodically; thread-safe.
 
-    It is a context manager; it samples while the context is active.
+    The observer is a context manager; it samples values while the context is active.
 
     Args:
         parts: the parts to observe.

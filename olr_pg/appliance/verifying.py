@@ -1,10 +1,10 @@
 """Runs continuous verification while replication runs, as `verify.continuous` configures it.
 
 For each target a separate process runs ``olr-pg verify --continuous`` with the same configuration,
-so that it does not delay decoding and applying. If the process ends, it is started again after a
-pause. It writes its results to files in `context.data`, which the status page and the metrics read.
-Its output goes to a pipe of the appliance. If the appliance is killed, the process ends when it
-prints its next line.
+so that the comparison does not delay decoding and applying. If the process ends, it is started
+again after a pause. It writes its results to files in `context.data`, which the status page and the
+metrics read. Its output goes to a pipe of the appliance. If the appliance is killed, the process
+ends when it prints its next line.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from olr_pg.observability.service_manager import ServiceManager
 
 STILL_SECONDS: Final = 900.0
-"""Seconds without progress after which a thread counts as stuck. They exceed the longest wait for
-an answer of Oracle, during which a thread makes no progress.
+"""Seconds without progress after which a thread counts as stuck. This time is longer than any wait
+for an answer of Oracle, during which a thread makes no progress.
 """
 
 _DECODING: Final = "olr-decode"

@@ -1,7 +1,7 @@
 """The benchmarks `scan` and `decode`: redo per second on one core.
 
-They are compared with two limits: copying the same bytes in memory, and reading them from memory to
-compute a checksum (XOR of all words, like that of a redo block).
+The rates are compared with two limits: copying the same bytes in memory, and reading them from
+memory to compute a checksum (XOR of all words, like that of a redo block).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Bytes = npt.NDArray[np.uint8]
 MB: Final = 1e6
 _MAPPED_MAX: Final = 128_000_000
 """Maximum bytes of logs that are scanned. The logs stay mapped, so that the scan is measured
-without the mapping. They are larger than any processor's cache.
+without the mapping. The size exceeds every processor's cache.
 """
 
 _ANCHOR_MAX: Final = 64 << 20
-"""Maximum bytes that an anchor keeps in memory and processes repeatedly. They are also larger than
-any processor's cache.
+"""Maximum bytes that an anchor keeps in memory and processes repeatedly. The size exceeds every
+processor's cache.
 """
 
 _PIECE: Final = 8 << 20

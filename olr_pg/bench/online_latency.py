@@ -1,8 +1,8 @@
 """The latency of online redo: from the flush of a commit's LWN until its rows are visible in
 PostgreSQL.
 
-It also measures the lag at a high rate of redo, which is the highest of these latencies, and the
-CPU time of the appliance while the source is idle.
+The benchmark also measures the lag at a high rate of redo, which is the highest of these latencies,
+and the CPU time of the appliance while the source is idle.
 """
 
 from __future__ import annotations

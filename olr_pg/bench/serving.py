@@ -37,7 +37,7 @@ _BUFFER_BYTES: Final = 1 << 20
 _WINDOW: Final = 2_048
 _TRANSACTION_ROWS: Final = 20
 _ROWS_MAX: Final = TRANSACTIONS_MAX * _TRANSACTION_ROWS
-"""Maximum number of rows. They must all fit into the queue, because the client confirms none of
+"""Maximum number of rows. All rows must fit into the queue, because the client confirms none of
 them.
 """
 _QUEUE_BYTES: Final = 256 << 20

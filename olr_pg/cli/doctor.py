@@ -57,7 +57,7 @@ def doctor(
 
 
 def _way_back(config: Config) -> list[Finding]:
-    """Check what the fallback to Oracle needs, if it is configured."""
+    """Check the requirements of the fallback to Oracle, if the fallback is configured."""
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.errors import OlrPgError
     from olr_pg.fallback.way_back_checks import SLOTS, check_ledger_known, check_way_back

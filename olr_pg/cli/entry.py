@@ -1,4 +1,4 @@
-"""The entry point of a process of ``olr-pg``; it imports nothing that takes time."""
+"""The entry point of a process of ``olr-pg``; it imports no module that takes time to load."""
 
 from __future__ import annotations
 

@@ -134,7 +134,9 @@ def _ensure_stdout() -> None:
 
 
 def _discard_unwritten() -> None:
-    """Flush what was printed before the error, or discard it if that fails."""
+    """Flush the output that was printed before the error; discard this output if it cannot be
+    flushed.
+    """
     try:
         sys.stdout.flush()
     except OSError:

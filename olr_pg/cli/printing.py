@@ -74,8 +74,8 @@ def unwritten(error: OSError) -> Exception:
 
 
 def report_console(**options: Any) -> Console:
-    """Return a console of rich on stdout for tables; `options` are those of rich. Its errors are
-    those of `print_line`.
+    """Return a console of rich on stdout for tables; `options` are those of rich. See `print_line`
+    for the errors.
 
     If stdout is not a terminal, lines are not cut or wrapped.
     """

@@ -65,8 +65,8 @@ class _Ending:
         """Send a signal again if its exception was lost, because it was raised where Python ignores
         exceptions.
 
-        This happens in a callback from native code, such as the compilation of kernels. Otherwise
-        the command would continue as if it had received no signal.
+        Python ignores exceptions in callbacks from native code, such as the compilation of kernels.
+        If the signal were not sent again, the command would continue as if it had received none.
         """
         number = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(lost.exc_type)
         if number is None:

@@ -18,7 +18,7 @@ def usual_file() -> Path:
     one.
 
     Raises:
-        OlrPgError: 1120, none of them exists.
+        OlrPgError: 1120, no default configuration file exists.
     """
     for file in USUAL_FILES:
         if file.is_file():

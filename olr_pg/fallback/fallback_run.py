@@ -448,7 +448,7 @@ class _Session:
         """Check that ledger, slot and cluster belong together; return the ledger's state.
 
         Raises:
-            OlrPgError: 7301, 7303, 7304 and 7309, they do not belong together.
+            OlrPgError: 7301, 7303, 7304 and 7309, ledger, slot and cluster do not belong together.
         """
         way, system = self._way, stream.identify()
         known, slot = self._ledger.read(), read_slot(self._target, way.slot)

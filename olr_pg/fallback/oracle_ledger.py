@@ -272,7 +272,7 @@ class OracleLedger:
         """Move the ledger's position from `before` to `lsn`, in the open transaction.
 
         Raises:
-            OlrPgError: 7305, another process has changed it.
+            OlrPgError: 7305, another process has changed the ledger.
             oracledb.Error: any error of Oracle.
         """
         self._move(_ADVANCE, (lsn, transactions, self._subscription, before))

@@ -1,9 +1,9 @@
 """Disables Oracle's triggers and foreign keys during the fallback, and enables them again.
 
-The rows from PostgreSQL already contain the effects of its triggers. If Oracle's triggers fired as
-well, the databases would silently differ. Foreign keys would reject rows, because a batch is not
-written in the order of the original changes. So `run` first disables the triggers of the tables and
-their foreign keys. It also changes identity columns that reject explicit values
+The rows from PostgreSQL already contain the effects of PostgreSQL's triggers. If Oracle's triggers
+fired as well, the databases would differ without an error. Foreign keys would reject rows, because
+a batch is not written in the order of the original changes. So `run` first disables the triggers of
+the tables and their foreign keys. It also changes identity columns that reject explicit values
 (`oracle_identities`).
 
 Oracle commits before and after each DDL statement. So each statement is recorded before it runs, in

@@ -1,7 +1,7 @@
 """Converts values for the fallback: from PostgreSQL's binary form to Python values that
 python-oracledb can bind for a column.
 
-This is the inverse of `datatypes.convert`, with every choice of the configuration
+This module does the inverse of `datatypes.convert`, with every choice of the configuration
 (`datatypes.choices`): for example, a boolean is converted back to the text or number for it, and a
 uuid to its bytes. PostgreSQL can store values that Oracle cannot store (type-mapping §4). Each such
 value has a cause, and each cause has a policy in the configuration
@@ -205,7 +205,7 @@ class _Judge:
             cut: the truncated or padded value; None if the value cannot be truncated or padded.
 
         Raises:
-            RefusedValueError: the policy refuses it, or cannot be applied to this column.
+            RefusedValueError: the policy refuses the value, or cannot be applied to this column.
             _MadeNull: the policy says to store NULL.
         """
         policy: str = getattr(self.policies, cause.value)
@@ -806,8 +806,8 @@ def _no_constant(name: str) -> object:
 
 
 class _Document(NamedTuple):
-    """A JSON document. It distinguishes the document ``null`` (`content` is None) from an SQL
-    NULL.
+    """A JSON document. This class distinguishes the document ``null`` (`content` is None) from an
+    SQL NULL.
     """
 
     content: object
@@ -1104,7 +1104,7 @@ def _day_second(request: _Request) -> _Plan | None:
     return _Plan(convert, bind, causes, _lost_note(request))
 
 
-# --- the rest ------------------------------------------------------------------------------------
+# --- other types ---------------------------------------------------------------------------------
 
 
 def _row_address(request: _Request) -> _Plan | None:

@@ -2,8 +2,8 @@
 columns.
 
 A change is a conflict if its row is missing, or if an inserted row already exists.
-`fallback.on-conflict` decides what to do, as `apply.on-conflict` does for the replication from
-Oracle. A conflict can be resolved only for a change that is written alone. So if a batch has a
+`fallback.on-conflict` is the policy for conflicts, like `apply.on-conflict` for the replication
+from Oracle. A conflict can be resolved only for a change that is written alone. So if a batch has a
 conflict, the caller applies its changes one by one.
 """
 
@@ -97,9 +97,9 @@ class OracleWriter:
     def _overwrite(self, plan: RelationPlan, write: RowWrite, cause: str) -> bool:
         """Make Oracle's row equal to PostgreSQL's; return whether that was possible.
 
-        It is impossible if another row in Oracle has the same value of a unique key. It is also
-        impossible if Oracle lacks the row and PostgreSQL did not send the row's large values,
-        because for an update PostgreSQL does not send unchanged TOAST values.
+        This is impossible if another row in Oracle has the same value of a unique key, or if Oracle
+        lacks the row and PostgreSQL did not send the row's large values, because for an update
+        PostgreSQL does not send unchanged TOAST values.
         """
         new = tuple(write.rows[0][number] for number in plan.key)
         others = tuple(one for one in range(len(plan.columns)) if one not in plan.key)

@@ -1,5 +1,5 @@
-"""Creates what the fallback needs on both sides: publication, slot, replica identities, and the
-ledger.
+"""Creates the objects that the fallback needs: publication, slot and replica identities in
+PostgreSQL, and the ledger in Oracle.
 
 The publication's comment contains the LSN at which the fallback begins. The comment is written
 last. If it exists but the ledger does not, the ledger in Oracle was lost; if it is missing, the

@@ -144,8 +144,8 @@ class RelationPlans:
         """Return the plan of a relation; None if it is not replicated to Oracle.
 
         Raises:
-            OlrPgError: 7300 the relation's description is missing, 7310 and 7313 its changes cannot
-                be written to Oracle.
+            OlrPgError: 7300 the relation's description is missing, 7310 and 7313 changes of the
+                relation cannot be written to Oracle.
         """
         if oid not in self._relations:
             raise OlrPgError(Code.PGOUTPUT_MALFORMED, f"relation {oid} was not described")

@@ -110,7 +110,7 @@ class SlotStream:
         """Start streaming the transactions that commit at `lsn` or later.
 
         Raises:
-            OlrPgError: 7301 the slot is lost, 7302 another process reads it.
+            OlrPgError: 7301 the slot is lost, 7302 another process reads the slot.
             psycopg.Error: the server cannot be reached.
         """
         self._command(f"SET wal_sender_timeout = '{_SERVER_TIMEOUT}'")

@@ -89,7 +89,7 @@ def arrow_column(column: Column, kind: pa.DataType) -> ArrowColumn:
     """Return the conversion from arrays of `kind` to values of `column`.
 
     Raises:
-        OlrPgError: 5101, there is no such conversion.
+        OlrPgError: 5101, arrays of `kind` cannot be converted to values of `column`.
     """
     if pa.types.is_dictionary(kind):
         inner = arrow_column(column, kind.value_type)

@@ -1,7 +1,7 @@
 """Prints JSON as jsonb does: keys in PostgreSQL's order, without duplicates, numbers as numeric.
 
-It works without recursion, because PostgreSQL accepts documents that are nested more deeply than
-Python's stack allows.
+The functions work without recursion, because PostgreSQL accepts documents that are nested more
+deeply than Python's stack allows.
 """
 
 from __future__ import annotations

@@ -76,8 +76,9 @@ def bind_columns(
     target.
 
     Raises:
-        OlrPgError: 5006 the target has no such column, 5007 its type is incompatible, 5101 the type
-            in the table data is incompatible, 5103 the table data lacks the column.
+        OlrPgError: 5006 the target lacks the column, 5007 the type of the target column is
+            incompatible, 5101 the type in the table data is incompatible, 5103 the table data lacks
+            the column.
     """
     bound = []
     for column in table.delivered:
@@ -159,8 +160,8 @@ def encode_batch(
         first_row: number of the batch's first row in its partition, for messages.
 
     Raises:
-        OlrPgError: 2050–2057, 5102 a value does not fit, with its column and row; 5018 it is too
-            large.
+        OlrPgError: 2050–2057, 5102 a value does not fit (the error names its column and row), 5018
+            a value is too large.
     """
     encoded, losses = [], []
     for column in columns:
@@ -208,7 +209,7 @@ def check_sizes(
     """Raise an error if a value is larger than PostgreSQL allows in any row.
 
     Raises:
-        OlrPgError: 5018, it is too large.
+        OlrPgError: 5018, the value is too large.
     """
     if len(values.length) and int(values.length.max()) > ROW_BYTES_MAX:
         row = int(values.length.argmax())

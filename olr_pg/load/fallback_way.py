@@ -54,7 +54,7 @@ def ways_back(config: Config, source: TableSource, target: str) -> tuple[WayBack
         target: the target's connection string.
 
     Raises:
-        OlrPgError: 1135, there is no account.
+        OlrPgError: 1135, `fallback` has no account.
     """
     apply, fallback, account = (
         sources.apply_section(config), config.way_back, config.fallback_source,

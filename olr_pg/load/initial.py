@@ -101,8 +101,8 @@ class LoadOptions(NamedTuple):
         progress: called after each loaded partition with (table, rows of the partition).
         builder: creates unique keys, indexes, foreign keys and sequences; None to create none.
         undo_retention: describes how long the source currently keeps undo; see `TableSource`.
-        later: returns a table as of now. It is called to restart the load of a table whose rows can
-            no longer be read as of the original SCN. None to fail instead.
+        later: returns a table as of the current SCN. It is called to restart the load of a table
+            whose rows can no longer be read as of the original SCN. None to fail instead.
     """
 
     resume: bool = False
@@ -139,9 +139,9 @@ def initial_load(
 ) -> Loaded:
     """Load the tables; tables that are already loaded are reported and not changed.
 
-    If a table fails, the others are still loaded. Its loaded partitions are kept for
-    `LoadOptions.resume`. Foreign keys and sequences are created last; if a table failed, the
-    resumed load creates them.
+    If a table fails, the others are still loaded. The loaded partitions of the failed table are
+    kept for `LoadOptions.resume`. Foreign keys and sequences are created last; if a table failed,
+    the resumed load creates them.
 
     Args:
         settings: settings of the target. If `create_tables` is set, missing tables are created.

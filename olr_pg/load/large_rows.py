@@ -3,10 +3,10 @@
 A large value is read, encoded and written to disk in pieces (`files.waiting_rows`). It is sent only
 when it is complete on disk, because the size of the value must be sent first. So COPY never needs
 the whole row in memory. The whole row is in memory only when tables are compared, because the
-kernel that compares needs its image.
+kernel for the comparison needs the image of the row.
 
-This is only used for encodings that work in pieces: text as text, bytes as bytes. A value with
-another target type (xml, jsonb) is assembled in memory first.
+Values are written in pieces only if they can be encoded in pieces: text as text, and bytes as
+bytes. A value with another target type (xml, jsonb) is assembled in memory first.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class RowSpool:
             first_row: the row's number in its partition, for messages.
 
         Raises:
-            OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx it cannot be
-                read.
+            OlrPgError: 2050–2057 a value does not fit, 5018 a value is too large, 70xx a value
+                cannot be read.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
         image = _Image(copy_head(len(self._columns)))
@@ -113,7 +113,7 @@ class RowSpool:
         """Yield a large value in the target's form, in pieces.
 
         Raises:
-            OlrPgError: 5018, it is larger than PostgreSQL allows.
+            OlrPgError: 5018, the value is larger than PostgreSQL allows.
         """
         name, in_pieces = column.encoder.column_name, column.target.base_oid in _IN_PIECES
         size = 0

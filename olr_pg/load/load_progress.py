@@ -1,9 +1,9 @@
 """Records in the target which partitions of an initial load are loaded, and as of which SCN.
 
-A partition's row of ``olr_pg.load_part`` is inserted in the transaction of its rows. So a load that
-was killed can continue where it stopped, and a task that Spark runs a second time does nothing. The
-row is inserted before the partition's rows, so a second task waits at its insert until the first
-one commits or rolls back.
+The record of a partition, a row of ``olr_pg.load_part``, is inserted in the same transaction as the
+rows of the partition. So a load that was killed can continue where it stopped, and a task that
+Spark runs a second time does nothing. The record is inserted before these rows, so a second task
+waits at the insert of the record until the first task commits or rolls back.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ class TableLoadProgress(NamedTuple):
     ) -> None:
         """Record the start of the load; records of the table's earlier state are deleted.
 
-        These records are held changes, and the records of partitions whose load record someone has
-        deleted. The latter would count as loaded partitions of this load, although their rows are
-        missing.
+        The deleted records are held changes, and records of loaded partitions. The latter can exist
+        if someone has deleted the record of an earlier load; they would count as partitions of this
+        load, although their rows are missing.
         """
         connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
         self.forget(connection)
@@ -135,8 +135,8 @@ class TableLoadProgress(NamedTuple):
     def forget(self, connection: Connection[Any]) -> None:
         """Delete the record of the load, in a transaction that also empties the table.
 
-        It waits until the running tasks of the load have ended. Tasks that start later do nothing,
-        because they no longer find their SCN.
+        The deletion waits until the running tasks of the load have ended. Tasks that start later do
+        nothing, because they no longer find their SCN.
         """
         connection.execute(_LOCK, self[:2])
         connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
@@ -149,7 +149,9 @@ class TableLoadProgress(NamedTuple):
         connection.execute(_BEGIN_ANEW, self[:2])
 
     def leave(self, connection: Connection[Any]) -> None:
-        """Delete all records of a table that is no longer replicated; its rows are kept."""
+        """Delete all records of a table that is no longer replicated. The rows of the table are not
+        deleted.
+        """
         with connection.transaction():
             connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
             self.forget(connection)

@@ -338,7 +338,7 @@ class _Fetching:
             copy.write(COPY_END.data)
 
 
-# --- by itself ---
+# --- automatic fetch ---
 
 
 def _is_to_be_fetched(settings: ApplierSettings, table: str, column: str) -> bool:

@@ -1,9 +1,10 @@
 """Reads table data of an offline source: one Parquet file, or a folder of them, per table.
 
-``OWNER.NAME.parquet``, or ``OWNER.NAME/*.parquet``, in one directory. The columns have the names of
-the table's columns (`load.arrow` lists the types); an optional column ``ROWID`` identifies rows in
-messages. The file's metadata can contain the SCN of the rows (``olr_pg.scn``), and the begin SCN of
-the oldest transaction that was open at that SCN (``olr_pg.start_scn``).
+All data is in one directory, as a file ``OWNER.NAME.parquet`` or as files ``OWNER.NAME/*.parquet``
+for each table. The columns in a file have the names of the table's columns (`load.arrow` lists the
+types); an optional column ``ROWID`` identifies rows in messages. The file's metadata can contain
+the SCN of the rows (``olr_pg.scn``), and the begin SCN of the oldest transaction that was open at
+that SCN (``olr_pg.start_scn``).
 
 A partition is a row group, which one task reads.
 """

@@ -1,8 +1,8 @@
 """Produces the next item in another thread while the caller uses the current one.
 
-Without it, a task of a load would wait for the server while sending rows, and the server would wait
-while the task encodes. Sending and encoding take about the same time, and encoding (kernels, Arrow)
-releases the interpreter lock, so they can run at the same time.
+Without this, a task of a load would wait for the server while sending rows, and the server would
+wait while the task encodes. Sending and encoding take about the same time, and encoding (kernels,
+Arrow) releases the interpreter lock, so they can run at the same time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def prefetched(items: Generator[T, None, None]) -> Generator[T, None, None]:
     """Yield items; each is produced in another thread while the caller uses the previous one.
 
     Args:
-        items: the generator; it runs only in the other thread. Its exceptions are raised to the
-            caller, after the items before them. It is closed at the end, and also if the caller
-            stops early.
+        items: the generator; it runs only in the other thread. An exception of the generator is
+            raised to the caller, after the items before it. The generator is closed at the end, and
+            also if the caller stops early.
     """
     with closing(items), ThreadPoolExecutor(1, "load-ahead") as maker:
         following = maker.submit(next, items, None)

@@ -1,4 +1,4 @@
-"""The data of a table, from any source: partitions of record batches."""
+"""The data of a table as partitions of record batches, whatever the source is."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SourcePartition(Protocol):
         yielded alone.
 
         Raises:
-            OlrPgError: 5103 or 70xx, they cannot be read.
+            OlrPgError: 5103 or 70xx, the rows cannot be read.
         """
 
 
@@ -118,10 +118,13 @@ class TableSource(Protocol):
         """
 
     def later(self, source: SourceTable) -> SourceTable | None:
-        """Return the same table as of now; None if the rows exist as of only one SCN."""
+        """Return the same table as of the current SCN; None if the rows exist as of only one
+        SCN.
+        """
 
     def by_key(self, table: Table) -> SourceTable | None:
-        """Return the table as of now, without partitions, so that ranges of its key can be read.
+        """Return the table as of the current SCN, without partitions, so that ranges of its key can
+        be read.
 
         Return None if this source cannot read ranges of a key (`TableData.within`).
         """

@@ -1,13 +1,13 @@
 """Commands over HTTP: disabled by default, and only for clients with a token.
 
 A request is ``POST /control/ACTION`` with the token in the Authorization header, and the action's
-arguments as a JSON object. It runs the corresponding command of ``olr-pg`` in a separate process.
-So each action has only one implementation, a load does not use the memory of the appliance, and the
-output of the command is the answer. Only the actions in `ACTIONS` can be run, with arguments in the
-forms that are defined there.
+arguments as a JSON object. The request runs the corresponding command of ``olr-pg`` in a separate
+process. So each action has only one implementation, a load does not use the memory of the
+appliance, and the output of the command is the answer. Only the actions in `ACTIONS` can be run,
+with arguments in the forms that are defined there.
 
 A token is compared in constant time. It is accepted only in a header, so that the page of another
-site cannot make a browser send it. It identifies its holder: each action is logged with the
+site cannot make a browser send it. The token identifies its holder: each action is logged with the
 holder's name, the address, and the result.
 """
 

@@ -202,8 +202,8 @@ class HistoryStore:
                 ).fetchall()
             )
         found: list[Reading | None] = [None] * (span // step)
-        # The reading of the whole target shows that this time slot was recorded. It sorts before
-        # the reading of the table, which then replaces it.
+        # The reading of the whole target shows that this time slot was recorded. The reading of the
+        # table comes later in the sorted rows, so it replaces this reading.
         for name, *values, slot in rows or ():
             is_wanted = name == table
             found[(slot - start) // step] = Reading(*values) if is_wanted else Reading()

@@ -2,12 +2,12 @@
 
 Oracle's clock and time zone can differ from those of this host, so no times from the redo are used.
 Each stage has `Milestones`: the SCNs that it reached, with the time by the clock of this host. For
-a change that a table may lack, the times are as follows. It was written when the first log after it
-was written. It was read when its log was found on this host. It left decoding when it entered the
-ready queue, and left the queue when it was sent to the client. Since then it waits for the applier.
-Redo in an online log counts as written at the last check that did not find it. This is the earliest
-possible time, so the stage `reading` is an upper limit. Whether Oracle has written more redo since
-the newest known redo is not known.
+a change that a table may lack, the times are as follows. A change counts as written when the first
+log after it was written. It counts as read when this host found its log. Decoding of the change
+ends when it enters the ready queue. The stage of the queue ends when the change is sent to the
+client. Since then the change waits for the applier. Redo in an online log counts as written at the
+last check that did not find it. This is the earliest possible time, so the stage `reading` is an
+upper limit. It is not known whether Oracle has written more redo since the newest known redo.
 """
 
 from __future__ import annotations

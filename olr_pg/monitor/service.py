@@ -238,7 +238,7 @@ class StatusService:
         except Exception:  # noqa: BLE001 - the thread's outer edge: replication goes on without the page
             _log.exception("the status page failed")
 
-    # --- what is served ---
+    # --- answers to requests ---
 
     async def _metrics(self, _request: Request) -> Response:
         text = generate_latest(self._registry)

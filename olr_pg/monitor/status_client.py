@@ -37,8 +37,8 @@ def ask_status(
         page: the path of the JSON document to return.
 
     Raises:
-        OlrPgError: 9010 no appliance is running, 9011 it does not answer (for the page `healthz`:
-            decoding has ended), 4030 the certificates cannot be used.
+        OlrPgError: 9010 no appliance is running, 9011 the appliance does not answer (for the page
+            `healthz`: decoding has ended), 4030 the certificates cannot be used.
     """
     file = Path(config.context.data) / FILE_NAME
     try:

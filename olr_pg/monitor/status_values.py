@@ -64,7 +64,7 @@ class StageState:
 class Identity:
     """The identity of the appliance, its source and its target. An unknown part is empty.
 
-    It contains no user name and no password.
+    The identity contains no user name and no password.
 
     Attributes:
         instance: the name of the appliance.
@@ -375,9 +375,9 @@ class Status:
         )
 
     def lag_of(self, table: TableStatus) -> Lag | None:
-        """Return the lag of a table; None if it is unknown what the table lacks.
+        """Return the lag of a table; None if it is unknown which changes the table lacks.
 
-        This is unknown before redo is read, and before a client has requested a start position.
+        It is unknown before redo is read, and before a client has requested a start position.
         """
         is_seen = self.archive_seconds is not None or self.source.threads
         is_known = is_seen and self.state.name not in _NOTHING_ASKED

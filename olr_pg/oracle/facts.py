@@ -110,11 +110,11 @@ def read_readable_scn(connection: Connection) -> ReadableScn:
 def read_written_scn(connection: Connection) -> int | None:
     """Read an SCN up to which the database has written redo, or None if it is unknown.
 
-    It is the highest of these SCNs: the current SCN, and the SCNs that the control file contains
-    for logs of this incarnation. The current SCN is not enough, because the SCN of an instance can
-    be slightly behind that of another instance. After FLASHBACK DATABASE it is even far behind the
-    redo with which the database can be recovered. Redo of an older incarnation is not considered,
-    because it can extend past the SCN of the RESETLOGS.
+    The result is the highest of these SCNs: the current SCN, and the SCNs that the control file
+    contains for logs of this incarnation. The current SCN is not enough, because the SCN of an
+    instance can be slightly behind that of another instance. After FLASHBACK DATABASE it is even
+    far behind the redo with which the database can be recovered. Redo of an older incarnation is
+    not considered, because it can extend past the SCN of the RESETLOGS.
 
     On a standby the result is None, because its SCN is only the last one that it has applied, and
     the target may already have later redo of the primary. If the database is not open, its SCN is

@@ -283,7 +283,7 @@ class LiveDatabase:
 
     def _dictionaries_at_start(self) -> list[Snapshot]:
         """Read the dictionaries of all containers as of the SCN from which redo is needed. If one
-        cannot be read as of that SCN, read all of them as of now.
+        cannot be read as of that SCN, read all of them as of the current SCN.
 
         Each container has its own undo, so one container may be readable as of that SCN and another
         one not.
@@ -472,7 +472,7 @@ class LiveDatabase:
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.
 
-        This is done only once, and again if an older log is needed.
+        The vault is read only once, and again if an older log is needed.
         """
         if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return
@@ -580,8 +580,8 @@ def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[t
     """Remove tables that exist in Oracle but not in the dictionary, which is older.
 
     The decoder adds such a table when it reads the redo of its CREATE TABLE
-    (`decoding.new_tables`). A name from a query of the user's own is kept, because it may be wrong:
-    it is checked later.
+    (`decoding.new_tables`). If the user wrote the query, all its names are kept. They are checked
+    later, because they may be wrong.
     """
     found = [pair for pair in names if has_tables(snapshot, [pair])]
     if len(found) == len(names) or not found or CATALOGUE not in sql:

@@ -5,8 +5,8 @@ A short value is fetched with its row, as a LONG. For a long value the row conta
 content is read in pieces of `PIECE` when it is used, so memory never contains the whole value.
 Fetched rows need at most `ROWS` · `SHORT_MAX` of memory per LOB column.
 
-An empty LOB is not NULL, but the driver returns NULL if it is fetched as a LONG. The query
-therefore also returns the length, which distinguishes the two.
+An empty LOB is not NULL, but the driver returns NULL if an empty LOB is fetched as a LONG. The
+query therefore also returns the length, which distinguishes the two.
 
 Text can be invalid in its character set. Bytes of VARCHAR2 that are not valid UTF-8 are returned
 unchanged; half a surrogate pair in NVARCHAR2 is returned as U+FFFD. The driver's Arrow columns

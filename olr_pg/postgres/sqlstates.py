@@ -5,19 +5,19 @@ full disk and a server that shuts down are all an ``OperationalError``. The tabl
 for every class of SQLSTATE, and one for every code that means something else than its class. A
 meaning describes the cause of the error; the reaction to it depends on the caller:
 
-========= ============================ =========================== ==============================
-meaning   the applier                  a list of statements        a command
-========= ============================ =========================== ==============================
-AWAY      waits, state                 ends                        ends with the entry's code
+========= ============================== ======================= ==========================
+meaning   the applier                    a list of statements    a command
+========= ============================== ======================= ==========================
+AWAY      waits in the state             ends                    ends with the code below
           ``WAITING_FOR_TARGET``
-PASSES    tries again, then asks for   lists it, goes on           ends with the entry's code
-          the transactions again; the
-          table stops if it `may_last`
-STATEMENT the table stops              lists it, goes on           ends with the entry's code
-OPERATOR  the table stops, with the    lists it, goes on           ends with the entry's code
-          entry's code
-DEFECT    the table stops              lists it, goes on           ends as a defect of ours
-========= ============================ =========================== ==============================
+PASSES    retries, then requests the     reports it, continues   ends with the code below
+          transactions again; stops the
+          table if the error `may_last`
+STATEMENT stops the table                reports it, continues   ends with the code below
+OPERATOR  stops the table with the code  reports it, continues   ends with the code below
+          below
+DEFECT    stops the table                reports it, continues   ends as a defect of olr_pg
+========= ============================== ======================= ==========================
 
 An error of the connection has no SQLSTATE: libpq does not return the SQLSTATE if a server refuses a
 connection. So the text of the message is compared with known texts (`_WORDS`). The text is English

@@ -51,8 +51,8 @@ def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
 class Supervisor:
     """Supervises one cluster; `run` is called in a separate thread.
 
-    It logs one line when the server runs again, and one line for each series of failed attempts.
-    The threads that use the server log the outage itself.
+    The supervisor logs one line when the server runs again, and one line for each series of failed
+    attempts. The threads that use the server log the outage itself.
 
     Args:
         over: an event; it is set to end the thread.

@@ -1,6 +1,6 @@
 """Reads rows as of an SCN with Oracle's flashback query, in the form that decoding prints.
 
-They are the expected rows of a comparison, because they do not come from redo.
+These rows are the expected rows of a comparison, because they do not come from redo.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``olr-pg assess``: reports what the source contains, and the work to migrate it."""
+"""``olr-pg assess``: reports the contents of the source, and the work to migrate it."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def load_tables(
     later_scn: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Load tables of a configuration, and print what was loaded.
+    """Load tables of a configuration, and print the result.
 
     Args:
         loaded: the configuration; it has only one target.

@@ -40,8 +40,8 @@ DEFINITIONS_SECONDS: Final = 600.0
 """Time after which `--continuous` reads the list of tables and their definitions again."""
 
 FAILURE_SECONDS: Final = 30.0
-"""The same time after a table could not be compared. It is shorter, because the table's definition
-may have changed.
+"""Time after which `--continuous` reads them again if a table could not be compared. It is shorter,
+because the table's definition may have changed.
 """
 
 SHOWN_MAX: Final = 20

@@ -150,7 +150,9 @@ def _violated(constraint: TargetConstraint, orphans: int) -> str:
 
 
 def _orphans(connection: Connection[Any], constraint: TargetConstraint) -> int:
-    """Count the rows that reference a missing row; a NULL references nothing."""
+    """Count the rows that reference a missing row. A row with a NULL in the foreign key references
+    no row.
+    """
     assert constraint.kind == _FOREIGN
     assert constraint.parent_schema is not None
     assert constraint.parent is not None

@@ -157,7 +157,7 @@ def check_nobody_writes(config: Config) -> None:
     """Check that no open transaction has written to the target.
 
     Raises:
-        OlrPgError: 5133, there is one.
+        OlrPgError: 5133, there is such a transaction.
     """
     with opened_target(config) as target:
         writers = [name for (name,) in target.connection.execute(_WRITERS)]
@@ -194,7 +194,7 @@ def put_back(config: Config) -> list[str]:
     """Enable Oracle's triggers and foreign keys that the fallback disabled; return the statements.
 
     Raises:
-        OlrPgError: 7316, Oracle refuses some of them.
+        OlrPgError: 7316, Oracle refuses some of the statements.
     """
     done = list[str]()
     with open_ways_back(config) as ways:

@@ -82,7 +82,7 @@ class CutOverStep(NamedTuple):
     """A step of the cut-over.
 
     Attributes:
-        title: what the step does.
+        title: a short description of the step.
         way_back: how to return to the source after this step.
     """
 

@@ -104,7 +104,7 @@ def check_writable(path: Path) -> None:
     """Check that a file of differences can be written, before the comparison begins.
 
     Raises:
-        OlrPgError: 5112, it cannot be written.
+        OlrPgError: 5112, the file cannot be written.
     """
     try:
         owned.check_writable(path)
@@ -121,7 +121,7 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Write the file.
 
     Raises:
-        OlrPgError: 5112, it cannot be written.
+        OlrPgError: 5112, the file cannot be written.
     """
     try:
         with owned.written_whole(path, 0o600) as file:  # the file will contain values of rows

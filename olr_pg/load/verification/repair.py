@@ -42,7 +42,8 @@ class RepairedTable(NamedTuple):
 
     Attributes:
         inserted, updated, deleted: numbers of rows that were inserted, updated and deleted.
-        left: number of rows not touched, because they have changed since the verification.
+        left: number of rows that were not repaired, because they have changed since the
+            verification.
     """
 
     table: str
@@ -81,9 +82,9 @@ def repair(
         The result of each table, when it is committed.
 
     Raises:
-        OlrPgError: 5003 no connection, 5042 the role cannot see all rows, 5112 a table differs from
-            the file's description, 5114 PostgreSQL refuses a row. Then the table of this row is
-            unchanged, and the tables before it are repaired.
+        OlrPgError: 5003 the target cannot be reached, 5042 the role cannot see all rows, 5112 a
+            table differs from the file's description, 5114 PostgreSQL refuses a row. Then the table
+            of this row is unchanged, and the tables before it are repaired.
     """
     try:
         with connect_with(settings) as connection:

@@ -41,8 +41,9 @@ class SourceArrival:
         """Wait until a table can be read as of `scn`.
 
         Raises:
-            OlrPgError: 7100 or `refusal`, the source does not reach it; 7110, it is a standby that
-                has not applied the redo of this SCN; 7001 to 7009 errors of the database.
+            OlrPgError: 7100 or `refusal`, the source does not reach the SCN; 7110, the source is a
+                standby that has not applied the redo of this SCN; 7001 to 7009 errors of the
+                database.
         """
         ask = source.data.reached
         if scn <= max(source.scn, self._reached) or ask is None:

@@ -1,8 +1,8 @@
 """Spark tasks of verification. A task computes the digests of a part of a table in the source or in
 the target, or fetches the rows of some chunks.
 
-The target's parts are ranges of its blocks or its key. They are read in a snapshot that the driver
-exports, so that all tasks see the same state.
+The target's parts are ranges of its blocks or its key. The parts are read in a snapshot that the
+driver exports, so that all tasks see the same state.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ class DirectoryRanges:
         return lob, length
 
     def _find_place(self, name: str) -> _Place | None:
-        """Find the directory object of a file. The directory object that was found for a directory
-        is kept for later files.
+        """Find the directory object of a file. The directory object of a directory is remembered,
+        and used for later files in it.
         """
         folder, file = split_path(name)
         if folder not in self._directories:
