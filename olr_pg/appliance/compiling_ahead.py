@@ -57,7 +57,8 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         [sys.executable, "-m", __name__, *(order.value for order in orders)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # if it fails, the run compiles and logs
+        # Errors are not read: if the process fails, the run compiles the kernels and logs this.
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     interpret_first(INTERPRETED_SECONDS)

@@ -14,7 +14,7 @@ def spark_settings(config: Config, preload: tuple[str, ...]) -> SparkSettings:
     """Return the settings of a session.
 
     Args:
-        preload: the functions that its workers call to warm up.
+        preload: the modules, or functions as ``module:function``, with which the workers warm up.
     """
     spark = config.spark
     return SparkSettings(

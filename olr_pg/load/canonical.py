@@ -1,8 +1,8 @@
 """The canonical form in which source and target rows are compared. In this form, equal values have
 the same bytes.
 
-Source values are encoded like loaded values, so details that the type mapping does not preserve are
-removed from both sides. Then source values, and target values by the SQL expressions in this
+Source values are encoded like loaded values, so details that the type mapping does not preserve do
+not appear as differences. Then source values, and target values by the SQL expressions in this
 module, are changed as follows:
 
 - numeric: without trailing zeros, which a column's scale adds; ±infinity as PostgreSQL sends it;

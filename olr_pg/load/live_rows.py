@@ -281,8 +281,8 @@ class LiveTables:
         return SourceTable(table, data, moment.scn, moment.start_scn)
 
     def undo_retention(self) -> str:
-        """See `TableSource.undo_retention`. If a privilege is missing, return the required GRANT
-        statements instead.
+        """See `TableSource.undo_retention`. If a privilege is missing, return a text that says
+        this.
 
         Raises:
             OlrPgError: 7001 to 7009 except missing privileges.

@@ -74,8 +74,8 @@ class LiveDatabase:
     """The source database of a run; implements `capture.source_database.SourceDatabase`.
 
     Args:
-        lineage: the persistent record of the incarnations, and of the SCN up to which each was
-            delivered.
+        lineage: the persistent record of the incarnation from which redo was delivered, and of the
+            earlier ones.
         start_scn: the SCN from which redo is needed; 0 for the oldest log. The dictionary is read
             as of this SCN if Oracle still has the undo.
         loaded_scn: returns the lowest SCN from which the initial load of the tables

@@ -25,7 +25,7 @@ STANDBY_LOGS: Final = (
 
 NO_NEXT_SCN: Final = 0xFFFFFFFFFFFF
 """NEXT_CHANGE# of a log that is still being written is at least this value, which is the highest
-48-bit SCN. Since 12.2 it is the highest 64-bit SCN. For a standby log in use it is NULL.
+48-bit SCN. Since 12.2 it is a higher, 64-bit value. For a standby log in use it is NULL.
 """
 
 

@@ -70,7 +70,7 @@ class LogVault:
         self._cleaned: int | None = None
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            if transport is None:  # keep them: a transport continues them
+            if transport is None:  # a transport continues unfinished copies
                 for unfinished in self._named(_UNFINISHED):
                     unfinished.unlink()
         except OSError as error:

@@ -212,8 +212,8 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     """Advance Oracle's sequences past the values of the target's sequences. The cut-over recorded
     the pairs of sequences.
 
-    Each sequence of the target loses one value, because fetching a value is the only way to read
-    its position. Identity columns are set after their largest row.
+    Each sequence in Oracle loses one value, because its exact position can be read only by fetching
+    a value. Identity columns are set after their largest row.
 
     Raises:
         OlrPgError: 5134, some sequences cannot be set; the others are set.

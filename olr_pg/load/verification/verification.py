@@ -520,7 +520,9 @@ def _result(work: _Work) -> VerifiedTable:
 def _differences(
     source: Counter[CanonicalRow], target: Counter[CanonicalRow], *, keyed: bool
 ) -> Iterable[RowDifference]:
-    """Yield the rows that differ between the sides. Rows with the same key belong together."""
+    """Yield the rows that differ between the sides. Rows with the same key are compared with each
+    other.
+    """
     only_source = sorted((source - target).elements())
     only_target = sorted((target - source).elements())
     here = {row.key: row for row in only_target}
