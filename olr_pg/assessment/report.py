@@ -168,8 +168,8 @@ class CatchUp(NamedTuple):
             redo.
         decoded_per_second: bytes of redo that this host can decode per second.
         applied_per_second: bytes of redo whose changes the target can apply per second.
-        seconds: time to catch up; None if the source writes faster than that, so replication never
-            catches up.
+        seconds: time to catch up; None if the source writes redo faster than it can be replicated,
+            so that replication never catches up.
     """
 
     redo_per_second: float
@@ -242,7 +242,7 @@ class Report(NamedTuple):
         blocked ones; the highest number comes first.
 
         An object that depends on a missing object names the first cause (`schema.trial`), and is
-        counted for the reason of this cause.
+        counted for the reason of this cause. Reasons that block only one object are left out.
         """
         stopped = [item for item in self.items if item.carrier is Carrier.BY_HAND and item.reasons]
         reasons = {item.name: item.reasons[0] for item in stopped}
@@ -306,9 +306,7 @@ class Report(NamedTuple):
 
     @property
     def redo_per_day(self) -> int | None:
-        """Return the bytes of redo on the day with the most redo, without days that were only
-        partly recorded; None if unknown.
-        """
+        """Return the bytes of archived redo of the day with the most redo; None if unknown."""
         return max((day.bytes for day in self.redo), default=None)
 
     @property

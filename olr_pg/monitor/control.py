@@ -59,7 +59,7 @@ class Action(NamedTuple):
         command: the words of the command.
         tables: whether it accepts ``tables``, a list of OWNER.NAME.
         numbers: whether it accepts ``errors``, a list of error numbers.
-        flags: keys with boolean values, and the option for each key.
+        flags: keys with boolean values; for each key, the options for true and for false.
         is_everything: whether ``tables`` can be omitted.
         says_who: whether the command has an option for the name of the requester.
     """

@@ -179,7 +179,8 @@ class _Reader:
         self._connection = connection
         self._scn = scn
         self._encrypted = encrypted
-        # Oracle has guard columns since 12.1 (hidden columns that mark NULL, dictionary §2.9).
+        # Since 12.1 ECOL$ has GUARD_ID, which belongs to guard columns: hidden columns whose bits
+        # show which added columns a row stores (dictionary §2.9).
         has_guards = (connection.dialect.server_version_info or ()) >= FIRST_WITH_GUARDS
         self._missing = frozenset[str]() if has_guards else frozenset({"GUARD_ID"})
 

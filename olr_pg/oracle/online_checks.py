@@ -31,8 +31,8 @@ CHECK: Final = "oracle.online-logs"
 
 
 def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
-    """Return findings about missing privileges, groups, and files that cannot be read on this
-    host.
+    """Return findings: the account lacks a privilege, there are no groups of online logs, or this
+    host cannot read a file.
     """
     user = source.user.upper()
     needed = [tables.LOGFILE]

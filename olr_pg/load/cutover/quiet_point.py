@@ -199,8 +199,8 @@ class _Live:
         return found
 
     def _sequences_of_several(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
-        """Read the sequences of all containers; their owners are named ``PDB.OWNER`` where the
-        tables are named so.
+        """Read the sequences of all containers. An owner is named ``PDB.OWNER`` if the names of its
+        tables include the container too.
         """
         query = self._config.apply.table_query if self._config.apply else ""
         with self._closing():
