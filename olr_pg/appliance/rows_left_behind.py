@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 
 def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Table]) -> None:
-    """Warn if tables that the run will create already have rows in the live source.
+    """Warn if the run will create target tables whose source tables already have rows.
 
     Args:
         settings: the applier's settings, with the target's connection string.
