@@ -474,7 +474,7 @@ class Code(IntEnum):
     )
     ACCOUNT_DOES_NOT_CLOSE = _Entry(
         2070,
-        "the changes that were read do not equal those that were delivered or reported",
+        "some changes that were read were neither delivered nor reported",
         "this is a defect: report it with the counts above and the logs' statistics (`olr-pg dump"
         " --stats`)",
     )
@@ -492,7 +492,7 @@ class Code(IntEnum):
     )
     RECOVERY_IMAGE_UNFIT = _Entry(
         2073,
-        "a recovery image does not fit",
+        "a recovery image does not match this run",
         "nothing is lost: olr_pg reads the redo from the begin of the oldest open transaction",
     )
     SPILL_FAILED = _Entry(
@@ -502,9 +502,9 @@ class Code(IntEnum):
     )
     SPILL_DAMAGED = _Entry(
         2082,
-        "what waited on disk of a large transaction or row is not what was written",
-        "check the disk of `context.data` and of the directory for temporary files, and who writes"
-        " there; then start again: nothing is lost",
+        "a spilled transaction or row is damaged on disk",
+        "check the disks of `context.data` and of the directory for temporary files, and"
+        " whether other programs write there. Then start again: nothing is lost",
     )
     NOT_AN_INCIDENT_FILE = _Entry(
         2100,
@@ -558,8 +558,9 @@ class Code(IntEnum):
     LOB_READ_AS_OF_NOW = _Entry(
         2131,
         "a LOB value was read as of now, not as of its commit",
-        "none: if the value was changed since, that change follows. To read values as of their"
-        " commit, grant FLASHBACK on the table, and raise UNDO_RETENTION and the LOB's RETENTION",
+        "do nothing: if the value has changed since its commit, that change follows. To"
+        " read values as of their commit, grant FLASHBACK on the table, and raise"
+        " UNDO_RETENTION and the LOB's RETENTION",
     )
     ROWS_WITHOUT_REDO = _Entry(
         2140,
@@ -589,7 +590,8 @@ class Code(IntEnum):
     )
     ROW_MOVES_IN_INCOMPLETE = _Entry(
         2161,
-        "a row begins to fulfil its condition in `filter.rows`, and the redo lacks columns of it",
+        "a row begins to fulfil its condition in `filter.rows`, and the redo does not"
+        " contain all of its columns",
         "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again."
         " Oracle never logs LOB columns this way: exclude them with `filter.columns`, or remove"
         " the condition",
@@ -706,7 +708,7 @@ class Code(IntEnum):
     TABLE_QUERY_NOT_READ_ONLY = _Entry(
         3016,
         "the table query may only read",
-        "write one plain SELECT",
+        "write a single SELECT statement",
     )
     TABLE_QUERY_RETURNS_NO_NAME = _Entry(
         3017,
@@ -729,8 +731,8 @@ class Code(IntEnum):
         3021,
         "containers that are decoded together have different character sets, time zones or XML"
         " tokens",
-        "run an appliance of its own for each container whose character sets, DBTIMEZONE or tokens"
-        " of binary XML differ from the others",
+        "run a separate appliance for each container whose character sets, DBTIMEZONE or"
+        " binary XML tokens differ from the others",
     )
     DICTIONARY_ROW_UNREADABLE = _Entry(
         3070,
@@ -1214,7 +1216,7 @@ class Code(IntEnum):
     )
     TARGET_READ_ONLY = _Entry(
         5092,
-        "PostgreSQL takes no writes",
+        "PostgreSQL accepts no writes",
         "check that `apply.connect-string` leads to the primary (with several hosts,"
         " target_session_attrs=read-write finds it) and that default_transaction_read_only is off."
         " Replication then continues by itself, or after a start if it has ended: nothing is lost",
@@ -1245,16 +1247,18 @@ class Code(IntEnum):
     STATEMENT_REFUSED = _Entry(
         5096,
         "PostgreSQL refuses a statement",
-        "correct the problem that PostgreSQL's reason names (a missing object, an object of"
-        " another kind, a trigger or event trigger that raises an error, a constraint). Then start"
-        " the same command again, and resume a stopped table with `olr-pg errors retry`",
+        "correct the problem that PostgreSQL's reason names (such as a missing object,"
+        " an object of another kind, a trigger or event trigger that raises an error, a"
+        " constraint). Then start the same command again, and resume a stopped table"
+        " with `olr-pg errors retry`",
     )
     TARGET_FAULT = _Entry(
         5097,
         "PostgreSQL reports a fault of its own: disk, data files or configuration",
-        "read the log of the PostgreSQL server at this time, and check its disk. REINDEX an index"
-        " that is named; check a table with amcheck (verify_heapam), or restore it. Then start the"
-        " same command again, and resume a stopped table with `olr-pg errors retry`",
+        "read the log of the PostgreSQL server at this time, and check its disk. If the"
+        " message names an index, run REINDEX for it. If it names a table, check the"
+        " table with amcheck (verify_heapam), or restore it. Then start the same command"
+        " again, and resume a stopped table with `olr-pg errors retry`",
     )
     STATEMENT_BLOCKED = _Entry(
         5098,
@@ -1265,7 +1269,7 @@ class Code(IntEnum):
     )
     LOCK_HOLDS_ALL = _Entry(
         5099,
-        "a blocked table keeps all tables from getting changes",
+        "a blocked table prevents that changes of any table are applied",
         "wait: after 30 seconds the changes of the blocked table are held in the target, and the"
         " other tables continue. If it lasts longer, end the session or the prepared transaction"
         " that OLR-05098 names, or pause the table with `olr-pg tables pause`",
@@ -1385,7 +1389,7 @@ class Code(IntEnum):
     SOURCE_CHANGED_AFTER_CUTOVER = _Entry(
         5123,
         "the source has changed after the cut-over began",
-        "wait until nothing writes to the source, then start `olr-pg cutover --restart`",
+        "stop everything that writes to the source, then start `olr-pg cutover --restart`",
     )
     SOURCE_AND_TARGET_DIFFER = _Entry(
         5124,
@@ -1437,8 +1441,8 @@ class Code(IntEnum):
     WAY_BACK_TOO_LATE = _Entry(
         5132,
         "the cut-over has ended without a way back",
-        "changes that applications have written to the target since are missing in the source. If"
-        " nobody has written yet: `olr-pg cutover --restart --fallback`",
+        "changes that applications have written to the target since then are missing in"
+        " the source. If nobody has written yet: `olr-pg cutover --restart --fallback`",
     )
     TARGET_NOT_QUIET = _Entry(
         5133,
@@ -1480,13 +1484,14 @@ class Code(IntEnum):
     TRANSACTION_NOT_WHOLE = _Entry(
         5145,
         "a transaction cannot be applied as a whole",
-        "everything before it is applied. See the change with `olr-pg errors show`, correct the"
-        " target, or skip the change with `olr-pg errors skip`; then start again",
+        "everything before it is applied. Look at the change with `olr-pg errors show`,"
+        " correct the target, or skip the change with `olr-pg errors skip`; then start"
+        " again",
     )
     CLOB_NOT_TEXT = _Entry(
         5146,
         "a CLOB of the source cannot be read as text",
-        "its characters are not UTF-16 at the offset above: correct the value in the source",
+        "the bytes at the offset above are not UTF-16. Correct the value in the source",
     )
     TARGET_NAME_TAKEN = _Entry(
         5147,
@@ -1497,16 +1502,18 @@ class Code(IntEnum):
     SAVED_SCN_AHEAD = _Entry(
         5150,
         "the server has saved an SCN that is ahead of the target's ledger",
-        "nothing is skipped: the applier starts from its own SCN, and does not apply again what"
-        " the target has. Either another client has confirmed from this port, or the ledger was"
-        " lost: no other client may use the port, and schema olr_pg belongs to the tables",
+        "nothing is skipped or applied twice: the applier starts at the SCN in the"
+        " target. Another client has confirmed transactions at this port, or the ledger"
+        " in the target was lost. Do not let another client use this port, and always"
+        " restore the schema olr_pg together with the tables",
     )
     LOB_STOPS_TABLE = _Entry(
         5155,
-        "the redo does not contain the whole LOB value, and `apply.incomplete-lobs` says to stop"
-        " then",
-        "set the column to `null` or `fetch` there, then run `olr-pg errors retry`: the row is"
-        " applied and listed. Or skip the change with `olr-pg errors skip`",
+        "the redo does not contain the whole LOB value, and `apply.incomplete-lobs`"
+        " stops the table in this case",
+        "set the column to `null` or `fetch` in `apply.incomplete-lobs`, then run"
+        " `olr-pg errors retry`: the row is applied and listed. Or skip the change with"
+        " `olr-pg errors skip`",
     )
     LOB_FETCH_NEEDS_LIVE_SOURCE = _Entry(
         5156,
@@ -1553,8 +1560,9 @@ class Code(IntEnum):
     WRAPAROUND_NEAR = _Entry(
         5166,
         "PostgreSQL is running out of transaction IDs",
-        "end what keeps the oldest rows, and run VACUUM (FREEZE) in the database. PostgreSQL"
-        " accepts no writes when all IDs are used",
+        "end the transaction, prepared transaction or replication slot that keeps the"
+        " oldest rows, and run VACUUM (FREEZE) in the database. PostgreSQL accepts no"
+        " writes when all IDs are used",
     )
     SLOT_KEEPS_WAL = _Entry(
         5167,
@@ -1569,10 +1577,10 @@ class Code(IntEnum):
     )
     STRUCTURE_DIFFERS = _Entry(
         5169,
-        "DDL of the source made or dropped an index, a key, a check or a virtual column that the"
-        " target still has otherwise",
-        "run the SQL of the message in the target. Set `apply.ddl.index` or `apply.ddl.constraint`"
-        ' to "follow" if the appliance is to run it',
+        "an index, key, check or virtual column was created or dropped in the source,"
+        " and the target now differs",
+        "run the SQL of the message in the target. Set `apply.ddl.index` or"
+        ' `apply.ddl.constraint` to "follow" to let the appliance run such SQL',
     )
     MIGRATION_STEP_FAILED = _Entry(
         5260,
@@ -1646,8 +1654,9 @@ class Code(IntEnum):
     STREAM_PAST_RESETLOGS = _Entry(
         6220,
         "a stream has delivered commits that a RESETLOGS of the database discarded",
-        "delete from the stream's target what commits from the RESETLOGS SCN on. Start the query"
-        ' again with another checkpointLocation and .option("startScn", that SCN)',
+        "delete from the stream's target the transactions that committed at the"
+        " RESETLOGS SCN or later. Start the query again with another checkpointLocation"
+        ' and .option("startScn", that SCN)',
     )
     STREAM_OFFSET = _Entry(
         6221,
@@ -1659,8 +1668,8 @@ class Code(IntEnum):
     ORACLE_UNREACHABLE = _Entry(
         7001,
         "Oracle cannot be reached",
-        "check `source.server` (host:port/service), the listener, and the network and firewalls"
-        " between",
+        "check `source.server` (host:port/service), the listener, and the network and"
+        " firewalls between this machine and Oracle",
     )
     ORACLE_LOGIN_REFUSED = _Entry(
         7002,
@@ -1778,8 +1787,8 @@ class Code(IntEnum):
     KEY_RANGE_TOO_SLOW = _Entry(
         7042,
         "reading a range of a table's key takes too long in the source",
-        "`verify --continuous` reads smaller ranges, or the whole table. If it does so each time,"
-        " check that the source has an index on the columns of the key",
+        "`verify --continuous` reads smaller ranges, or the whole table. If this happens"
+        " each time, check that the source has an index on the columns of the key",
     )
     ORACLE_NOT_OPEN = _Entry(
         7043,
@@ -1803,8 +1812,8 @@ class Code(IntEnum):
     UNLOGGED_WORK_UNKNOWN = _Entry(
         7052,
         "the source cannot be checked for NOLOGGING operations",
-        "grant what sql/oracle/grants.sql grants, V_$DATAFILE included. Until then olr_pg notices"
-        " such operations only where it decodes them",
+        "run the grants of sql/oracle/grants.sql, which include V_$DATAFILE. Until then"
+        " olr_pg notices such operations only where it decodes them",
     )
     SCN_NOT_REACHED = _Entry(
         7100,
@@ -1826,7 +1835,7 @@ class Code(IntEnum):
     )
     STANDBY_LAGS = _Entry(
         7110,
-        "the standby has not applied what the target has",
+        "the standby has not applied all transactions that the target contains",
         "wait and run the command again: V$DATAGUARD_STATS shows the transport lag and the apply"
         " lag. If the lag does not shrink, check that managed recovery runs, without a delay; or"
         " verify against the primary",
@@ -1872,9 +1881,10 @@ class Code(IntEnum):
     FALLBACK_SLOT_LOST = _Entry(
         7301,
         "the replication slot of the way back is lost",
-        "changes that committed since are missing in Oracle, and it is unknown which: compare with"
-        " `olr-pg fallback verify`, then remove the rest with `olr-pg fallback end`. For the next"
-        " time, raise max_slot_wal_keep_size, or keep a slot through failovers (PostgreSQL 17)",
+        "transactions that PostgreSQL has committed since then are missing in Oracle,"
+        " and olr_pg cannot know which. Compare with `olr-pg fallback verify`, correct"
+        " the rows, then run `olr-pg fallback end`. To prevent this, raise"
+        " max_slot_wal_keep_size, or use a slot that survives failovers (PostgreSQL 17)",
     )
     FALLBACK_SLOT_IN_USE = _Entry(
         7302,
@@ -1884,14 +1894,16 @@ class Code(IntEnum):
     FALLBACK_LEDGER_LOST = _Entry(
         7303,
         "the ledger of the way back is missing in Oracle",
-        "check `fallback.user`, and whether Oracle was restored from a backup. Without the ledger"
-        " it is unknown which transactions Oracle has: compare with `olr-pg fallback verify`",
+        "check `fallback.user`, and whether Oracle was restored from a backup. Without"
+        " the ledger, olr_pg cannot know which transactions Oracle contains: compare"
+        " with `olr-pg fallback verify`",
     )
     FALLBACK_SLOT_AHEAD = _Entry(
         7304,
         "the replication slot is ahead of Oracle's ledger",
-        "another program has read the slot, or Oracle was restored from a backup: changes between"
-        " both positions are missing in Oracle. Compare with `olr-pg fallback verify`",
+        "another program has read the slot, or Oracle was restored from a backup: the"
+        " changes between the two positions are missing in Oracle. Compare with `olr-pg"
+        " fallback verify`",
     )
     FALLBACK_LEDGER_MOVED = _Entry(
         7305,
@@ -1901,9 +1913,10 @@ class Code(IntEnum):
     FALLBACK_CONFLICT = _Entry(
         7306,
         "a change conflicts with the rows of Oracle",
-        "somebody has written to Oracle. Correct the row there, or set `fallback.on-conflict` to"
-        " overwrite or skip; then run `olr-pg fallback resume --table OWNER.NAME`. `olr-pg fallback"
-        " skip` leaves the transaction's changes of the table out",
+        "another program has changed the row in Oracle. Correct the row there, or set"
+        " `fallback.on-conflict` to overwrite or skip; then run `olr-pg fallback resume"
+        " --table OWNER.NAME`. `olr-pg fallback skip` skips the transaction's changes of"
+        " this table",
     )
     FALLBACK_TABLES_STOPPED = _Entry(
         7307,
@@ -1914,21 +1927,21 @@ class Code(IntEnum):
     )
     FALLBACK_WAL_LEVEL = _Entry(
         7308,
-        "PostgreSQL does not write what a replication slot needs",
+        "wal_level of PostgreSQL is too low for a logical replication slot",
         "set wal_level = logical in postgresql.conf (on managed services: the parameter of logical"
         " replication) and restart PostgreSQL before the cut-over",
     )
     FALLBACK_OTHER_CLUSTER = _Entry(
         7309,
-        "PostgreSQL is not the cluster that the way back began with",
+        "PostgreSQL is not the database cluster in which the way back began",
         "check `apply.connect-string`. After a failover or a restore, Oracle has changes that"
         " PostgreSQL has lost: compare with `olr-pg fallback verify`, correct the side that is"
         " wrong, then `olr-pg fallback end` and `olr-pg fallback begin` while nobody writes",
     )
     FALLBACK_TABLE_UNFIT = _Entry(
         7310,
-        "a table cannot go back to Oracle",
-        "give it a key on both sides, or leave it out of the way back",
+        "a table cannot be replicated back to Oracle",
+        "give the table a primary or unique key in both databases, or exclude it from the way back",
     )
     FALLBACK_ROW_WITHOUT_KEY = _Entry(
         7311,
@@ -1939,8 +1952,8 @@ class Code(IntEnum):
     FALLBACK_ROW_UNREADABLE = _Entry(
         7312,
         "a row of PostgreSQL cannot be read",
-        "its column has a type without a binary form; leave the table out of the way back, and"
-        " report the type",
+        "the table has a column of a type without a binary format. Exclude the table"
+        " from the way back, and report the type",
     )
     FALLBACK_TABLE_CHANGED = _Entry(
         7313,
@@ -1957,26 +1970,27 @@ class Code(IntEnum):
     )
     FALLBACK_TRIGGERS_FIRE = _Entry(
         7315,
-        "triggers, foreign keys or identities of Oracle cannot be disabled",
-        "grant what sql/oracle/fallback.sql grants, or ask the owner of the tables to run the"
-        " statements, and to enable the same ones after the way back. Then start the command"
-        " again. Triggers that fire would change rows twice",
+        "triggers, foreign keys or identity columns cannot be disabled in Oracle",
+        "run the grants of sql/oracle/fallback.sql, then start the command again. Or ask"
+        " the owner of the tables to run the statements above, and to reverse them after"
+        " the way back. A trigger that is not disabled would change rows a second time",
     )
     FALLBACK_NOT_PUT_BACK = _Entry(
         7316,
-        "triggers, foreign keys or identities of Oracle cannot be enabled again",
-        "correct the rows, or ask the owner of the tables to run the statements. Then run `olr-pg"
-        " fallback end` again",
+        "triggers, foreign keys or identity columns cannot be enabled again in Oracle",
+        "correct the rows that violate a foreign key, or ask the owner of the tables to"
+        " run the statements above. Then run `olr-pg fallback end` again",
     )
     FALLBACK_TAKEN_BACK = _Entry(
         7317,
         "the applications have returned to Oracle",
-        "cut over again with `olr-pg cutover --fallback` first. If applications use PostgreSQL"
-        " all the same, run `olr-pg fallback begin`, then start this command again",
+        "cut over again with `olr-pg cutover --fallback` first. If applications still"
+        " use PostgreSQL, run `olr-pg fallback begin`, then start this command again",
     )
     WAY_BACK_NOT_RECOGNISED = _Entry(
         7318,
-        "the replication from Oracle would not recognise what the way back has written there",
+        "the replication from Oracle cannot recognise the changes that the way back has"
+        " written to Oracle",
         "add the section `fallback` with this account to the configuration again, and restore the"
         " files of `context.data` if they were removed. If the account was dropped too early, load"
         " the tables again with `olr-pg initial-load` and start after the end of the way back",
@@ -1989,16 +2003,16 @@ class Code(IntEnum):
     )
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
-        "Oracle cannot hold a value of PostgreSQL as it is",
+        "Oracle cannot store a value of PostgreSQL unchanged",
         "correct the row in PostgreSQL, or choose another policy in `fallback.policies` and start"
         " `olr-pg fallback run` again; `olr-pg fallback report` lists the columns and counts the"
         " rows before the cut-over",
     )
     COLUMN_NOT_FOR_ORACLE = _Entry(
         7351,
-        "the values of a column cannot go back to Oracle",
-        "give the target's column a type of the table in type-mapping.md, or leave its table out"
-        " of the way back",
+        "the values of a column cannot be replicated back to Oracle",
+        "change the target's column to a type that type-mapping.md lists, or exclude its"
+        " table from the way back",
     )
     # 8xxx simulator and benchmarks
     WORKLOAD_UNKNOWN = _Entry(
@@ -2101,8 +2115,8 @@ class Code(IntEnum):
     NO_APPLIANCE = _Entry(
         9010,
         "no appliance runs with this configuration",
-        "start it with `olr-pg run --config FILE`. An appliance whose `status.enabled` is false"
-        " cannot be asked",
+        "start it with `olr-pg run --config FILE`. If `status.enabled` is false, the"
+        " appliance cannot be queried",
         12,
     )
     APPLIANCE_SILENT = _Entry(

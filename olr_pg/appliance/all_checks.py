@@ -105,11 +105,17 @@ def _check_disk(config: Config) -> list[Finding]:
         # nearest parent directory that exists.
         there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))  # noqa: PTH110 - one that may not be looked into is none
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-            reason = f"{there} is no directory that this user may write to"
+            reason = f"{there} is not a directory in which this user can write"
             found.append(coded("directory", OlrPgError(code, reason)))
             continue
         free = shutil.disk_usage(there).free
         if free < DISK_WARNING:
             report = error if free < DISK_ERROR else warning
-            found.append(report("disk", f"{place} has {free >> 20} MiB left", "make room there"))
+            found.append(
+                report(
+                    "disk",
+                    f"{place} has only {free >> 20} MiB of free space",
+                    "free disk space there",
+                )
+            )
     return found

@@ -262,7 +262,9 @@ def _close_files(config: Config, data: Path) -> None:
         loose += close_tree_to_others(vault) if vault.is_dir() else []
     if loose:
         error = OlrPgError(
-            Code.FILES_NOT_PRIVATE, f"{len(loose)} of them, the first is {loose[0]}", path=str(data)
+            Code.FILES_NOT_PRIVATE,
+            f"{len(loose)} files; the first one is {loose[0]}",
+            path=str(data),
         )
         _log.warning(str(error), code=error.label, action=error.action)
 

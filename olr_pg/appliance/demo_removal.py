@@ -75,7 +75,7 @@ def _remove(folder: Path) -> Removed:
             shutil.rmtree(folder)
     except OlrPgError as error:
         at_work = error.code == Code.ANOTHER_APPLIANCE
-        return Removed(folder, size, kept="a demo is at work in it" if at_work else str(error))
+        return Removed(folder, size, kept="a demo is running in it" if at_work else str(error))
     except OSError as error:
         return Removed(folder, size, kept=f"{error.filename}: {system_reason(error)}")
     return Removed(folder, size, stopped)

@@ -93,16 +93,19 @@ def run_demo(
     """
     console = console or Console()
     folder = directory or new_folder()
-    console.print(f"A simulated Oracle database takes orders in {folder} …", highlight=False)
+    console.print(
+        f"Starting a simulated Oracle database with a workload of orders in {folder} …",
+        highlight=False,
+    )
     source = DemoSource(folder, seed, rate)
     cluster: EmbeddedPostgres | None = None
     try:
         source.wait_until_archiving()
         source.pause()  # until the appliance runs
-        console.print("Its first log is archived. PostgreSQL starts …", highlight=False)
+        console.print("The first log is archived. Starting PostgreSQL …", highlight=False)
         cluster = start_embedded(folder / "data" / "postgres")
         console.print(
-            f"PostgreSQL answers on port {cluster.port}. Replication starts …", highlight=False
+            f"PostgreSQL runs on port {cluster.port}. Starting replication …", highlight=False
         )
         watch = _Watch(source, cluster.connect_string, seconds, DemoView(console))
         watch.replicate(_write_config(folder))
@@ -254,7 +257,10 @@ def _print_verdict(console: Console, outcomes: Sequence[TableOutcome]) -> None:
         console.print("Source and target are identical.")
         return
     for outcome in outcomes:
-        for label, rows in (("only in Oracle", outcome.missing), ("only here", outcome.surplus)):
+        for label, rows in (
+            ("only in Oracle", outcome.missing),
+            ("only in PostgreSQL", outcome.surplus),
+        ):
             for row in list(rows)[:DIFFERENCES_SHOWN]:
                 console.print(f"{outcome.name}, {label}: {row}", highlight=False, markup=False)
 
@@ -264,18 +270,18 @@ def _print_places(
 ) -> None:
     lines = [
         "",
-        f"Left behind: {decimal(folder_size(folder))} of logs, truth and data in {folder}",
-        "Decode its logs, without Spark or a database:",
+        f"{decimal(folder_size(folder))} of logs, expected changes and data are kept in {folder}.",
+        "To decode the logs without Spark or a database, run:",
         f"    olr-pg decode --dictionary {folder / 'dictionary.json'} {folder / 'logs'}",
     ]
     if keep_running:
         password = cluster.directory / "password"
         lines += [
-            f"PostgreSQL goes on (process {cluster.pid}). Look at its tables with any client:",
+            f"PostgreSQL still runs (process {cluster.pid}). To look at the tables, run:",
             f"    PGPASSWORD=$(cat {password}) psql -h 127.0.0.1 -p {cluster.port} -U postgres",
         ]
     lines += [
-        "Remove all of it, from this demo and earlier ones:",
+        "To stop PostgreSQL and remove all files of this demo and earlier demos, run:",
         "    olr-pg demo --clean",
     ]
     for line in lines:

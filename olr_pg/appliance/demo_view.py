@@ -161,8 +161,8 @@ class DemoView:
         if not progress.changes:
             waited = time.monotonic() - self._began
             return (
-                f"{counted(progress.logs, 'log')} archived, nothing applied yet: Java starts and"
-                f" kernels are loaded ({waited:.0f} s)"
+                f"{counted(progress.logs, 'log')} archived, nothing applied yet: starting"
+                f" Java and loading kernels ({waited:.0f} s)"
             )
         return (
             f"{counted(progress.logs, 'log')} archived, {progress.changes:,} changes applied,"

@@ -78,7 +78,9 @@ def _printed(command: list[str]) -> str:
         if ended.returncode == 0:
             return ended.stdout.decode("ascii", "replace")
         said = ended.stderr.decode("utf-8", "replace").strip()
-        reason = f"the command ended with exit code {ended.returncode}: {said or 'it said nothing'}"
+        reason = (
+            f"the command ended with exit code {ended.returncode}: {said or 'it printed nothing'}"
+        )
     raise OlrPgError(Code.ENCRYPTION_KEY_UNUSABLE, reason, command=command[0])
 
 
@@ -92,9 +94,15 @@ def check_key(config: Config, data: Path) -> RowKey | None:
     key = row_key(config)
     known = _known(data / FILE_NAME)
     if key is None and known is not None:
-        raise OlrPgError(Code.ENCRYPTION_KEY_MISSING, f"{FILE_NAME} is there", path=str(data))
+        raise OlrPgError(
+            Code.ENCRYPTION_KEY_MISSING, f"the directory contains {FILE_NAME}", path=str(data)
+        )
     if key is not None and known not in (None, key.fingerprint.hex()):
-        raise OlrPgError(Code.ENCRYPTION_KEY_WRONG, "the fingerprints differ", path=str(data))
+        raise OlrPgError(
+            Code.ENCRYPTION_KEY_WRONG,
+            "the fingerprint of the configured key differs from the recorded one",
+            path=str(data),
+        )
     return key
 
 

@@ -88,9 +88,11 @@ def _position(config: Config) -> Position:
     path = target_path(config) / FILE_NAME
     saved = read_saved(path).scn
     if saved is None:
-        return Position(config.name, None, f"{path} is not there, or damaged")
+        return Position(
+            config.name, None, f"cannot report its position, because {path} is missing or damaged"
+        )
     if config.apply is None:
-        return Position(config.name, saved, "its checkpoint")
+        return Position(config.name, saved, "the position of its checkpoint")
     try:
         with ExitStack() as stack:
             target = open_target(config.apply, target_path(config), stack)
@@ -107,16 +109,22 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
         with connect(connect_string, replica=False) as connection:
             row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
             if row != (True,):
-                return Position(target, None, "the target has no olr_pg.load")
+                return Position(
+                    target, None, "cannot report its position, because olr_pg.load is missing in it"
+                )
             handover = read_handover(connection, subscription, ())
             noted = connection.execute(_START, (subscription,)).fetchone()
     except psycopg.Error as error:
         raise target_error(error) from error
     if handover.scn and handover.start_scn < saved:
-        return Position(target, handover.start_scn, "a load that replication has not passed")
+        return Position(
+            target,
+            handover.start_scn,
+            "the position of a load that replication has not reached yet",
+        )
     if noted is not None and noted[0] is not None and noted[0] < saved:
-        return Position(target, int(noted[0]), "what the target itself has noted")
-    return Position(target, saved, "its checkpoint")
+        return Position(target, int(noted[0]), "the position recorded in the target")
+    return Position(target, saved, "the position of its checkpoint")
 
 
 def known_logs(config: Config) -> list[KnownLog]:
@@ -198,7 +206,7 @@ def choose_needed(
 def _judged(log: KnownLog, why: str, copied: frozenset[tuple[int, int, int]]) -> JudgedLog:
     if why and log.position in copied:
         return JudgedLog(log, False, "the vault has a copy")
-    return JudgedLog(log, bool(why), why or "everything in it is confirmed by every target")
+    return JudgedLog(log, bool(why), why or "all targets have confirmed all transactions in it")
 
 
 def _reason(
@@ -212,9 +220,12 @@ def _reason(
     if log.next_scn > scn:
         return _of(lowest, f"starts at SCN {scn}: {lowest.why}")
     if log.position >= last.get(log.thread, log.position):
-        return "the last one before the start of its thread: tells that nothing is missing"
+        return "the last log of its thread before the start; it proves that no log is missing"
     if any(one.resetlogs_id < log.resetlogs_id and one.next_scn > scn for one in logs):
-        return "redo of an earlier incarnation lies behind the start: which was read is not known"
+        return (
+            "an earlier incarnation has redo after the start, and it is unknown which of the"
+            " two was read"
+        )
     return ""
 
 

@@ -61,7 +61,9 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
     yield from _of_skipped(scan)
     if not scan.logs and not scan.unusable:
         yield coded(
-            _CHECK, OlrPgError(Code.NO_LOGS, "the run would wait for the first"), severe=False
+            _CHECK,
+            OlrPgError(Code.NO_LOGS, "`olr-pg run` would wait for the first log"),
+            severe=False,
         )
     scn, reached = _begin(config, database)
     kept = follow_resetlogs(scan, incarnations_of(scan.logs), scn)
@@ -74,7 +76,7 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
 def _of_skipped(scan: LogScan) -> Iterator[Finding]:
     by_action = defaultdict[tuple[str, str], list[str]](list)
     for file in scan.skipped:
-        why = file.reason if file.action else "it is no redo log"
+        why = file.reason if file.action else "it is not a redo log"
         by_action[why, file.action].append(file.path)
     for (why, action), paths in by_action.items():
         names = ", ".join(paths[:_NAMED_MAX])
@@ -82,7 +84,8 @@ def _of_skipped(scan: LogScan) -> Iterator[Finding]:
         yield warning(
             _CHECK,
             f"passed over, since {why}: {names}" + (f" and {more} more" * (more > 0)),
-            action or "nothing is to be done if that is something else; else copy it again",
+            action
+            or "if the file is not a log, ignore this warning. If it is a log, copy it again",
         )
 
 

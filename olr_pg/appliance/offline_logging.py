@@ -54,11 +54,12 @@ def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Fin
         more = len(missing) - _NAMED_MAX
         yield warning(
             CHECK,
-            "the dictionary does not tell whether the database logs the key of every changed row,"
-            f" and these tables do not: {names}" + (f" and {more} more" if more > 0 else ""),
+            "the dictionary does not say whether the database logs the key of every"
+            f" changed row, and these tables do not log it themselves: {names}"
+            + (f" and {more} more" if more > 0 else ""),
             "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_PK, SUPPLEMENTAL_LOG_DATA_ALL"
             " FROM V$DATABASE;",
-            "nothing is to be done if the last two, or one of them, say YES; else"
+            "if one of the last two columns says YES, ignore this warning; else"
             f" {without_key_words(*missing[0])[1]}",
         )
 
@@ -76,6 +77,7 @@ def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
                 f"the dictionary{name} does not say which tables are in encrypted tablespaces:"
                 " the first change of such a table stops it",
                 "SELECT TABLESPACE_NAME FROM DBA_TABLESPACES WHERE ENCRYPTED = 'YES';",
-                "nothing is to be done if that returns no row; else write the dictionary with"
-                " `olr-pg dictionary export`, which says it",
+                "if the query returns no row, ignore this warning. Else export the"
+                " dictionary with `olr-pg dictionary export`, which records the"
+                " encrypted tablespaces",
             )

@@ -85,7 +85,7 @@ def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
             name
             for oracle in containers.databases.values()
             for name in oracle.read(
-                "looking whether tables have rows",
+                "checking whether tables have rows",
                 lambda connection: _with_rows(connection, tables, several=bool(containers.names)),
             )
         ]

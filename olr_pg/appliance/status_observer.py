@@ -217,7 +217,7 @@ class Observer:
             return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
         pause = None if applier is None else applier.pause
         if pause is not None and state.phase is not CapturePhase.STOPPED:
-            why = f"by {pause.by}; go on with `olr-pg tables resume --all`"
+            why = f"paused by {pause.by}; resume with `olr-pg tables resume --all`"
             return StageState(PAUSED, pause.since, why)
         is_new = applier is not None and not applier.is_begun
         if is_new and self._parts.target.failure is None and state.reason is None:
@@ -249,7 +249,7 @@ class Observer:
         if session is not None and session.ahead is not None:
             return str(session.ahead)
         if target.failure is not None:
-            return "the bundled applier has ended and is started again"
+            return "the bundled applier has ended, and olr_pg restarts it"
         blocked = [table.name for table in tables if table.blocked]
         if blocked:
             return f"blocked in PostgreSQL: {some(blocked)}"

@@ -284,7 +284,7 @@ class RunningTarget:
         for name, counters in sorted(self._report.tables.items()):
             _log.info("applied", table=name, **counters._asdict(), **named)
         # SCN 0 means that the confirmed position has not changed during this run.
-        _log.info("done", confirmed_scn=self._report.confirmed_scn or "as before", **named)
+        _log.info("done", confirmed_scn=self._report.confirmed_scn or "unchanged", **named)
 
     def _cause(self, error: BaseException) -> BaseException:
         """Return the underlying error. The applier knows only the error that it receives over the

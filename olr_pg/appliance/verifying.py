@@ -122,7 +122,7 @@ class _Verifier:
             )
         elif found["differences"]:
             _log.warning(
-                "rows differ from the source's",
+                "rows differ from the source",
                 table=found["table"],
                 rows=found["differences"],
                 scn=found["scn"],

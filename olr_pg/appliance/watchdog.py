@@ -64,7 +64,7 @@ class Watchdog:
         elif not self._is_told:
             self._is_told = True
             error = OlrPgError(
-                Code.THREAD_STUCK, f"{names}: nothing for {seconds:.0f} s", threads=names
+                Code.THREAD_STUCK, f"{names}: no progress for {seconds:.0f} s", threads=names
             )
             _log.error(str(error), code=error.label, action=error.action)
 

@@ -124,7 +124,7 @@ DDL makes.
 
 def not_translated(_: ApplierSettings, __: Table, step: Step) -> TargetSql:
     """Return no SQL. This is the default; the appliance uses `schema.followed_steps` instead."""
-    return TargetSql("", reason=f"{step}, and this program does not translate it")
+    return TargetSql("", reason=f"{step}, which this program cannot translate")
 
 
 class KnownLedger(NamedTuple):

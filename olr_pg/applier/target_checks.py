@@ -113,7 +113,7 @@ def check_target(
                 "postgres.privileges",
                 f"{user} may not set session_replication_role: {problem.detail}",
                 f'GRANT SET ON PARAMETER session_replication_role TO "{user}";',
-                'or, where nobody may grant that, `"triggers": "disable"` in `apply`',
+                'or, if nobody can grant this, set `"triggers": "disable"` in `apply`',
             )
         ]
 
@@ -175,7 +175,7 @@ def _check_table(
         yield error(
             "postgres.tables",
             f"{table.full_name}: {found.what}",
-            "rename what is there, or name another table in `apply.table-mapping`",
+            "rename the existing object, or name another target table in `apply.table-mapping`",
         )
     elif (lost := _lost(connection, settings, table, schema, name)) is not None:
         yield error("postgres.tables", f"{table.full_name}: {lost.detail}", lost.action)
@@ -183,8 +183,8 @@ def _check_table(
         if found is not None:
             yield warning(
                 "postgres.tables",
-                f"{table.full_name}: {found.what}; a table would be made beside it",
-                'where it is meant: rename it, or set `apply.names` to "kept"',
+                f"{table.full_name}: {found.what}; olr_pg would create another table in addition",
+                'if this table is the intended target, rename it, or set `apply.names` to "kept"',
             )
         what = f"{user} may not create tables in the schema {schema}"
         yield from check_creation(connection, user, schema, what)
@@ -245,13 +245,15 @@ def check_flags(
         )
         if strays == ():
             continue
-        allowed = f", and its check allows {', '.join(strays)}" if strays else ""
+        allowed = f", and its check constraint allows {', '.join(strays)}" if strays else ""
         note = choices.pg_type(table.full_name, column).note
         yield warning(
             "postgres.flags",
-            f"{table.full_name}.{column.name} becomes boolean by `types.boolean`{allowed}; it"
-            f" takes {note}: any other value stops its table",
-            f"if it is no flag: {no_flag_setting(table.full_name, column)} in `apply`",
+            f"{table.full_name}.{column.name} becomes boolean by"
+            f" `types.boolean`{allowed}; it accepts {note}, and any other value stops the"
+            " table",
+            "if the column is not a boolean flag, set"
+            f" {no_flag_setting(table.full_name, column)} in `apply`",
         )
 
 
@@ -263,8 +265,8 @@ def _check_close_keys(
         yield warning(
             "postgres.keys",
             f"{table.full_name}: {close_key_words(column)}",
-            "where the source has such rows: "
-            f"{as_text_setting(table.full_name, column)} in `apply`",
+            f"if the source has such rows, set {as_text_setting(table.full_name, column)}"
+            " in `apply`",
         )
 
 
@@ -282,8 +284,8 @@ def _check_firing(
         if row is not None:
             yield error(
                 "postgres.privileges",
-                f"{user} does not own {one.schema}.{one.table}, whose {one.kind} {one.name} it is"
-                " to set aside",
+                f"{user} does not own {one.schema}.{one.table}, so it cannot disable the"
+                f" {one.kind} {one.name} of this table",
                 f'GRANT {sql.Identifier(row[0]).as_string(connection)} TO "{user}";',
             )
 
@@ -305,9 +307,9 @@ def _check_columns(
             report = error if column.intcol in table.key else warning
             yield report(
                 "postgres.columns",
-                f"{target.full_name}.{name} is generated: what {table.full_name}.{column.name} has"
-                " does not go in, and is not compared",
-                f"where that is not meant: {statement}ALTER COLUMN {quoted} DROP EXPRESSION;",
+                f"{target.full_name}.{name} is a generated column: values of"
+                f" {table.full_name}.{column.name} are not stored in it and not compared",
+                f"if this is not intended: {statement}ALTER COLUMN {quoted} DROP EXPRESSION;",
             )
             continue
         if number is None:
@@ -361,11 +363,11 @@ def _check_not_null(
         statement = f"{_alter(connection, target)}ALTER COLUMN {quoted} DROP NOT NULL;"
         column = f"{target.full_name}.{name}"
         if source is not None:
-            what = f"{column} is NOT NULL, {table.full_name}.{source.name} is not"
+            what = f"{column} is NOT NULL, but {table.full_name}.{source.name} allows NULL"
             yield warning("postgres.columns", what, statement)
         elif not is_filled:
             what = f"{column} is NOT NULL without a default, and {table.full_name} has no such"
-            yield error("postgres.columns", f"{what} column: no row gets in", statement)
+            yield error("postgres.columns", f"{what} column, so no row can be inserted", statement)
 
 
 def _check_identity(
@@ -374,8 +376,8 @@ def _check_identity(
     if target.columns[number].identity == "a":
         yield error(
             "postgres.identity",
-            f"{target.full_name}.{target.columns[number].name} is GENERATED ALWAYS AS IDENTITY:"
-            " PostgreSQL lets nobody update it",
+            f"{target.full_name}.{target.columns[number].name} is GENERATED ALWAYS AS"
+            " IDENTITY: PostgreSQL does not allow updates of it",
             f"{statement}ALTER COLUMN {quoted} SET GENERATED BY DEFAULT;",
         )
 
@@ -399,8 +401,9 @@ def _check_keys(
         quoted_key = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
         yield warning(
             "postgres.keys",
-            f"{target.full_name} has no key: updates and deletes look at every row, and where rows"
-            " of a key are missing or double they may hit too few and too many unnoticed",
+            f"{target.full_name} has no key: updates and deletes read every row of the"
+            " table. If rows are missing or duplicated, they may change too few or too"
+            " many rows without an error",
             f"{statement}ADD PRIMARY KEY ({quoted_key});",
         )
     elif target.key and not set(target.key) >= set(key):
@@ -416,8 +419,8 @@ def _check_keys(
         at_once = definition.partition(" DEFERRABLE")[0]
         yield warning(
             "postgres.keys",
-            f"{target.full_name} has a deferrable key, {name}, which PostgreSQL does not check"
-            " while changes are applied: duplicates get in",
+            f"{target.full_name} has a deferrable key, {name}, which PostgreSQL does not"
+            " check while changes are applied, so duplicates are not noticed",
             f"{statement}DROP CONSTRAINT {quoted}, ADD CONSTRAINT {quoted} {at_once};",
         )
 
@@ -431,11 +434,11 @@ def _other_key(
     wanted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
     return warning(
         "postgres.keys",
-        f"{target.full_name} has the primary key ({', '.join(target.key)}), {table.full_name} has"
-        f" ({', '.join(key)}): rows are found by the source's key, and two rows of the source with"
-        " the same values in the target's key stop the table",
-        f"where that is not meant, drop the primary key and: {_alter(connection, target)}ADD"
-        f" PRIMARY KEY ({wanted});",
+        f"{target.full_name} has the primary key ({', '.join(target.key)}), but"
+        f" {table.full_name} has ({', '.join(key)}). Rows are found by the source's key;"
+        " two rows of the source with the same values in the target's key stop the table",
+        "if this is not intended, drop the primary key, then:"
+        f" {_alter(connection, target)}ADD PRIMARY KEY ({wanted});",
     )
 
 
@@ -447,9 +450,9 @@ def _own_key(settings: ApplierSettings, table: Table, target: TargetTable) -> Fi
     columns = ", ".join(f'"{names.get(part, part)}"' for part in target.key)
     return warning(
         "postgres.keys",
-        f"{table.full_name} has no key, {target.full_name} has the primary key"
-        f" ({', '.join(target.key)}): rows are found by it, so that each change in the redo must"
-        " have these columns",
+        f"{table.full_name} has no key, but {target.full_name} has the primary key"
+        f" ({', '.join(target.key)}). Rows are found by this key, so each change in the"
+        " redo must contain its columns",
         f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY"'
         f" ({columns}) ALWAYS; in the source, unless it logs all columns",
     )

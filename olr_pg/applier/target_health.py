@@ -284,7 +284,7 @@ def _triggers(cursor: Any, watched: Sequence[_Watched]) -> Iterator[HealthProble
         yield _problem(
             Code.TARGET_TRIGGER_FIRES,
             f"{one.identifier}: {row.names}",
-            f"where that is not meant: {row.statement};",
+            f"if this is not intended: {row.statement};",
             one.source,
         )
 
@@ -297,7 +297,7 @@ def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
     if leaf.enabled in ("false", "off", "no", "0"):
         yield _problem(
             Code.AUTOVACUUM_UNFIT,
-            f"{leaf.name} is left out of autovacuum (autovacuum_enabled = {leaf.enabled})",
+            f"{leaf.name} is excluded from autovacuum (autovacuum_enabled = {leaf.enabled})",
             f"ALTER TABLE {leaf.name} RESET (autovacuum_enabled);",
             source,
         )
@@ -307,7 +307,8 @@ def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
     if begins > limits.vacuum_at and leaf.changed:
         yield _problem(
             Code.AUTOVACUUM_UNFIT,
-            f"{leaf.name} has about {count:,.0f} rows: vacuum begins at {begins:,.0f} dead ones",
+            f"{leaf.name} has about {count:,.0f} rows, and autovacuum begins only at"
+            f" {begins:,.0f} dead rows",
             f"ALTER TABLE {leaf.name} SET (autovacuum_vacuum_scale_factor = 0,"
             f" autovacuum_vacuum_threshold = {limits.vacuum_at // 10});",
             source,
@@ -316,9 +317,10 @@ def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
         when = "was never vacuumed" if leaf.vacuumed is None else f"was vacuumed {leaf.vacuumed}"
         yield _problem(
             Code.DEAD_ROWS,
-            f"{leaf.name} has {leaf.dead:,} dead rows and {leaf.live:,} live ones, and {when}",
-            f"VACUUM (VERBOSE, ANALYZE) {leaf.name}; if it cannot remove rows yet, end what keeps"
-            " them: the oldest transaction, a prepared one, or a replication slot",
+            f"{leaf.name} has {leaf.dead:,} dead rows and {leaf.live:,} live rows; it {when}",
+            f"VACUUM (VERBOSE, ANALYZE) {leaf.name}; if it cannot remove rows yet, end"
+            " the oldest transaction, the prepared transaction or the replication slot"
+            " that keeps them",
             source,
         )
     if leaf.unknown and leaf.live > limits.rows:
@@ -348,8 +350,9 @@ def _server(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
                 Code.WRAPAROUND_NEAR,
                 f"the oldest {what} of this database is {age:,} old; autovacuum should freeze it at"
                 f" {most:,}, and PostgreSQL rejects all writes at about 2,100,000,000",
-                "end what keeps it (the oldest transaction, a prepared one, a replication slot),"
-                " then as the owner: VACUUM (FREEZE, VERBOSE); in this database",
+                "end the oldest transaction, the prepared transaction or the replication"
+                " slot that keeps it, then run in this database as its owner: VACUUM"
+                " (FREEZE, VERBOSE);",
             )
 
 
@@ -359,7 +362,7 @@ def _slots(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
             Code.SLOT_KEEPS_WAL,
             f"no client reads the replication slot {row.slot_name!r}, which keeps"
             f" {row.kept / (1 << 20):,.0f} MiB of WAL (wal_status {row.wal_status})",
-            f"start its reader; where there is none any more: {row.statement}",
+            f"start its reader; if the slot is no longer used: {row.statement}",
         )
 
 
@@ -369,8 +372,9 @@ def _transactions(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
         more = f"; {len(rows) - 1} more" if len(rows) > 1 else ""
         yield _problem(
             Code.TRANSACTION_KEEPS_ROWS,
-            f"{session_words(rows[0])}{more}: vacuum removes nothing that is newer",
-            f"let it end, or: SELECT pg_terminate_backend({rows[0].pid});",
+            f"{session_words(rows[0])}{more}; vacuum cannot remove rows that were deleted"
+            " after its begin",
+            f"wait until it ends, or run: SELECT pg_terminate_backend({rows[0].pid});",
         )
 
 

@@ -48,7 +48,7 @@ class Gap:
             Code.LOG_MISSING,
             f"sequence {first}" + (" is" if one else f" to {last} are") + " not among the logs",
             action=f"restore the missing logs, in RMAN: RESTORE ARCHIVELOG {which} THREAD"
-            f" {self.thread}; and put it beside the others",
+            f" {self.thread}; and put them into the directory of the other logs",
             thread=self.thread,
             sequence=self.first_sequence,
             resetlogs=self.resetlogs_id,

@@ -85,7 +85,8 @@ class DecodedLogs:
         if block > log.blocks:
             raise OlrPgError(
                 Code.LOG_SHORTER_THAN_READ,
-                f"it has {log.blocks} blocks, {block} were read while it was being written",
+                f"it has {log.blocks} blocks, but {block} blocks were read while Oracle"
+                " was writing it",
                 file=log.path,
                 thread=log.header.thread,
                 sequence=log.header.sequence,

@@ -67,7 +67,8 @@ class Lineage:
         if self._known.version > VERSION:
             raise OlrPgError(
                 Code.FILE_OF_NEWER_VERSION,
-                f"version {self._known.version}, {VERSION} is the newest known",
+                f"the file has version {self._known.version}; this release reads versions"
+                f" up to {VERSION}",
                 path=str(path),
             )
 
@@ -126,8 +127,9 @@ class Lineage:
             where = "before it" if end is None else f"at SCN {end}"
             raise OlrPgError(
                 Code.RESETLOGS_BEHIND_DELIVERED,
-                f"incarnation {current} begins {where}, transactions up to SCN"
-                f" {known.delivered_scn} were delivered from incarnation {known.resetlogs}",
+                f"incarnation {current} begins {where}, but transactions up to SCN"
+                f" {known.delivered_scn} were delivered from incarnation"
+                f" {known.resetlogs}",
                 resetlogs=current,
                 scn=end,
             )

@@ -216,7 +216,7 @@ class LogTail:
         elif end.behind is Behind.NO_GROUP or (nab is not None and end.block < nab):
             self.problem = OlrPgError(
                 Code.ONLINE_LOG_NOT_SOUND,
-                "no LWN group begins there"
+                "no LWN group begins at this block"
                 if end.behind is Behind.NO_GROUP
                 else "the log is closed, and not all of its blocks can be read",
                 thread=header.thread,

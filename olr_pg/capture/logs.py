@@ -85,7 +85,7 @@ def open_log(path: str) -> ArchivedLog:
     if header.next_scn is None or header.nab is None:
         raise OlrPgError(
             Code.LOG_COPIED_TOO_EARLY,
-            "its next SCN is still open",
+            "the log has no next SCN yet",
             file=path,
             thread=header.thread,
             sequence=header.sequence,

@@ -247,10 +247,12 @@ def check_url(url: str) -> None:
     # In abfs://CONTAINER@ACCOUNT/, the part before the @ is no secret unless it contains a
     # password.
     if ":" in user or (user and not parts.scheme.startswith("abfs")):
-        raise OlrPgError(Code.LOG_URL_UNUSABLE, "there are credentials in it", file=shown)
+        raise OlrPgError(Code.LOG_URL_UNUSABLE, "the URL contains credentials", file=shown)
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if _SECRET.search(name) or name.lower() in ("sig", "sas"):
-            raise OlrPgError(Code.LOG_URL_UNUSABLE, f"it has the secret {name!r}", file=shown)
+            raise OlrPgError(
+                Code.LOG_URL_UNUSABLE, f"the URL contains the secret {name!r}", file=shown
+            )
 
 
 def opened_url(url: str) -> tuple[Any, str]:

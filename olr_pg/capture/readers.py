@@ -97,12 +97,15 @@ def parse_start(start: bytes, path: str) -> LogHeader:
         raise OlrPgError(
             Code.NOT_A_REDO_LOG,
             f"it is compressed with {compressed.name}",
-            action=f"decompress it ({compressed.command} FILE): logs are read as Oracle wrote them",
+            action=f"decompress it ({compressed.command} FILE); olr_pg reads logs only as Oracle"
+            " wrote them",
             file=path,
         )
     if 0 < len(probe) < PROBE_BYTES and probe[0] != 0:
         raise OlrPgError(
-            Code.NOT_A_REDO_LOG, f"{len(probe)} bytes that begin no redo log", file=path
+            Code.NOT_A_REDO_LOG,
+            f"the first {len(probe)} bytes are not the begin of a redo log",
+            file=path,
         )
     block_size, _ = probe_geometry(probe, path=path)
     end = _HEADER_BLOCKS * block_size
@@ -194,7 +197,7 @@ def _open(path: str) -> Iterator[int]:
         raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OlrPgError(Code.LOG_UNREADABLE, "it is no regular file", file=path)
+            raise OlrPgError(Code.LOG_UNREADABLE, "it is not a regular file", file=path)
         yield handle
     finally:
         os.close(handle)

@@ -55,7 +55,7 @@ class KnownThreads:
         if version > VERSION:
             raise OlrPgError(
                 Code.FILE_OF_NEWER_VERSION,
-                f"version {version}, {VERSION} is the newest known",
+                f"the file has version {version}; this release reads versions up to {VERSION}",
                 path=str(self._path),
             )
 

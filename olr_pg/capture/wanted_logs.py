@@ -43,8 +43,8 @@ def check_beginning(
         if 0 < start < log.header.first_scn and not _is_first_of_new_thread(log):
             raise OlrPgError(
                 Code.LOG_MISSING,
-                f"the oldest log begins at SCN {log.header.first_scn},"
-                f" decoding must start at {start}",
+                f"the oldest log begins at SCN {log.header.first_scn}, but decoding must"
+                f" start at SCN {start}",
                 thread=thread,
                 sequence=log.header.sequence,
                 scn=start,
@@ -212,7 +212,7 @@ def check_order(logs: Sequence[ArchivedLog], decoded: DecodedLogs) -> None:
         if newest is not None and log.position < newest:
             raise OlrPgError(
                 Code.REDO_TOO_LATE,
-                f"sequence {newest.sequence} has been read without it",
+                f"sequence {newest.sequence} was already read without this log",
                 file=log.path,
                 thread=log.header.thread,
                 sequence=log.header.sequence,

@@ -139,7 +139,7 @@ class DictionaryHistory:
             if version.isdecimal() and int(version) > VERSION:
                 raise OlrPgError(
                     Code.FILE_OF_NEWER_VERSION,
-                    f"version {version}, {VERSION} is the newest known",
+                    f"the file has version {version}; this release reads versions up to {VERSION}",
                     path=str(self._path),
                 )
             raise ValueError(f"its format is {head['format']!r}")

@@ -37,7 +37,7 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
     if isinstance(version, int) and version > newest:
         raise OlrPgError(
             Code.FILE_OF_NEWER_VERSION,
-            f"version {version}, {newest} is the newest known",
+            f"the file has version {version}; this release reads versions up to {newest}",
             path=str(path),
         )
 

@@ -43,7 +43,7 @@ def test_a_demo_at_work_is_left(tmp_path: Path) -> None:
     folder = remains(tmp_path, "busy")
     with hold_data_lock(folder / "data"):
         (one,) = remove_demos(tmp_path)
-    assert one.kept == "a demo is at work in it"
+    assert one.kept == "a demo is running in it"
     assert folder.exists()
 
 

@@ -139,8 +139,11 @@ def test_the_command(tmp_path: Path, postgres_database: str) -> None:
     (target,) = found["targets"]
     assert saved is not None
     assert summary.snapshot.scn < target["start_scn"] <= saved
-    assert target["why"] in ("its checkpoint", "what the target itself has noted")
-    assert "the last one before" in ask()
+    assert target["why"] in (
+        "the position of its checkpoint",
+        "the position recorded in the target",
+    )
+    assert "the last log of its thread before" in ask()
     # A load that replication has not passed has a start go further back.
     with psycopg.connect(postgres_database) as connection:
         connection.execute(

@@ -100,7 +100,7 @@ def test_a_table_without_a_key(replication: Replication) -> None:
     r.execute("CREATE TABLE s.r (id int)")
     found = _found(r, _table())
     assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")]
-    assert "unnoticed" in found[0].what
+    assert "without an error" in found[0].what
     _mend(r, found)
     assert _found(r, _table()) == []
 
@@ -145,11 +145,11 @@ def test_flags_for_their_type_alone_are_named(replication: Replication) -> None:
     (found,) = check_target(settings, [table], Structure(left_out=tuple(left_out)))
     assert found.severity is Severity.WARNING
     assert "S.R.GRADE becomes boolean" in found.what
-    assert "its check allows A;" in found.what
+    assert "its check constraint allows A;" in found.what
     assert '"columns": {"S.R.GRADE": {"type": "char(1)"}}' in found.mend[0]
     unknown = [one.what for one in check_target(settings, [table])]
     assert len(unknown) == 2
-    assert all("any other value stops its table" in what for what in unknown)
+    assert all("any other value stops the table" in what for what in unknown)
     chosen = {"S.R.GRADE": ColumnChoice("char(1)"), "S.R.DONE": ColumnChoice("boolean")}
     named = Choices(flags=("CHAR(1)",), columns=chosen)
     assert check_target(replication.settings(choices=named, create_tables=True), [table]) == []
@@ -167,7 +167,7 @@ def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Re
     chosen = {"S.R.TOTAL": ColumnChoice("numeric(12,2)")}
     settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
     (told,) = check_target(settings, [_table(total)])
-    assert "the target keeps 2 digits behind the point, of 4" in told.what
+    assert "the target keeps only 2 digits after the decimal point of 4" in told.what
     fits = {"S.R.DAY": ColumnChoice("date", "on_day")}
     settings = replication.settings(choices=Choices(columns=fits), create_tables=True)
     assert check_target(settings, [_table(day)]) == []
@@ -188,9 +188,9 @@ def test_a_key_of_more_digits_than_postgresql_keeps_is_warned_of(replication: Re
     found = check_target(settings, [table], structure)
     assert [one.severity for one in found] == [Severity.WARNING] * 3
     assert [one.what.split(",")[0] for one in found] == [
-        "S.R: the key's column P (TIMESTAMP) has 9 digits of a second",
-        "S.R: the key's column U (TIMESTAMP) has 9 digits of a second",
-        "S.R: the key's column X (TIMESTAMP) has 7 digits of a second",
+        "S.R: the key's column P (TIMESTAMP) has 9 digits of fractional seconds",
+        "S.R: the key's column U (TIMESTAMP) has 9 digits of fractional seconds",
+        "S.R: the key's column X (TIMESTAMP) has 7 digits of fractional seconds",
     ]
     assert '"columns": {"S.R.P": {"type": "text"}}' in found[0].mend[0]
     kept = Choices(columns={f"S.R.{name}": ColumnChoice("text") for name in "PUX"})
@@ -207,9 +207,9 @@ def test_a_target_with_another_key_than_the_source(replication: Replication) -> 
     r.execute("CREATE TABLE s.r (id int, n int PRIMARY KEY)")
     (found,) = keys(_table(number))
     assert found.severity is Severity.WARNING
-    assert "s.r has the primary key (n), S.R has (id)" in found.what
+    assert "s.r has the primary key (n), but S.R has (id)" in found.what
     (found,) = keys(replace(_table(number), key=(), key_kind=KeyKind.NONE))
-    assert "S.R has no key, s.r has the primary key (n)" in found.what
+    assert "S.R has no key, but s.r has the primary key (n)" in found.what
     assert 'ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY" ("N") ALWAYS' in found.mend[0]
     r.execute("ALTER TABLE s.r DROP CONSTRAINT r_pkey, ADD PRIMARY KEY (id, n)")
     assert keys(_table(number)) == []

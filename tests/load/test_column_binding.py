@@ -74,4 +74,4 @@ def test_a_type_that_would_round_is_refused(postgres_database: str, kind: str) -
     with pytest.raises(OlrPgError) as caught:
         bind_columns(plan, table, schema, settings)
     assert caught.value.code == 5007
-    assert "keeps 2 digits behind the point, of 4" in caught.value.detail
+    assert "keeps only 2 digits after the decimal point of 4" in caught.value.detail

@@ -147,7 +147,7 @@ def test_it_only_looks(patient: Patient, tmp_path: Path) -> None:
     found = findings()
     assert [finding.check for finding in found] == ["directory", "directory"]
     assert "OLR-01092" in found[0].what
-    assert f"{data.parent} is no directory" in found[0].what
+    assert f"{data.parent} is not a directory" in found[0].what
     assert "OLR-07030" in found[1].what
 
 
@@ -511,7 +511,7 @@ def test_little_room_on_the_disk(patient: Patient, monkeypatch: pytest.MonkeyPat
     )
     finding = patient.only()
     assert (finding.check, finding.severity) == ("disk", Severity.WARNING)
-    assert finding.mend == ("make room there",)
+    assert finding.mend == ("free disk space there",)
     free = 1 << 20
     assert patient.only().severity is Severity.ERROR
     free = 1 << 40

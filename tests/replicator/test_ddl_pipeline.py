@@ -195,7 +195,7 @@ def test_rows_of_a_partition_go_where_the_target_has_it(
                 f"CREATE TABLE shop.{names[number]} PARTITION OF shop.p FOR VALUES IN ({listed})"
             )
         connection.execute("CREATE TABLE shop.p_rest PARTITION OF shop.p DEFAULT")
-    with pytest.raises(OlrPgError, match=r"SHOP\.Q, by OLR-03074"):
+    with pytest.raises(OlrPgError, match=r"SHOP\.Q, because of OLR-03074"):
         run_once(source, postgres_database, ("P", "Q"))
     run_once(source, postgres_database, ("P", "Q"), None, ddl={"drop-partition": "ignore"})
     with psycopg.connect(postgres_database) as connection:

@@ -82,8 +82,8 @@ def test_without_the_partition_in_the_target_both_stop(
         messages = connection.execute(
             "SELECT message FROM olr_pg.error ORDER BY source_table"
         ).fetchall()
-        assert "shop.p has no partition of its own for it" in messages[0][0]
-        assert "SHOP.P is stopped or paused before that" in messages[1][0]
+        assert "shop.p has no partition for exactly these rows" in messages[0][0]
+        assert "SHOP.P is stopped or paused at an earlier SCN" in messages[1][0]
 
 
 def test_a_table_whose_other_one_is_not_replicated_stops(

@@ -352,7 +352,8 @@ class TableWriter:
             raise RefusedError(
                 0,
                 OlrPgError(
-                    Code.CHANGE_CONFLICTS, "the row is missing: another row has its key now"
+                    Code.CHANGE_CONFLICTS,
+                    "the row does not exist any more, and another row now has its key",
                 ),
                 is_conflict=True,
             )
@@ -512,12 +513,12 @@ def check_touched(step: BoundStatement, touched: int) -> None:
     if step.expected < 0 or touched == step.expected:
         return
     what = {
-        DmlKind.INSERT: "went in",
-        DmlKind.UPDATE: "were there to update",
-        DmlKind.DELETE: "were there to delete",
+        DmlKind.INSERT: "were inserted",
+        DmlKind.UPDATE: "were found to update",
+        DmlKind.DELETE: "were found to delete",
     }[step.kind]
     advice = f"; {step.advice}" if step.advice and touched == 0 else ""
-    detail = f"{touched} rows {what}, not {step.expected}{advice}"
+    detail = f"{touched} rows {what}, instead of {step.expected}{advice}"
     action = NO_KEY_ACTION if advice else None
     raise RefusedError(
         -1,

@@ -300,7 +300,7 @@ class Applier:
             if once and self._pauses.whole is not None:
                 raise OlrPgError(
                     Code.SUBSCRIPTION_PAUSED,
-                    f"by {self._pauses.whole.by}",
+                    f"it was paused by {self._pauses.whole.by}",
                     subscription=self._settings.subscription,
                 )
         except psycopg.Error:
@@ -450,7 +450,7 @@ class Applier:
                 # A stream applies new changes at once, so it would skip the held changes of this
                 # table.
                 raise OlrPgError(
-                    Code.TABLE_NOT_PAUSABLE, "it is paused: resume it first", table=name
+                    Code.TABLE_NOT_PAUSABLE, "the table is paused; resume it first", table=name
                 )
         found = read_handover(connection, subscription, self._tables)
         if found.scn:

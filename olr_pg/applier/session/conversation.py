@@ -567,8 +567,8 @@ class NotedPositions:
             return start
         error = OlrPgError(
             Code.SAVED_SCN_AHEAD,
-            f"it has saved SCN {saved_scn}, but the target needs all changes from SCN {own} on: the"
-            " applier starts there",
+            f"it has saved SCN {saved_scn}, but the target requires all changes from SCN"
+            f" {own} on. The applier starts at SCN {own}",
             subscription=self._subscription,
         )
         _log.warning(

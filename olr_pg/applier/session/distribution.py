@@ -62,7 +62,9 @@ class Distribution:
             self._lost.append(event)
             return
         if event.evolution.concerns_two and not event.past and not self._workers.finish():
-            raise ConnectionAbortedError("not all changes before a DDL of two tables are applied")
+            raise ConnectionAbortedError(
+                "not all changes before a DDL that affects two tables are applied"
+            )
         self._announce(event)
 
     def deliver(self, table: str, selection: Selection) -> None:

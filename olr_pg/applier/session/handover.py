@@ -115,7 +115,9 @@ def read_handover(
     for name, scn, _, finished, _ in loads:
         if not finished and (not tables or name in tables):
             raise OlrPgError(
-                Code.TABLE_LOADED_IN_PART, f"its load as of SCN {scn} is not complete", table=name
+                Code.TABLE_LOADED_IN_PART,
+                f"the load of the table as of SCN {scn} is not complete",
+                table=name,
             )
     pending = [load for load in loads if load[3] and not load[4]]
     if not pending:

@@ -42,7 +42,9 @@ class SocketLink:
         ready.register(self._socket, select.POLLIN)
         while not ready.poll(_STOP_MILLISECONDS):
             if stopped():
-                raise ConnectionAbortedError("stopped while the server was silent")
+                raise ConnectionAbortedError(
+                    "the applier was stopped while it waited for the server"
+                )
         received = 0
         while True:
             size = self._socket.recv_into(client.room())

@@ -38,10 +38,11 @@ class BoundStatement(NamedTuple):
 
 
 NO_KEY_ACTION: Final = (
-    "turn supplemental logging of the key on in the source (`olr-pg doctor` has the statement):"
-    " later changes have it then. Leave this one out with `olr-pg errors skip`, and mend its row"
-    " with `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`, or load the"
-    " table anew: `olr-pg initial-load --anew --table OWNER.NAME`"
+    "add supplemental logging of the key in the source (`olr-pg doctor` prints the"
+    " statement), so that later changes contain the key. Skip this change with `olr-pg"
+    " errors skip`. Then correct its row with `olr-pg verify --differences FILE` and"
+    " `olr-pg repair --differences FILE`, or load the table again: `olr-pg initial-load"
+    " --anew --table OWNER.NAME`"
 )
 """The action to report if the redo does not contain the key of a changed row."""
 
@@ -67,7 +68,8 @@ class KeyMissingError(UnwritableError):
             number,
             OlrPgError(
                 Code.CHANGE_CONFLICTS,
-                "the change does not have the values of the key, whatever `apply.on-conflict` is",
+                "the change does not contain the values of the key, so its row cannot be"
+                " found. This stops the table, whatever `apply.on-conflict` is set to",
                 action=NO_KEY_ACTION,
             ),
         )

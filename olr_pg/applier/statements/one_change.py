@@ -171,9 +171,10 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
         " WHERE {condition} AND NOT record_image_eq({values}, (SELECT rest FROM one)))) "
     ).format(values=values, table=table, condition=condition)
     advice = (
-        f"no row has these old values, or several have that differ in {', '.join(rest)}, which the"
-        " change does not tell; a primary key of the source's table or supplemental logging of ALL"
-        " columns would (but never of LOBs)"
+        "no row has these old values, or several rows have them and differ only in"
+        f" {', '.join(rest)}, which the change does not contain. To identify such rows,"
+        " the source table needs a primary key, or supplemental logging of ALL columns"
+        " (which never contains LOB columns)"
     )
     return _Found(head, where, parameters + parameters, is_searched=True, advice=advice)
 

@@ -353,13 +353,13 @@ def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
         name = target_name(settings, table.owner, table.name)
         if name[0] == OWN_SCHEMA:
             raise OlrPgError(
-                Code.TARGET_IN_OWN_SCHEMA, f"{table.full_name} would be {'.'.join(name)}"
+                Code.TARGET_IN_OWN_SCHEMA, f"{table.full_name} would become {'.'.join(name)}"
             )
         other = seen.setdefault(name, table.full_name)
         if other != table.full_name:
             raise OlrPgError(
                 Code.TARGET_NAME_CLASH,
-                f"{other} and {table.full_name} would both be {'.'.join(name)}",
+                f"{other} and {table.full_name} would both become {'.'.join(name)}",
             )
 
 
@@ -405,8 +405,9 @@ def plan_table(
         if target.columns[place].generated:
             raise OlrPgError(
                 Code.TARGET_TABLE_UNFIT,
-                f"{target.full_name}.{target.columns[place].name} is a generated column: the"
-                " source's key does not go in, and rows cannot be found by it",
+                f"{target.full_name}.{target.columns[place].name} is a generated column:"
+                " the value of the source's key cannot be stored in it, so rows cannot"
+                " be found by this key",
                 table=full_name,
             )
     return plan

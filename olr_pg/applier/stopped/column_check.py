@@ -140,5 +140,8 @@ def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
             )
             drop()
     raise RefusedError(
-        0, OlrPgError(Code.CHANGE_REFUSED, f"{altered} is altered faster than a batch is written")
+        0,
+        OlrPgError(
+            Code.CHANGE_REFUSED, f"{altered} is altered again before a batch can be written"
+        ),
     ) from altered

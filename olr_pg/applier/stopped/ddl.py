@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _OBSTACLE: Final = (
-    "take what stands in the way out of the target, `olr-pg errors retry`, and put it back as it"
-    " fits the table then; or alter the target table yourself and `olr-pg errors skip`"
+    "remove the object that prevents the change from the target, run `olr-pg errors"
+    " retry`, and create the object again so that it fits the new table. Or alter the"
+    " target table yourself, then run `olr-pg errors skip`"
 )
 """The action to report if PostgreSQL refuses a step, usually because other objects depend on the
 table.
@@ -127,7 +128,9 @@ def carry_out(
         if is_transient(refused):
             raise
         doing = (
-            "" if event.is_of_rows else f"DDL of the source cannot be followed: {event.evolution}"
+            ""
+            if event.is_of_rows
+            else f"DDL of the source cannot be applied to the target: {event.evolution}"
         )
         error = target_error(refused, doing, Code.CHANGE_REFUSED, table=event.table)
         if event.is_of_rows or error.code != Code.CHANGE_REFUSED:
@@ -200,8 +203,8 @@ def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
     if event.later is not None:
         count, last, xid = event.later
         message += (
-            f"; and of {count} more transactions, the last with commit SCN {last},"
-            f" XID {format_xid(xid)}"
+            f"; and {count} more transactions, the last one with commit SCN {last}, XID"
+            f" {format_xid(xid)}"
         )
     first = event.lobs[0] if event.lobs else None
     operation = "undecoded" if event.is_fault else "ddl"

@@ -80,12 +80,14 @@ COLUMNS_CHANGED.
 
 _DO_IT_YOURSELF: Final = {
     DdlKind.RENAME_TABLE: (
-        "rename the target table yourself, and `olr-pg errors skip`; or set `apply.ddl`"
-        " `rename-table` to follow, restart, and `olr-pg errors retry`"
+        "rename the target table yourself, then run `olr-pg errors skip`. Or set"
+        " `rename-table` in `apply.ddl` to follow, restart the appliance, then run"
+        " `olr-pg errors retry`"
     ),
     DdlKind.EXCHANGE_PARTITION: (
-        "exchange them in the target yourself (DETACH, rename, ATTACH in one transaction), and"
-        " `olr-pg errors skip`; or set `apply.ddl` `exchange-partition` to follow, restart, and"
+        "exchange the partition and the table in the target yourself (DETACH, rename,"
+        " ATTACH in one transaction), then run `olr-pg errors skip`. Or set"
+        " `exchange-partition` in `apply.ddl` to follow, restart the appliance, then run"
         " `olr-pg errors retry`"
     ),
 }
@@ -213,7 +215,7 @@ class StepWriter:
         if found is None:
             raise OlrPgError(
                 _CODES[step.kind],
-                f"{step}, and {self._target.full_name} has no partition of its own for it",
+                f"{step}, and {self._target.full_name} has no partition for exactly these rows",
                 table=self._table,
             )
         empty_table(self._connection, found)
@@ -297,8 +299,8 @@ class StepWriter:
         if step.text and has_rows(self._connection, self._target.identifier):
             raise OlrPgError(
                 Code.COLUMNS_CHANGED,
-                f"{step} with the default {step.text[:200]}, which the source wrote into each of"
-                " its rows: load the table again",
+                f"{step} with the default {step.text[:200]}, which the source wrote into"
+                " each existing row; load the table again",
                 table=self._table,
             )
         default = self._default(column, kind)

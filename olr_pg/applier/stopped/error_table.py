@@ -225,7 +225,7 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrP
         return OlrPgError(Code.TABLES_STOPPED, f"{table}{others}")
     # Do not use the message of the error table's row: it contains data of the table, and this error
     # is logged.
-    reason = f"{table}{others}, by OLR-{code:05d}: {Code(code).title}"
+    reason = f"{table}{others}, because of OLR-{code:05d}: {Code(code).title}"
     return OlrPgError(Code.TABLES_STOPPED, reason, error=number)
 
 

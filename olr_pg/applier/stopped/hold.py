@@ -207,7 +207,7 @@ def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> 
     if held + size > limit:
         raise OlrPgError(
             Code.HOLD_FULL,
-            f"{size} bytes in addition to {held} held bytes",
+            f"{size} more bytes, in addition to {held} bytes that are held already",
             table=key[1],
             limit=limit,
         )

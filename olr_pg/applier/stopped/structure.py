@@ -161,13 +161,15 @@ class StructureNotes:
         state = "due" if self._follows(step.kind) and not made.reason else "reported"
         if state == "due" and self._is_partitioned():
             made = made._replace(
-                reason="the table is partitioned: PostgreSQL cannot make it without keeping writes"
-                " waiting"
+                reason="the table is partitioned, and PostgreSQL cannot create this without"
+                " blocking writes"
             )
             state = "reported"
         of_parent = isinstance(structure, Constraint) and structure.kind == "foreign key"
         if of_parent and self._settings.triggers is TriggerHandling.DISABLE:
-            made = made._replace(reason="make it behind the cut-over: triggers are set aside")
+            made = made._replace(
+                reason="create it after the cut-over, because triggers are disabled until then"
+            )
             state = "reported"
         self._note(kind, structure.name, step, made, state)
 

@@ -100,7 +100,7 @@ def _see_first_half(
     is_rename = step.kind is DdlKind.TAKE_NAME
     raise OlrPgError(
         Code.TABLE_GONE if is_rename else Code.ROWS_CHANGED_BY_DDL,
-        f"{step}, and {other} is stopped or paused before that",
+        f"{step}, and {other} is stopped or paused at an earlier SCN",
         action=f"resume {other} first {_RETRY}",
         table=event.table,
     )
@@ -126,7 +126,7 @@ def _exchange(
     if part is None:
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
-            f"{step}, and {target.full_name} has no partition of its own for it",
+            f"{step}, and {target.full_name} has no partition for exactly these rows",
             action="stop the appliance and load both again: `olr-pg initial-load --anew --table"
             f" {event.table} --table {step.table}`",
             table=event.table,
@@ -165,8 +165,9 @@ def _check_ready(
     if is_before:
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
-            f"{step}, which is stopped or paused before that",
-            action=f"resume {step.table} first, and wait until it is applied up to there {_RETRY}",
+            f"{step}, which is stopped or paused at an earlier SCN",
+            action=f"resume {step.table} first, and wait until its changes up to that SCN are"
+            f" applied {_RETRY}",
             table=event.table,
         )
     names = [event.table, step.table]
@@ -177,7 +178,8 @@ def _check_ready(
     if found is not None:
         raise OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
-            f"{step}, and rows of {' or '.join(names)} lack LOB values, which are noted by table",
+            f"{step}, and rows of {' or '.join(names)} lack LOB values, which olr_pg"
+            " records under the table's name",
             action="complete the rows first (`olr-pg fetch-lobs`), then `olr-pg errors retry`",
             table=event.table,
         )

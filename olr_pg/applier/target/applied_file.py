@@ -140,11 +140,11 @@ class AppliedTables:
         first = min(lacking)
         more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
         start = _noted_start(connection, self._subscription)
-        words = "nothing tells where to start" if start is None else f"start at SCN {start}"
+        words = "The SCN to start from is unknown" if start is None else f"Start at SCN {start}"
         return OlrPgError(
             Code.TARGET_PUT_BACK,
-            f"its ledger has it up to SCN {found.get(first, 0)}, it was applied up to"
-            f" {known[first]}{more}: {words}",
+            f"the ledger in the target says SCN {found.get(first, 0)}, but changes up to"
+            f" SCN {known[first]} were applied{more}. {words}",
             table=first,
             start_scn=start,
             file=None if self._path is None else str(self._path),

@@ -201,7 +201,7 @@ def found_instead(connection: Connection[Any], schema: str, name: str) -> Instea
     if found is None:
         return None
     if (found[0], found[1]) == (schema, name):
-        what = f"{schema}.{name} is {found[2]}, and no table"
+        what = f"{schema}.{name} is {found[2]}, not a table"
         return Instead(what, is_in_place=True) if found[2] else None
     told = f'; there is "{found[0]}"."{found[1]}"' + (f", {found[2]}" if found[2] else "")
     return Instead(f"{schema}.{name} does not exist{told}", is_in_place=False)
@@ -223,10 +223,10 @@ def lost_table(
         return None
     return OlrPgError(
         Code.TARGET_TABLE_MISSING,
-        f"{schema}.{name} does not exist any more, and had rows",
-        action="put it back (under its name, or from a backup that has olr_pg's tables as of then,"
-        f" too), or load it anew: `olr-pg initial-load --anew --table {source}`, while no appliance"
-        " runs",
+        f"{schema}.{name} does not exist any more, although olr_pg has applied rows to it",
+        action="rename the table back if it was renamed, or restore a backup that contains both"
+        " the table and the schema olr_pg. Or stop the appliance and load the table"
+        f" again: `olr-pg initial-load --anew --table {source}`",
         table=source,
     )
 

@@ -47,9 +47,9 @@ def close_key_columns(
 def close_key_words(column: Column) -> str:
     """Describe what happens to keys that differ only in digits that PostgreSQL does not store."""
     return (
-        f"the key's column {column.name} ({oracle_type_name(column)}) has {column.scale} digits"
-        f" of a second, of which PostgreSQL keeps {_DIGITS}: rows whose keys differ by less have"
-        " the same key there"
+        f"the key's column {column.name} ({oracle_type_name(column)}) has {column.scale}"
+        f" digits of fractional seconds, but PostgreSQL keeps only {_DIGITS}: rows whose"
+        " keys differ only in later digits get the same key in PostgreSQL"
     )
 
 

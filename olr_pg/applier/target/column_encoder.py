@@ -35,8 +35,8 @@ _HEADER: Final = 4
 """The type modifier of a varchar is its length plus this number (varchar.c)."""
 
 _ACTION: Final = (
-    "choose a type for the column that holds it (`apply.columns`) and give the target's column that"
-    " type, or correct the row in the source"
+    "choose a type that can store the value (`apply.columns`) and change the target's"
+    " column to that type, or correct the row in the source"
 )
 
 
@@ -104,7 +104,7 @@ def _flags(values: ValueColumn, encode: Callable[[ValueColumn], Encoded], out: s
     except OlrPgError as error:
         if error.code != Code.VALUE_OUT_OF_RANGE:
             raise
-        detail = f"{error.detail}; if the column is no flag: {out} in `apply`"
+        detail = f"{error.detail}; if the column is not a boolean flag, set {out} in `apply`"
         raise OlrPgError(error.code, detail, action=error.action, **error.where) from error
 
 
@@ -125,7 +125,7 @@ def _check(column: OracleColumn, target: TargetColumn) -> Check | None:
         if kept < 0:
             raise OlrPgError(
                 Code.VALUE_WOULD_LOSE,
-                f"{oracle_type_name(column)} to a numeric of the scale {kept}",
+                f"{oracle_type_name(column)} to a numeric of scale {kept}",
                 column=column.name,
             )
         return partial(_check_digits, kept=kept)
@@ -143,7 +143,8 @@ def _check_digits(values: ValueColumn, kept: int) -> None:
     if len(more):
         raise OlrPgError(
             Code.VALUE_WOULD_LOSE,
-            f"{int(digits[more[0]])} digits behind the point, of which the target keeps {kept}",
+            f"{int(digits[more[0]])} digits after the decimal point, but the target keeps"
+            f" only {kept}",
             action=_ACTION,
             row=int(rows[more[0]]),
         )
@@ -158,7 +159,7 @@ def _check_characters(values: ValueColumn, most: int) -> None:
         if length > most:
             raise OlrPgError(
                 Code.VALUE_OUT_OF_RANGE,
-                f"the text has {length} characters, the target takes {most}",
+                f"the text has {length} characters, but the target's column accepts only {most}",
                 action=_ACTION,
                 row=row,
             )

@@ -145,8 +145,8 @@ def lost_rows(source: str) -> OlrPgError:
     """
     return OlrPgError(
         Code.TARGET_ROWS_LOST,
-        "the table, or one of its partitions, was UNLOGGED when PostgreSQL crashed; its rows are"
-        " lost, and the ledger still has them as applied",
-        action=f"`olr-pg initial-load --anew --table {source}`, while no appliance runs",
+        "the table, or one of its partitions, was UNLOGGED when PostgreSQL crashed; its"
+        " rows are lost, although the ledger records them as applied",
+        action=f"stop the appliance, then run `olr-pg initial-load --anew --table {source}`",
         table=source,
     )

@@ -146,10 +146,10 @@ def check_database(
     for gid, since, held in connection.execute(_PREPARED, {"tables": list(tables)}):
         yield warned_of(
             PREPARED,
-            f"the prepared transaction {gid}, of {since}, holds locks on {held}: changes may wait"
-            " for its end",
-            f"ROLLBACK PREPARED {sql.Literal(gid).as_string()}; -- or COMMIT PREPARED, as its"
-            " manager decided",
+            f"the prepared transaction {gid}, of {since}, holds locks on {held}; changes"
+            " of these tables may have to wait until it ends",
+            f"ROLLBACK PREPARED {sql.Literal(gid).as_string()}; -- or COMMIT PREPARED, if"
+            " its transaction manager has decided to commit",
         )
     yield from _event_triggers(connection, settings)
 
@@ -176,22 +176,22 @@ def _read(connection: Connection[Any]) -> _Facts:
 
 def _encoding(facts: _Facts) -> Iterator[Unfit]:
     mend = (
-        "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0; and name that one in"
-        " `apply.connect-string`"
+        "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0; then name the new"
+        " database in `apply.connect-string`"
     )
     if facts.encoding == "SQL_ASCII":
         yield refused_for(
             Code.TARGET_DATABASE_UNFIT,
             DATABASE,
-            f"the database {facts.database} has the encoding SQL_ASCII: PostgreSQL counts bytes"
-            " there, and knows no characters",
+            f"the database {facts.database} has the encoding SQL_ASCII: PostgreSQL counts"
+            " bytes instead of characters there",
             mend,
         )
     elif facts.encoding != "UTF8":
         yield warned_of(
             DATABASE,
-            f"the database {facts.database} has the encoding {facts.encoding}: a character that"
-            " it lacks stops the table",
+            f"the database {facts.database} has the encoding {facts.encoding}: a"
+            " character that this encoding lacks stops the table",
             mend,
         )
 
@@ -219,7 +219,7 @@ def _limits_of_statements(connection: Connection[Any], facts: _Facts) -> Iterato
     for name, setting, source in connection.execute(_LIMITS):
         yield warned_of(
             DATABASE,
-            f"{name} is {setting}: a statement that needs more fails",
+            f"{name} is {setting}; a statement that needs more than this fails",
             _reset(facts, name, source),
         )
 
@@ -237,13 +237,15 @@ def _connections(settings: ApplierSettings, facts: _Facts) -> Iterator[Unfit]:
     lowest = min(_limits(facts), key=lambda one: one.size, default=None)
     if lowest is not None and lowest.size < needed:
         fewer = (
-            (f"or `apply.workers`: {lowest.size - 1}",) if lowest.size >= _CONNECTIONS_MIN else ()
+            (f"or set `apply.workers` to {lowest.size - 1}",)
+            if lowest.size >= _CONNECTIONS_MIN
+            else ()
         )
         yield refused_for(
             Code.TARGET_CONNECTIONS_TOO_FEW,
             CONNECTIONS,
-            f"{lowest.what} is {lowest.size}; {counted(workers, 'worker')} and their session need"
-            f" {needed} connections",
+            f"{lowest.what} is {lowest.size}; {counted(workers, 'worker')} and one more"
+            f" session need {needed} connections",
             lowest.mend.format(needed=needed),
             *fewer,
         )
@@ -252,8 +254,8 @@ def _connections(settings: ApplierSettings, facts: _Facts) -> Iterator[Unfit]:
         if one.size - one.used < needed:
             yield warned_of(
                 CONNECTIONS,
-                f"{one.what} is {one.size}, and others have {one.used} now: the appliance needs"
-                f" {needed} connections",
+                f"{one.what} is {one.size}, and other sessions use {one.used} of them"
+                f" now; the appliance needs {needed} connections",
                 one.mend.format(needed=one.used + needed),
             )
 
@@ -272,7 +274,7 @@ def _limits(facts: _Facts) -> Iterator[_Limit]:
         yield _Limit(f"CONNECTION LIMIT of the database {facts.database}", facts.database_limit,
                      facts.database_used, mend)  # fmt: skip
     mend = "ALTER SYSTEM SET max_connections = {needed}; -- and the reserved ones; then restart"
-    yield _Limit("max_connections without the reserved ones", facts.server_limit,
+    yield _Limit("max_connections without the reserved connections", facts.server_limit,
                  facts.server_used, mend)  # fmt: skip
 
 
@@ -294,8 +296,9 @@ def _locks(
         wanted = -(-needed // facts.lock_holders) + facts.locks_each
         yield warned_of(
             LOCKS,
-            f"{row[0]} is {row[1]} tables and indexes, each of which an update locks:"
-            f" {counted(workers, 'worker')} may need {needed} locks, the server has {has}",
+            f"{row[0]} is {row[1]} tables and indexes, and an update locks each of them:"
+            f" {counted(workers, 'worker')} may need {needed} locks, but the server has"
+            f" {has}",
             f"ALTER SYSTEM SET max_locks_per_transaction = {wanted}; -- then restart PostgreSQL",
         )
 

@@ -228,7 +228,8 @@ def ensure_ledger(connection: Connection[Any]) -> None:
             raise
         reason = mask(plain_words(error))
         raise OlrPgError(
-            Code.LEDGER_UNUSABLE, f"its tables are missing or old: {reason}"
+            Code.LEDGER_UNUSABLE,
+            f"the tables of the ledger are missing or of an old version: {reason}",
         ) from error
 
 
@@ -270,7 +271,8 @@ def check_targets(
         if scn and connection.execute(_EXISTS, (target,)).fetchone() == (True,):
             raise OlrPgError(
                 Code.LEDGER_OF_ANOTHER_TABLE,
-                f"it says how far {target} is, the changes go to {targets[source]}",
+                f"the ledger records it for the target table {target}, but the"
+                f" configuration maps it to {targets[source]}",
                 table=source,
                 subscription=subscription,
             )
@@ -301,7 +303,8 @@ def check_source(
     if stranger is not None:
         raise OlrPgError(
             Code.LEDGER_OF_ANOTHER_SOURCE,
-            f"it is of the database with DBID {stranger[1]}, the source's DBID is {dbid}",
+            f"the ledger records it for the database with DBID {stranger[1]}, but the"
+            f" DBID of the source is {dbid}",
             table=stranger[0],
             subscription=subscription,
         )
@@ -383,7 +386,11 @@ class TableLedger:
                     self._is_ours = True
                 return state
             connection.execute(_SEED, (*self._key, self._target))
-        raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
+        raise OlrPgError(
+            Code.LEDGER_UNUSABLE,
+            "the row of the table in the ledger has disappeared",
+            table=self._key[1],
+        )
 
     def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
         """Send the query that locks the row and reads its state (pipelined). `locked` reads the
@@ -419,7 +426,11 @@ class TableLedger:
             OlrPgError: 5015, the row is missing.
         """
         if connection.execute(_TOUCH, self._key).rowcount != 1:
-            raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
+            raise OlrPgError(
+                Code.LEDGER_UNUSABLE,
+                "the row of the table in the ledger has disappeared",
+                table=self._key[1],
+            )
 
     def count(self, connection: Connection[Any], counters: ChangeCounts) -> None:
         """Add the counts of held changes that were applied. The position does not change."""

@@ -79,7 +79,7 @@ def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
     if source.type_code != OracleType.NUMBER or source.scale is not None:
         return None
     digits = numeric_scale(target.modifier)
-    return f"{oracle_type_name(source)} may have more digits than {digits} behind the point"
+    return f"{oracle_type_name(source)} may have more than {digits} digits after the decimal point"
 
 
 def may_change(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
@@ -94,9 +94,15 @@ def may_change(source: OracleColumn, made: PgType, target: TargetColumn) -> str 
     kept = _FLOAT_DIGITS.get(target.base_oid)
     if kept is not None and source.type_code == OracleType.NUMBER:
         if source.precision is None or source.precision > kept:
-            return f"{oracle_type_name(source)} may have more than the {kept} digits that it keeps"
+            return (
+                f"{oracle_type_name(source)} may have more than the {kept} digits that the"
+                " target keeps"
+            )
     elif target.base_oid == PgKind.BPCHAR and source.type_code == OracleType.VARCHAR2:
-        return f"{oracle_type_name(source)} is not padded with blanks, and may end with some"
+        return (
+            f"{oracle_type_name(source)} values may end with spaces, which the target does"
+            " not distinguish from its own padding"
+        )
     return None
 
 
@@ -105,10 +111,10 @@ def _rounding(source: OracleColumn, target: TargetColumn) -> str | None:
         return None
     if target.base_oid == PgKind.NUMERIC and source.type_code == OracleType.NUMBER:
         kept, wanted = numeric_scale(target.modifier), source.scale
-        return _too_few(kept, wanted, "digits behind the point")
+        return _too_few(kept, wanted, "digits after the decimal point")
     if target.base_oid in (PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ):
         wanted = _second_digits(source) if source.type_code in _TIMESTAMPS else None
-        return _too_few(target.modifier, wanted, "digits of seconds")
+        return _too_few(target.modifier, wanted, "digits of fractional seconds")
     if target.base_oid == PgKind.INTERVAL:
         return _interval(source, target.modifier)
     return None
@@ -122,7 +128,7 @@ def _interval(source: OracleColumn, modifier: int) -> str | None:
         return "the target keeps no seconds"
     kept = modifier & _FULL_PRECISION
     wanted = None if kept == _FULL_PRECISION else _second_digits(source)
-    return _too_few(kept, wanted, "digits of seconds")
+    return _too_few(kept, wanted, "digits of fractional seconds")
 
 
 def _second_digits(source: OracleColumn) -> int | None:
@@ -132,7 +138,7 @@ def _second_digits(source: OracleColumn) -> int | None:
 def _too_few(kept: int, wanted: int | None, what: str) -> str | None:
     if wanted is None or wanted <= kept:
         return None
-    return f"the target keeps {kept} {what}, of {wanted}"
+    return f"the target keeps only {kept} {what} of {wanted}"
 
 
 def numeric_scale(modifier: int) -> int:

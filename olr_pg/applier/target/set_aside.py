@@ -232,7 +232,7 @@ def set_aside(
                 _set_aside(connection, settings.subscription, found)
                 done += found
     for one in done:
-        _log.info("set aside (disabled) until the cut-over", what=one.title)
+        _log.info("disabled until the cut-over", what=one.title)
     return done
 
 
@@ -265,7 +265,7 @@ def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[F
             raise
         table = f"{found[0].schema}.{found[0].table}"
         raise target_error(
-            error, "cannot set aside what fires", is_ddl=True, table=table
+            error, "cannot disable triggers, rules and foreign keys", is_ddl=True, table=table
         ) from error
 
 

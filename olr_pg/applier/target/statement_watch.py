@@ -167,7 +167,7 @@ class StatementWatch:
             self.is_abandoned = True
             open_now = list(self._watched)
         for connection in open_now:
-            connection.give_up("given up, since the appliance ends", cancel=True)
+            connection.give_up("cancelled, because the appliance ends", cancel=True)
 
     @property
     def blocked(self) -> Sequence[Blocked]:
@@ -199,7 +199,7 @@ class StatementWatch:
             self._watched[connection] = watched
             is_abandoned = self.is_abandoned
         if is_abandoned:
-            connection.give_up("given up, since the appliance ends")
+            connection.give_up("cancelled, because the appliance ends")
         info = connection.info
         # If the connect string names several servers, query the one to which this connection is
         # connected.
@@ -304,7 +304,7 @@ class StatementWatch:
                 # Until then, the answer may still have been on its way.
                 one.lost_since = max(one.moved, now - self._look_seconds)
             if now - one.lost_since >= self._answer_seconds:
-                what = "no such session" if session is None else "nothing to do for it"
+                what = "no session for it" if session is None else "nothing to do for it"
                 self._give_up(one, f"the network lost a statement: PostgreSQL has {what}")
 
     def _give_up(self, one: _Watched, reason: str) -> None:

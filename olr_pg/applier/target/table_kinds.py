@@ -266,7 +266,8 @@ def _odd_parts(
             yield refused_for(
                 Code.TARGET_TABLE_UNFIT,
                 KIND,
-                f"{full_name}{of} is a foreign table: its server commits its rows by itself",
+                f"{full_name}{of} is a foreign table, whose rows another server commits"
+                " in its own transaction",
                 f"ALTER TABLE {_quoted(target.schema, target.name)} DETACH PARTITION {quoted};"
                 if is_expected
                 else f"ALTER TABLE {quoted} NO INHERIT {_quoted(target.schema, target.name)};",
@@ -275,8 +276,8 @@ def _odd_parts(
             yield refused_for(
                 Code.TARGET_TABLE_UNFIT,
                 KIND,
-                f"{full_name} inherits from {target.full_name}: updates and deletes of"
-                f" {target.full_name} change its rows, too",
+                f"{full_name} inherits from {target.full_name}; updates and deletes of"
+                f" {target.full_name} also change its rows",
                 f"ALTER TABLE {quoted} NO INHERIT {_quoted(target.schema, target.name)};",
             )
         if is_unlogged and is_expected:
@@ -286,13 +287,14 @@ def _odd_parts(
 
 def _unlogged(settings: ApplierSettings, what: str, mend: str) -> Unfit:
     if settings.unlogged is UnloggedPolicy.ACCEPT:
-        return warned_of(STORAGE, f"{what}, then it has to be loaded anew", mend)
+        return warned_of(STORAGE, f"{what}, and the table must then be loaded again", mend)
     return refused_for(
         Code.TARGET_TABLE_UNLOGGED,
         STORAGE,
-        f"{what}, and the ledger would still have its rows as applied",
+        f"{what}, although the ledger would still record its rows as applied",
         mend,
-        'or, where a load anew after each crash will do, `"unlogged-tables": "accept"` in `apply`',
+        "or, if you accept to load the table again after each crash, set"
+        ' `"unlogged-tables": "accept"` in `apply`',
     )
 
 
@@ -303,15 +305,15 @@ def _parents(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit
         if is_partition:
             yield warned_of(
                 KIND,
-                f"{target.full_name} is a partition of {schema}.{name}: it takes no row of another"
-                " partition",
+                f"{target.full_name} is a partition of {schema}.{name} and accepts no"
+                " rows that belong into another partition",
                 f"ALTER TABLE {parent} DETACH PARTITION {own};",
             )
         else:
             yield warned_of(
                 KIND,
-                f"{target.full_name} inherits from {schema}.{name}: who changes {schema}.{name}"
-                " changes its rows, too",
+                f"{target.full_name} inherits from {schema}.{name}; changes of"
+                f" {schema}.{name} also change its rows",
                 f"ALTER TABLE {own} NO INHERIT {parent};",
             )
 
@@ -327,7 +329,8 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
         for one in detaching:
             yield warned_of(
                 KIND,
-                f"{one} is half detached from {full_name}: its rows are not seen any more",
+                f"{one} is partly detached from {full_name}, so its rows are no longer"
+                " visible in it",
                 f"ALTER TABLE {quoted} DETACH PARTITION {one} FINALIZE;",
             )
         if has_default:
@@ -336,7 +339,7 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
             yield Unfit(
                 error(
                     KIND,
-                    f"{full_name} has no partition: it takes no row",
+                    f"{full_name} has no partition, so no row can be inserted",
                     f"-- CREATE TABLE ... PARTITION OF {quoted} ...;",
                 )
             )
@@ -344,16 +347,16 @@ def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Un
             for start in _gaps(bounds):
                 yield warned_of(
                     KIND,
-                    f"{full_name} has no partition that ends at {start}: values below it, down to"
-                    " the partition before, stop the table",
+                    f"{full_name} has no partition that ends at {start}; a value in the"
+                    f" gap between the previous partition and {start} stops the table",
                     f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES FROM (...) TO"
                     f" ({start});",
                 )
         elif strategy == "h" and (missing := _missing_remainders(bounds)):
             yield warned_of(
                 KIND,
-                f"{full_name} lacks {counted(missing, 'hash partition')}: rows of their remainders"
-                " stop the table",
+                f"{full_name} lacks {counted(missing, 'hash partition')}; a row that"
+                " belongs into a missing partition stops the table",
                 f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES WITH (MODULUS ...,"
                 " REMAINDER ...);",
             )
@@ -391,11 +394,15 @@ def _row_security(connection: Connection[Any], target: TargetTable) -> Iterator[
         return
     _, is_forced, user, policies = row
     quoted = _quoted(target.schema, target.name)
-    named = f"the policies {', '.join(policies)} hide" if policies else "without a policy it hides"
+    named = (
+        f"the policies {', '.join(policies)} hide"
+        if policies
+        else ("it has no policy and hides all")
+    )
     yield refused_for(
         Code.TARGET_ROW_SECURITY,
         HIDDEN,
-        f"{target.full_name} has row level security, to which {user} is subject: {named} rows",
+        f"{target.full_name} has row level security, which applies to {user}: {named} rows",
         f"ALTER TABLE {quoted} NO FORCE ROW LEVEL SECURITY;"
         if is_forced
         else f"ALTER ROLE {sql.Identifier(user).as_string()} BYPASSRLS;",
@@ -425,11 +432,15 @@ def _rules(
             yield refused_for(
                 Code.TARGET_TABLE_UNFIT,
                 FIRING,
-                f"{what} and does something else INSTEAD: rows do not go into their table",
+                f"{what} and does something else INSTEAD, so rows are not written to the table",
                 mend,
             )
         else:
-            yield warned_of(FIRING, f"{what}, once more after Oracle's own", mend)
+            yield warned_of(
+                FIRING,
+                f"{what}; if Oracle has such a trigger too, its effect is applied twice",
+                mend,
+            )
 
 
 def _triggers(
@@ -441,13 +452,14 @@ def _triggers(
         if not name:
             yield warned_of(
                 FIRING,
-                f"the foreign key {constraint} is checked on {schema}.{table} {when}: tables are"
-                " applied one beside the other, which breaks it for moments",
+                f"the foreign key {constraint} is checked on {schema}.{table} {when};"
+                " olr_pg applies tables independently of each other, so the key can be"
+                " violated for a short time",
                 f"ALTER TABLE {quoted} ENABLE TRIGGER ALL; -- as a superuser",
             )
             continue
         what = f"the trigger {name} of {schema}.{table} fires {when}"
-        may = ": it may change rows or leave them out" if may_change else ", after Oracle's own"
+        may = "; it can change rows or discard them" if may_change else ", after Oracle's own"
         trigger = sql.Identifier(name).as_string()
         yield warned_of(FIRING, f"{what}{may}", f"ALTER TABLE {quoted} ENABLE TRIGGER {trigger};")
 
@@ -457,8 +469,8 @@ def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[
         yield Unfit(
             error(
                 PUBLISHED,
-                f"{schema}.{name} is published by {publication} and has no replica identity:"
-                " PostgreSQL refuses updates and deletes",
+                f"{schema}.{name} is published by {publication} and has no replica"
+                " identity, so PostgreSQL rejects updates and deletes",
                 f"ALTER TABLE {_quoted(schema, name)} REPLICA IDENTITY FULL;",
             )
         )
@@ -477,8 +489,9 @@ def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfi
             yield Unfit(
                 error(
                     PUBLISHED,
-                    f"{publication} publishes a list of columns of {schema}.{name} that does not go"
-                    " with its replica identity: PostgreSQL refuses updates and deletes",
+                    f"{publication} publishes a list of columns of {schema}.{name} that"
+                    " does not contain its replica identity, so PostgreSQL rejects"
+                    " updates and deletes",
                     f"ALTER PUBLICATION {by} DROP TABLE {quoted};"
                     f" ALTER PUBLICATION {by} ADD TABLE {quoted};",
                 )
@@ -487,8 +500,9 @@ def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfi
             yield Unfit(
                 error(
                     PUBLISHED,
-                    f"the row filter of {publication} for {schema}.{name} needs columns that are"
-                    " not in its replica identity: PostgreSQL refuses updates and deletes",
+                    f"the row filter of {publication} for {schema}.{name} uses columns"
+                    " that are not in its replica identity, so PostgreSQL rejects"
+                    " updates and deletes",
                     f"ALTER TABLE {quoted} REPLICA IDENTITY FULL;",
                 )
             )
@@ -499,8 +513,8 @@ def _methods(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit
     for schema, name, method in connection.execute(_METHODS, {"table": target.oid}):
         yield warned_of(
             KIND,
-            f"{schema}.{name} has the access method {method}: it may refuse updates, deletes or"
-            " INSERT ... ON CONFLICT, which stops the table",
+            f"{schema}.{name} has the access method {method}, which may reject updates,"
+            " deletes or INSERT ... ON CONFLICT; this would stop the table",
             f"ALTER TABLE {_quoted(schema, name)} SET ACCESS METHOD heap;",
         )
 

@@ -74,7 +74,7 @@ def _too_long(made: PgType, kept: int) -> str | None:
     wanted = modifier_of(made)
     if made.kind not in _TEXTS or wanted < 0 or text_length(wanted) <= kept:
         return None
-    return f"may have {text_length(wanted)} characters, of which it takes {kept}"
+    return f"may have {text_length(wanted)} characters, but the target accepts only {kept}"
 
 
 def _too_large(source: OracleColumn, target: TargetColumn) -> str | None:
@@ -84,8 +84,14 @@ def _too_large(source: OracleColumn, target: TargetColumn) -> str | None:
     else:
         kept = _INTEGERS.get(target.base_oid)
         if kept is not None and (source.scale is None or source.scale > 0):
-            return "may have a fraction, which an integer does not take"
+            return "may have a fraction, which an integer column cannot store"
     if kept is None or source.precision is None or source.scale is None:
         return None
     wanted = source.precision - source.scale
-    return None if wanted <= kept else f"may have {wanted} digits before the point, not {kept}"
+    return (
+        None
+        if wanted <= kept
+        else (
+            f"may have {wanted} digits before the decimal point, but the target accepts only {kept}"
+        )
+    )

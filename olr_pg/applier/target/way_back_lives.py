@@ -257,5 +257,5 @@ def _words(known: Sequence[KnownLedger], container: str) -> str:
     found = [one for one in known if one.container == container]
     accounts = ", ".join(sorted(account for one in found for account in one.accounts))
     if not accounts:
-        return "has no account of the way back, or there is no section `fallback`"
-    return f"of SCN {found[0].scn} has {accounts}, but not this ledger"
+        return "has no account of the way back, or the configuration has no section `fallback`"
+    return f"of SCN {found[0].scn} contains {accounts}, but not this ledger"

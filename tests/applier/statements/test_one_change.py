@@ -44,8 +44,8 @@ def test_rows_that_differ_in_what_the_change_does_not_tell(
     assert fails(r).code == 5010
     assert errors(r) == [("S.K", bad, 0, change, 5009, None, "stopped", 1)]
     message = r.rows("SELECT message FROM olr_pg.error")[0][0]
-    assert message.startswith("0 rows were there")
-    assert "differ in c" in message
+    assert message.startswith("0 rows were found")
+    assert "differ only in c" in message
     assert "a primary key" in message
     assert r.rows("SELECT n FROM s.k") == [(1,)] * 3
     # Of rows that are the same it does not matter which one is taken.

@@ -37,7 +37,7 @@ def test_faults_that_follow_each_other_are_held_as_one(replication: Replication)
         assert held(r) == [("S.T", 10, 0)]
         (error,) = read_errors(connection, "olr_pg", resolved=False)
         assert error.message.startswith("fault 1 [")
-        assert "of 98 more transactions, the last with commit SCN 990, XID 0.0.99" in str(
+        assert "98 more transactions, the last one with commit SCN 990, XID 0.0.99" in str(
             error.message
         )
         assert (error.commit_scn, error.scn, error.attempts) == (10, 9, 1)
@@ -52,7 +52,7 @@ def test_faults_that_follow_each_other_are_held_as_one(replication: Replication)
         assert stopped.events == 1
         (error,) = read_errors(connection, "olr_pg", resolved=False)
         assert "fault 100" in error.message
-        assert "of 1 more transactions" in error.message
+        assert "and 1 more transactions" in error.message
         # Nor are faults on both sides of something else one.
         changed = fault(102)._replace(is_fault=False)
         for event in (changed, fault(103), fault(104)):

@@ -92,7 +92,7 @@ def test_a_table_without_changes_is_named_too(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1}, "T"))
     with pytest.raises(OlrPgError) as stopped:
         r.apply(_TABLES)
-    assert "S.R, by OLR-05040" in str(stopped.value)
+    assert "S.R, because of OLR-05040" in str(stopped.value)
     r.execute("ALTER TABLE s.r SET LOGGED")
     r.apply(_TABLES)
     assert _codes(r) == []
@@ -152,7 +152,7 @@ def test_row_level_security_hides_nothing(replication: Replication) -> None:
         with connect(string) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT FROM s.r")
         r.transaction(r.insert({"ID": 2}, "T"), r.insert({"ID": 2}, "R"))
-        with pytest.raises(OlrPgError, match="by OLR-05042"):
+        with pytest.raises(OlrPgError, match="because of OLR-05042"):
             r.apply(_TABLES, connect_string=string)
         assert r.rows("SELECT count(*) FROM s.t") == [(2,)]
         assert r.rows("SELECT count(*) FROM s.r") == [(1,)]
@@ -178,7 +178,7 @@ def test_what_fires_always_is_logged_at_the_start(replication: Replication) -> N
         for one in events
         if one["event"] == "a trigger or rule of the target fires on replicated changes"
     ]
-    assert told == ["the trigger g of s.r fires always: it may change rows or leave them out"]
+    assert told == ["the trigger g of s.r fires always; it can change rows or discard them"]
 
 
 @pytest.mark.parametrize("rows", [1, 5])

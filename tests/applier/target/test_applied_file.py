@@ -95,7 +95,7 @@ def test_a_restored_target_is_noticed(replication: Replication, consistency: Con
         with pytest.raises(OlrPgError) as caught:
             r.apply(consistency=consistency)
         assert caught.value.code == 5024
-        assert f"up to SCN {first}, it was applied up to {second}" in caught.value.detail
+        assert f"SCN {first}, but changes up to SCN {second} were applied" in caught.value.detail
         assert caught.value.where["table"] == "S.T"
         assert _ids(r) == [1]
     # As docs/operations.md says.
@@ -122,7 +122,7 @@ def test_an_empty_target_is_noticed(replication: Replication) -> None:
     with pytest.raises(OlrPgError) as caught:
         r.apply()
     assert caught.value.code == 5024
-    assert "nothing tells where to start" in caught.value.detail
+    assert "The SCN to start from is unknown" in caught.value.detail
     assert _ids(r) == []
 
 

@@ -126,18 +126,17 @@ def test_what_is_in_the_place_of_a_missing_table(replication: Replication) -> No
         return [(one.severity.name, one.what.partition(": ")[2]) for one in found]
 
     for create_tables in (True, False):
-        assert told("R", create_tables=create_tables) == [("ERROR", "s.r is a view, and no table")]
+        assert told("R", create_tables=create_tables) == [("ERROR", "s.r is a view, not a table")]
     beside = 's.u does not exist; there is "S"."U"'
     assert told("U", create_tables=False) == [("ERROR", beside)]
     assert told("U", create_tables=True) == [
-        ("WARNING", f"{beside}; a table would be made beside it")
+        ("WARNING", f"{beside}; olr_pg would create another table in addition")
     ]
     assert told("V", create_tables=True) == []
     with psycopg.connect(r.target) as connection:
         error = missing_table(connection, "s", "r", "S.R")
     assert (
-        str(error)
-        == "OLR-05005: a target table is missing: s.r is a view, and no table [table S.R]"
+        str(error) == "OLR-05005: a target table is missing: s.r is a view, not a table [table S.R]"
     )
 
 
@@ -151,7 +150,10 @@ def test_a_table_that_had_rows_is_not_made_again_empty(replication: Replication)
     with pytest.raises(OlrPgError, match="OLR-05005"):
         r.apply(create_tables=True)
     ((code, message),) = r.rows("SELECT code, message FROM olr_pg.error")
-    assert (code, message) == (5005, "s.t does not exist any more, and had rows")
+    assert (code, message) == (
+        5005,
+        "s.t does not exist any more, although olr_pg has applied rows to it",
+    )
     assert r.rows("SELECT to_regclass('s.t')") == [(None,)]
     r.execute("ALTER TABLE s.away RENAME TO t")
     r.apply(create_tables=True)
@@ -165,5 +167,7 @@ def test_a_table_that_had_rows_is_not_made_again_empty(replication: Replication)
             plan_table(connection, settings, table, table)
         assert "olr-pg initial-load --anew --table S.T" in caught.value.action
         (told,) = check_target(settings, [table])
-        assert told.what == "S.T: s.t does not exist any more, and had rows"
+        assert (
+            told.what == "S.T: s.t does not exist any more, although olr_pg has applied rows to it"
+        )
         assert plan_table(connection, settings, table, table, begins=True).target.name == "t"

@@ -97,4 +97,6 @@ def test_a_server_that_takes_no_writes_is_not_said_to_be_away(replication: Repli
     with connect(text, replica=False) as connection, pytest.raises(psycopg.Error) as caught:
         connection.execute("CREATE TABLE s.written ()")
     told = str(target_error(caught.value, target="a host"))
-    assert told.startswith("OLR-05092: PostgreSQL takes no writes: cannot execute CREATE TABLE in")
+    assert told.startswith(
+        "OLR-05092: PostgreSQL accepts no writes: cannot execute CREATE TABLE in"
+    )

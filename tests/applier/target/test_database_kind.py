@@ -145,7 +145,7 @@ def test_fewer_connections_than_workers(replication: Replication) -> None:
         (found,) = check_target(settings, [_TABLE])
         assert (found.check, found.severity) == ("postgres.connections", Severity.ERROR)
         assert "need 5 connections" in found.what
-        assert found.mend[1] == "or `apply.workers`: 2"
+        assert found.mend[1] == "or set `apply.workers` to 2"
         with pytest.raises(OlrPgError) as refused:
             r.apply([_TABLE], connect_string=string, workers=4)
         assert refused.value.code == Code.TARGET_CONNECTIONS_TOO_FEW
@@ -160,7 +160,7 @@ def test_fewer_connections_than_workers(replication: Replication) -> None:
             r.execute(f"ALTER DATABASE {database} CONNECTION LIMIT 6")
             (found,) = check_target(settings, [_TABLE])
             assert found.severity is Severity.WARNING
-            assert "others have 2 now" in found.what
+            assert "other sessions use 2 of them now" in found.what
     finally:
         r.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 

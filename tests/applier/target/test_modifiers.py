@@ -113,7 +113,7 @@ def test_digits_that_nobody_knows_are_a_warning(replication: Replication, column
         (_number(None, None), "double precision", "15 digits"),
         (_number(16, 2), "float8", "15 digits"),
         (_number(7, 0), "real", "6 digits"),
-        (_of(OracleType.VARCHAR2, precision=None), "char(20)", "padded"),
+        (_of(OracleType.VARCHAR2, precision=None), "char(20)", "padding"),
     ],
 )
 def test_types_that_change_values_are_a_warning(

@@ -96,13 +96,13 @@ CASES = {
     "a rule that also does something": Case(
         _PLAIN + "CREATE RULE x AS ON INSERT TO s.r DO ALSO NOTIFY x;"
         "ALTER TABLE s.r ENABLE ALWAYS RULE x",
-        "postgres.firing", _WARNING, "once more",
+        "postgres.firing", _WARNING, "applied twice",
     ),
     "a trigger that may change rows": Case(
         _PLAIN + _FUNCTION
         + "CREATE TRIGGER t BEFORE INSERT ON s.r FOR EACH ROW EXECUTE FUNCTION s.f();"
         "ALTER TABLE s.r ENABLE ALWAYS TRIGGER t",
-        "postgres.firing", _WARNING, "the trigger t of s.r fires always: it may change rows",
+        "postgres.firing", _WARNING, "the trigger t of s.r fires always; it can change rows",
     ),
     "a trigger behind replicated changes": Case(
         _PLAIN + _FUNCTION
@@ -140,16 +140,16 @@ CASES = {
     "a row filter": Case(
         "CREATE TABLE s.r (id int PRIMARY KEY, v int);"
         "CREATE PUBLICATION p FOR TABLE s.r WHERE (v > 1 AND id > 0)",
-        "postgres.publications", _ERROR, "for s.r needs columns that are not in its replica",
+        "postgres.publications", _ERROR, "for s.r uses columns that are not in its replica",
     ),
     "a list without the key": Case(
         "CREATE TABLE s.r (id int PRIMARY KEY, v int); CREATE PUBLICATION p FOR TABLE s.r (v)",
-        "postgres.publications", _ERROR, "a list of columns of s.r that does not go with",
+        "postgres.publications", _ERROR, "a list of columns of s.r that does not contain",
     ),
     "a list beside the whole row": Case(
         "CREATE TABLE s.r (id int PRIMARY KEY, v int); ALTER TABLE s.r REPLICA IDENTITY FULL;"
         "CREATE PUBLICATION p FOR TABLE s.r (id)",
-        "postgres.publications", _ERROR, "a list of columns of s.r that does not go with",
+        "postgres.publications", _ERROR, "a list of columns of s.r that does not contain",
     ),
     "another access method": Case(
         "CREATE ACCESS METHOD mine TYPE TABLE HANDLER heap_tableam_handler;"

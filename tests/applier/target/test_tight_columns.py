@@ -35,20 +35,34 @@ def _told(
 @pytest.mark.parametrize(
     ("column", "kind", "reason"),
     [
-        (_TEXT, "varchar(5)", "VARCHAR2(40) may have 40 characters, of which it takes 5"),
-        (_TEXT, "char(39)", "VARCHAR2(40) may have 40 characters, of which it takes 39"),
+        (_TEXT, "varchar(5)", "VARCHAR2(40) may have 40 characters, but the target accepts only 5"),
+        (_TEXT, "char(39)", "VARCHAR2(40) may have 40 characters, but the target accepts only 39"),
         (
             _number(12, 2),
             "numeric(11,2)",
-            "NUMBER(12,2) may have 10 digits before the point, not 9",
+            (
+                "NUMBER(12,2) may have 10 digits before the decimal point, but the target"
+                " accepts only 9"
+            ),
         ),
-        (_number(12, 2), "int", "NUMBER(12,2) may have a fraction, which an integer does not take"),
+        (
+            _number(12, 2),
+            "int",
+            "NUMBER(12,2) may have a fraction, which an integer column cannot store",
+        ),
         (
             _number(None, None),
             "bigint",
-            "NUMBER may have a fraction, which an integer does not take",
+            "NUMBER may have a fraction, which an integer column cannot store",
         ),
-        (_number(10, 0), "int", "NUMBER(10,0) may have 10 digits before the point, not 9"),
+        (
+            _number(10, 0),
+            "int",
+            (
+                "NUMBER(10,0) may have 10 digits before the decimal point, but the target"
+                " accepts only 9"
+            ),
+        ),
         (_TEXT, "uuid", "VARCHAR2(40) may have text that is not a UUID"),
         (_TEXT, "jsonb", "VARCHAR2(40) may have text that is not JSON"),
     ],
@@ -100,12 +114,13 @@ def test_columns_that_take_no_null(replication: Replication) -> None:
     nullable, extra = check_target(replication.settings(), [table])
     assert (nullable.severity, nullable.what) == (
         Severity.WARNING,
-        "s.r.x is NOT NULL, S.R.X is not",
+        "s.r.x is NOT NULL, but S.R.X allows NULL",
     )
     assert extra.severity is Severity.ERROR
     assert (
         extra.what
-        == "s.r.extra is NOT NULL without a default, and S.R has no such column: no row gets in"
+        == "s.r.extra is NOT NULL without a default, and S.R has no such column, so no row"
+        " can be inserted"
     )
     for line in nullable.mend + extra.mend:
         replication.execute(line)
@@ -119,4 +134,4 @@ def test_a_generated_column_in_place_of_one_of_the_source(replication: Replicati
     table = Table("S", "R", 1, 1, (_ID, _TEXT), key_kind=KeyKind.PRIMARY, key=(1,))
     (found,) = check_target(replication.settings(), [table])
     assert found.severity is Severity.WARNING
-    assert "does not go in, and is not compared" in found.what
+    assert "are not stored in it and not compared" in found.what
