@@ -15,12 +15,19 @@ _SHARES: Final = ("decoding", "applying")
 
 
 class CompilingAhead:
-    """Both shares of `tests.compiling`, each in a process of its own."""
+    """Both shares of `tests.compiling`, each in a process of its own.
+
+    The test files are compiled here as well, with their rewritten assertions: each of the tests'
+    processes would do it again otherwise, which takes most of what it needs to collect them.
+    """
 
     def __init__(self) -> None:
         root = Path(__file__).parent.parent
         command = [sys.executable, "-m", "tests.compiling"]
         self._compilers = [subprocess.Popen([*command, share], cwd=root) for share in _SHARES]
+        # What cannot be collected is reported by the tests' own processes.
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "--numprocesses=0"]
+        subprocess.run(collect, cwd=root, stdout=subprocess.DEVNULL, check=False)
 
     def wait(self) -> None:
         """Return once all is compiled.

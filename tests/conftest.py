@@ -41,9 +41,9 @@ WORKERS_MAX = 4
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, since tests also wait; one where others keep these busy."""
+    """Two more than there are cores, since tests also wait; one where others keep these busy."""
     cores = os.cpu_count() or 1
-    return 1 if os.getloadavg()[0] > 2 * cores else min(cores + 1, WORKERS_MAX)
+    return 1 if os.getloadavg()[0] > 2 * cores else min(cores + 2, WORKERS_MAX)
 
 
 COMPILING = pytest.StashKey[CompilingAhead]()
