@@ -52,9 +52,10 @@ SETS: tuple[tuple[str, ...], ...] = (
     ("386 EL8PC851", "CP851"),
 )
 
-HEAD = '''"""Single-byte character sets without a codec in Python, made by tools/charset_tables.py.
+HEAD = '''"""Tables of the single-byte character sets for which Python has no codec.
 
-Do not edit. 256 characters each, four hex digits a byte from 00 on; FFFE is no character.
+tools/charset_tables.py generates this file. Do not edit it. Each table has 256 characters in the
+order of the bytes from 00 on, four hex digits per character. FFFE: the byte has no character.
 """
 
 from __future__ import annotations

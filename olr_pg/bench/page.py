@@ -20,26 +20,28 @@ _PACKAGES: Final = ("numba", "numpy", "psycopg", "pyarrow", "pyspark", "pixeltab
 
 _INTRODUCTION: Final = """# Benchmarks
 
-The benchmark suite wrote this page; do not edit it. Each figure is measured alternately with an
-anchor in the same run. Use the ratios: the figures themselves fall with all other work of the
-machine. A ratio above 1 means that `olr_pg` is faster. This is not possible for the limits (memory
-copy, checksum, plain sockets). Rates per second of a processor (MB/CPU s) do not depend on other
-users of the machine. CPU seconds are those of all processes that took part, including PostgreSQL's.
+The benchmark suite wrote this page; do not edit it. In the same run, each figure is measured in
+turn with an anchor: another program, or a limit of the machine (memory copy, checksum, plain
+sockets). Compare the ratios, because the figures themselves become lower if other programs use the
+machine. A ratio above 1 means that `olr_pg` is faster than the anchor. For the limits this is not
+possible. Rates per second of a processor (MB/CPU s) hardly depend on other programs. CPU seconds
+include all processes that took part, also those of PostgreSQL.
 
-The last column is the highest resident memory of the benchmark's Python process in any of its runs,
-with pages of mapped files. If Spark's workers or `olr-pg run` take part, it is that of the largest
-process. For scan and decode, 72 MiB of it are used to measure their limits. Each benchmark has its
-own process; another process compiles the kernels before.
+The last column is the highest resident memory of the benchmark's Python process in all its runs,
+including pages of mapped files. If Spark's workers or `olr-pg run` take part, it is the memory of
+the largest process. For scan and decode, 72 MiB of it are needed to measure the limits. Each
+benchmark runs in its own process; another process compiles the kernels before.
 
-The inputs are generated change by change (`olr-pg simulate` with `--no-copies`). Those of `spark`,
-`growth` and `small-logs` are copies of 4 MB: these measure how the cost of redo depends on its
-amount and on the number of logs. `decode`, `outputs` and `wide` measure how it depends on the
-content.
+The simulator generates the inputs change by change (`olr-pg simulate` with `--no-copies`). The
+inputs of `spark`, `growth` and `small-logs` are copies of 4 MB, because these benchmarks measure
+how the cost depends on the amount of redo and on the number of logs. `decode`, `outputs` and `wide`
+measure how the cost depends on the content of the redo.
 
-Spark's workers write the messages to files, from which the driver passes them on: several bytes for
-a byte of redo. One core is measured in two ways: it builds messages and drops them, or it also
-writes them to a file. So are two processes without Spark, which show what the machine can do. To
-see the cost of Spark itself, compare one core with Spark's workers that drop the messages.
+Spark's workers write the decoded messages to files, and the driver passes them on. The messages
+have several bytes for each byte of redo. The decoding on one core is measured in two ways: it
+builds the messages and discards them, or it also writes them to a file. The decoding in two
+processes without Spark is measured in the same two ways; it shows what the machine can do. To see
+the cost of Spark itself, compare one core with Spark's workers that discard the messages.
 """
 
 

@@ -1,8 +1,7 @@
-"""Tables of the single-byte character sets for which Python has no codec. tools/charset_tables.py
-generates this file.
+"""Tables of the single-byte character sets for which Python has no codec.
 
-Do not edit it. Each table has 256 characters in the order of the bytes from 00 on, four hex digits
-per character. FFFE means that the byte is no character.
+tools/charset_tables.py generates this file. Do not edit it. Each table has 256 characters in the
+order of the bytes from 00 on, four hex digits per character. FFFE: the byte has no character.
 """
 
 from __future__ import annotations
