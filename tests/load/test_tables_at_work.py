@@ -139,7 +139,7 @@ def test_one_is_added_and_one_removed_while_the_others_go_on(
     with at_work(with_control(project.write()), postgres_database) as work:
         work.await_that(is_caught_up)
         assert {table["name"] for table in work.status()["tables"]} == set(names[:-1])
-        assert f"replicated now: {added}" in work.command("tables", "add", added.lower())
+        assert f"now replicated: {added}" in work.command("tables", "add", added.lower())
         assert {table["name"] for table in work.status()["tables"]} == set(names)
         work.command("tables", "pause", names[0])
         for log, away in later[:-1]:

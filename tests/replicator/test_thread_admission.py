@@ -187,5 +187,5 @@ def test_a_log_that_one_of_two_threads_lacks_is_told_once_and_stays_the_state(ra
         assert reader.delivery.monitor.state.phase is CapturePhase.CAUGHT_UP
         assert reader.take() == rac.truth
     events = [line["event"] for line in lines]
-    told = ("waiting for a log that is missing", "the missing redo has arrived")
+    told = ("waiting for a missing log", "the missing redo has arrived")
     assert [event for event in events if event in told] == list(told)
