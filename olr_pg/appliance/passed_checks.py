@@ -51,13 +51,13 @@ OFFLINE: Final = (
     Check("offline.dictionary", "the dictionary can be read"),
     Check(
         "offline.supplemental",
-        "the dictionary tells of no table whose changes lack their key",
+        "according to the dictionary, the changes of all tables contain their key",
         _DICTIONARY,
         of_tables=True,
     ),
     Check(
         "offline.encryption",
-        "as the dictionary says, no table is in an encrypted tablespace",
+        "according to the dictionary, no table is in an encrypted tablespace",
         _DICTIONARY,
         of_tables=True,
     ),
@@ -65,80 +65,115 @@ OFFLINE: Final = (
 )
 LIVE: Final = (
     Check("oracle.connection", "Oracle answers"),
-    Check("oracle.privileges", "the user may read what it has to", _ORACLE[:1]),
-    Check("oracle.release", "the release is one that is known", _ORACLE),
+    Check("oracle.privileges", "the user has the required privileges", _ORACLE[:1]),
+    Check("oracle.release", "the release is supported", _ORACLE),
     Check("oracle.archivelog", "the database archives its redo", _ORACLE),
-    Check("oracle.force-logging", "all changes leave redo", _ORACLE),
+    Check("oracle.force-logging", "NOLOGGING operations are disabled for the database", _ORACLE),
     Check("oracle.destination", "an archive destination is valid", _ORACLE),
     Check("oracle.logs", "the archived logs can be read here", _ORACLE),
-    Check("oracle.retention", "the archived logs go back as far as is needed", _ORACLE),
+    Check("oracle.retention", "the archived logs go back far enough", _ORACLE),
     Check("oracle.charset", "the character sets are known", _ORACLE),
     Check("oracle.timezone", "the time zone is known", _ORACLE),
-    Check("oracle.tables", "the tables of `apply.tables` are there", _ORACLE, of_tables=True),
-    Check("oracle.encryption", "redo shows what DDL does", _LIVE_TABLES, of_tables=True),
+    Check("oracle.tables", "the tables of `apply.tables` exist", _ORACLE, of_tables=True),
+    Check("oracle.encryption", "the redo shows the effect of DDL", _LIVE_TABLES, of_tables=True),
     Check("oracle.compression", "no table is compressed", _LIVE_TABLES, of_tables=True),
     Check("oracle.columns", "every column can be replicated", _LIVE_TABLES, of_tables=True),
     Check(
-        "oracle.supplemental", "redo has the key of every changed row", _LIVE_TABLES, of_tables=True
+        "oracle.supplemental",
+        "the redo contains the key of every changed row",
+        _LIVE_TABLES,
+        of_tables=True,
     ),
     Check(
         "oracle.nologging",
-        "nothing of the tables is NOLOGGING",
+        "no table, partition or LOB is NOLOGGING",
         (*_LIVE_TABLES, "oracle.logging-privileges"),
         of_tables=True,
     ),
 )
 ONLINE: Final = (Check("oracle.online-logs", "the online logs can be read here", _ORACLE),)
 LOAD: Final = (
-    Check("oracle.standby", "transactions that are open can be seen", _ORACLE),
-    Check("oracle.load-privileges", "a load may look up all it can use", _ORACLE),
+    Check("oracle.standby", "open transactions can be seen", _ORACLE),
+    Check("oracle.load-privileges", "the user has the optional privileges for a load", _ORACLE),
 )
 FILTER: Final = (
-    Check("filter", "`filter` fits the tables", _DICTIONARY, of_tables=True),
-    Check("filter.rows", "redo tells which rows `filter.rows` wants", _LIVE_TABLES, of_tables=True),
+    Check("filter", "`filter` matches the tables", _DICTIONARY, of_tables=True),
+    Check(
+        "filter.rows",
+        "the redo contains the columns of `filter.rows`",
+        _LIVE_TABLES,
+        of_tables=True,
+    ),
 )
 TARGET: Final = (
     Check("postgres.names", "each table has a target of its own"),
     Check("postgres.connection", "PostgreSQL answers", _POSTGRES[:1]),
-    Check("postgres.pooler", "no pooler shares its sessions", _POSTGRES[:2]),
-    Check("postgres.version", "its version is one that is supported", _POSTGRES[:3]),
-    Check("postgres.privileges", "the role may do what it has to", _POSTGRES[:4]),
-    Check("postgres.database", "the database takes every character, and can be written", _POSTGRES),
-    Check("postgres.connections", "it allows the connections that are needed", _POSTGRES),
-    Check("postgres.locks", "it has the locks that partitions take", _POSTGRES),
-    Check("postgres.prepared-transactions", "no prepared transaction is in the way", _POSTGRES),
-    Check("postgres.event-triggers", "no event trigger acts on the appliance's DDL", _POSTGRES),
-    Check("postgres.tables", "the target's tables are there, or may be made", _TARGET_TABLES),
-    Check("postgres.columns", "they have every column", _TARGET_TABLES),
-    Check("postgres.types", "their types hold Oracle's values", _TARGET_TABLES),
-    Check("postgres.identity", "no identity column is in the way", _TARGET_TABLES),
-    Check("postgres.keys", "they have the keys", _TARGET_TABLES),
-    Check("postgres.kind", "they are ordinary tables, or have their partitions", _TARGET_TABLES),
-    Check("postgres.storage", "a crash empties none of them", _TARGET_TABLES),
-    Check("postgres.row-security", "no policy hides rows", _TARGET_TABLES),
-    Check("postgres.firing", "nothing fires on replicated changes", _TARGET_TABLES),
-    Check("postgres.publications", "publications let every row be changed", _TARGET_TABLES),
+    Check("postgres.pooler", "no connection pooler shares sessions", _POSTGRES[:2]),
+    Check("postgres.version", "the version of PostgreSQL is supported", _POSTGRES[:3]),
+    Check("postgres.privileges", "the role has the required privileges", _POSTGRES[:4]),
+    Check("postgres.database", "the database stores all characters and is writable", _POSTGRES),
+    Check("postgres.connections", "PostgreSQL allows enough connections", _POSTGRES),
+    Check("postgres.locks", "PostgreSQL has enough locks for the partitions", _POSTGRES),
+    Check(
+        "postgres.prepared-transactions", "no prepared transaction locks a target table", _POSTGRES
+    ),
+    Check("postgres.event-triggers", "no event trigger fires on DDL of the appliance", _POSTGRES),
+    Check("postgres.tables", "the target tables exist or can be created", _TARGET_TABLES),
+    Check("postgres.columns", "the target tables have all columns", _TARGET_TABLES),
+    Check(
+        "postgres.types",
+        "the types of the target columns can store Oracle's values",
+        _TARGET_TABLES,
+    ),
+    Check("postgres.identity", "no identity column rejects Oracle's values", _TARGET_TABLES),
+    Check("postgres.keys", "the target tables have the keys", _TARGET_TABLES),
+    Check(
+        "postgres.kind",
+        "the target tables are ordinary tables, or have all partitions",
+        _TARGET_TABLES,
+    ),
+    Check("postgres.storage", "no target table is UNLOGGED", _TARGET_TABLES),
+    Check("postgres.row-security", "no row level security policy hides rows", _TARGET_TABLES),
+    Check("postgres.firing", "no trigger or rule fires on replicated changes", _TARGET_TABLES),
+    Check(
+        "postgres.publications", "publications do not prevent updates and deletes", _TARGET_TABLES
+    ),
 )
 WAY_BACK: Final = (
-    Check("fallback.wal-level", "PostgreSQL logs what the way back reads", _POSTGRES),
-    Check("fallback.slots", "a replication slot and a sender are free", _POSTGRES),
-    Check("fallback.role", "the role may publish the tables and read a slot", _TARGET_TABLES),
-    Check("fallback.replica-identity", "each table tells which row changes", _TARGET_TABLES),
-    Check("fallback.slot", "the slot keeps its log, and not too much of it", _POSTGRES),
-    Check("fallback.ledger", "the forward way will know what the way back does", _TARGET_TABLES),
-    Check("fallback.account", "Oracle knows the account of the way back", _TARGET_TABLES),
-    Check("fallback.privileges", "it may change the tables", (*_TARGET_TABLES, "fallback.account")),
+    Check("fallback.wal-level", "wal_level is logical, as the way back requires", _POSTGRES),
+    Check("fallback.slots", "a replication slot and a WAL sender are available", _POSTGRES),
+    Check("fallback.role", "the role may publish the tables and use a slot", _TARGET_TABLES),
+    Check("fallback.replica-identity", "each table has a replica identity", _TARGET_TABLES),
+    Check(
+        "fallback.slot",
+        "the slot has its WAL, and keeps no more than `fallback.max-wal-mb`",
+        _POSTGRES,
+    ),
+    Check(
+        "fallback.ledger",
+        "the replication from Oracle can recognise the changes of the way back",
+        _TARGET_TABLES,
+    ),
+    Check("fallback.account", "the account of the way back exists in Oracle", _TARGET_TABLES),
+    Check(
+        "fallback.privileges",
+        "the account may change the tables",
+        (*_TARGET_TABLES, "fallback.account"),
+    ),
     Check(
         "fallback.triggers",
-        "it may disable their triggers, and enable them again",
+        "the account may disable and enable the triggers of the tables",
         (*_TARGET_TABLES, "fallback.account"),
     ),
 )
 MACHINE: Final = (
-    Check("directory", "the directories can be written to"),
-    Check("disk", "they have room"),
-    Check("encryption", "the key of `context.data` is the one that was used before, if any"),
-    Check("spark.java", "Java is one that Spark runs on"),
+    Check("directory", "the directories are writable"),
+    Check("disk", "the directories have enough free space"),
+    Check(
+        "encryption",
+        "the encryption key is the one that `context.data` was encrypted with, if it is encrypted",
+    ),
+    Check("spark.java", "Spark supports this Java"),
 )
 
 

@@ -69,7 +69,7 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
         raise _refused("the option dictionary names no file")
     limits = given.keys() & {"maxfilespertrigger", "maxbytespertrigger"}
     if len(limits) > 1:
-        raise _refused("maxFilesPerTrigger and maxBytesPerTrigger exclude each other")
+        raise _refused("only one of maxFilesPerTrigger and maxBytesPerTrigger can be set")
     first, last = _number(given, "startscn", 0), _number(given, "endscn", MAX_SCN)
     return SourceOptions(
         logs=logs,
@@ -89,9 +89,9 @@ def _files(text: str) -> tuple[str, ...]:
     try:
         named = json.loads(text)
     except ValueError as error:
-        raise _refused(f"the option dictionary is no JSON list: {error}") from error
+        raise _refused(f"the option dictionary is not a JSON list: {error}") from error
     if not named or not all(isinstance(one, str) for one in named):
-        raise _refused("the option dictionary is no list of files")
+        raise _refused("the option dictionary is not a list of files")
     return tuple(named)
 
 
@@ -100,7 +100,7 @@ def _number(given: Mapping[str, str], name: str, default: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdigit()):
-        raise _refused(f"the option {name} is no number: {text}")
+        raise _refused(f"the option {name} is not a number: {text}")
     return min(int(text), MAX_SCN)
 
 

@@ -243,7 +243,9 @@ class _Target:
         self.folder = f"{plain.rstrip('/')}/{_TEMPORARY}/{self._call}{question}{query}"
         with unwritable(directory):
             if mode is WriteMode.ERROR and self._present():
-                raise OlrPgError(Code.PARQUET_DIRECTORY_IN_USE, "it has files", path=directory)
+                raise OlrPgError(
+                    Code.PARQUET_DIRECTORY_IN_USE, "the directory contains files", path=directory
+                )
 
     def _present(self) -> list[fs.FileInfo]:
         """Return the files in the directory that readers see, and ``_SUCCESS`` if it exists."""

@@ -233,8 +233,8 @@ class RedoStream:
             if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
                 raise OlrPgError(
                     Code.STREAM_PAST_RESETLOGS,
-                    f"the redo from SCN {header.resetlogs_scn} on was given up, commits up to SCN"
-                    f" {start.scn} were delivered",
+                    f"the redo from SCN {header.resetlogs_scn} on was discarded, but"
+                    f" commits up to SCN {start.scn} were delivered",
                     resetlogs=header.resetlogs_id,
                 )
         if self._surveyor is not None:

@@ -136,7 +136,7 @@ class Filters:
         if tables and not chosen:
             raise OlrPgError(
                 Code.FILTER_LEAVES_NO_TABLE,
-                f"{len(tables)} tables are left out",
+                f"{len(tables)} tables are excluded",
                 key="filter.tables",
             )
         charsets = charsets_of(database)
@@ -244,8 +244,8 @@ class Filters:
             return evolution._replace(steps=steps), definition
         error = OlrPgError(
             Code.COLUMNS_CHANGED,
-            f"column {came[0]} was renamed, and the filters do not leave it out any more: load the"
-            " table again",
+            f"column {came[0]} was renamed, and the filters no longer exclude it; load"
+            " the table again",
             table=definition.full_name,
         )
         return Evolution((), error), definition
@@ -282,7 +282,7 @@ class Filters:
         if column.intcol in table.key:
             raise OlrPgError(
                 Code.FILTER_LEAVES_OUT_NEEDED_COLUMN,
-                "it is of the key",
+                "the column belongs to the key",
                 table=table.full_name,
                 column=column.name,
             )

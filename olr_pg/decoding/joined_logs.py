@@ -186,7 +186,9 @@ def _read(path: str, rooms: list[memoryview]) -> None:
     except OSError as error:
         raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     if found < wanted:
-        raise OlrPgError(Code.LOG_TRUNCATED, f"{found} bytes of {wanted}", file=path)
+        raise OlrPgError(
+            Code.LOG_TRUNCATED, f"only {found} of {wanted} bytes can be read", file=path
+        )
 
 
 def _check_heads(
@@ -231,4 +233,4 @@ def _number_through(
 def _refuse_unless(right: npt.NDArray[np.bool_], logs: Sequence[JoinedLog], what: str) -> None:
     if not right.all():
         wrong = logs[int(np.argmin(right))]
-        raise OlrPgError(Code.BLOCK_CORRUPT, f"{what} is another one", file=wrong.path)
+        raise OlrPgError(Code.BLOCK_CORRUPT, f"{what} has changed", file=wrong.path)

@@ -206,7 +206,7 @@ class NewTables:
             return
         reason = "" if obstacle is None else f"; it could not be replicated: {obstacle}"
         error = OlrPgError(
-            Code.TABLE_NEWER_THAN_SNAPSHOT, f"it has had its name since SCN {named.scn}{reason}"
+            Code.TABLE_NEWER_THAN_SNAPSHOT, f"it was created or renamed at SCN {named.scn}{reason}"
         )
         _log.warning(
             "a table is not replicated",

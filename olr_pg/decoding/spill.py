@@ -233,7 +233,7 @@ class SpillFiles:
         if self.disk_max is not None and waiting + size > self.disk_max:
             raise OlrPgError(
                 Code.SPILL_LIMIT_REACHED,
-                f"{size} bytes in addition to {waiting} spilled bytes",
+                f"{size} more bytes, in addition to {waiting} spilled bytes",
                 limit=self.disk_max,
                 directory=str(self._directory),
             )

@@ -370,7 +370,7 @@ class _Session:
             aside = OracleSetAside(self._oracle, way.subscription, way.tables).set_aside()
             if aside:
                 _log.info(
-                    "set aside (disabled) triggers and foreign keys in Oracle",
+                    "disabled triggers and foreign keys in Oracle",
                     statements=[one.disabling for one in aside],
                 )
             self._start()
@@ -459,17 +459,22 @@ class _Session:
         if known.system_id != system.identifier:
             raise OlrPgError(
                 Code.FALLBACK_OTHER_CLUSTER,
-                f"the ledger is of the system {known.system_id}, this one is {system.identifier}",
+                f"the ledger belongs to the system {known.system_id}, but this PostgreSQL"
+                f" is the system {system.identifier}",
             )
         _check_history(known, system, stream)
         if slot is None or slot.wal_status == "lost":
-            what = "it does not exist" if slot is None else "PostgreSQL has removed WAL it needs"
+            what = (
+                "it does not exist"
+                if slot is None
+                else ("PostgreSQL has removed WAL that the slot needs")
+            )
             raise OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=way.slot)
         if slot.lsn > known.needed_lsn:
             raise OlrPgError(
                 Code.FALLBACK_SLOT_AHEAD,
-                f"it was confirmed up to {lsn_text(slot.lsn)}, Oracle has"
-                f" {lsn_text(known.needed_lsn)}",
+                f"the slot was confirmed up to LSN {lsn_text(slot.lsn)}, but Oracle"
+                f" contains the transactions only up to LSN {lsn_text(known.needed_lsn)}",
                 slot=way.slot,
             )
         if known.timeline != system.timeline:
@@ -651,20 +656,24 @@ def _check_history(known: LedgerState, system: System, stream: SlotStream) -> No
         if known.lsn > system.lsn:
             raise OlrPgError(
                 Code.FALLBACK_OTHER_CLUSTER,
-                f"Oracle has what committed by {lsn_text(known.lsn)}, PostgreSQL is at"
-                f" {lsn_text(system.lsn)} only",
+                "Oracle contains the transactions that were committed up to LSN"
+                f" {lsn_text(known.lsn)}, but PostgreSQL has only reached LSN"
+                f" {lsn_text(system.lsn)}",
             )
         return
     parted = stream.parted_at(known.timeline, system.timeline)
-    of = f"the ledger is of timeline {known.timeline}, PostgreSQL is on {system.timeline}"
+    of = (
+        f"the ledger belongs to timeline {known.timeline}, but PostgreSQL is on timeline"
+        f" {system.timeline}"
+    )
     if parted is None:
-        what = f"{of}, whose history does not have the other one"
+        what = f"{of}, whose history does not contain the timeline of the ledger"
         raise OlrPgError(Code.FALLBACK_OTHER_CLUSTER, what)
     if known.lsn > parted:
         raise OlrPgError(
             Code.FALLBACK_OTHER_CLUSTER,
-            f"{of} since {lsn_text(parted)}; Oracle has what committed by {lsn_text(known.lsn)}:"
-            " the promotion has lost some of it",
+            f"{of} since LSN {lsn_text(parted)}. Oracle contains transactions up to LSN"
+            f" {lsn_text(known.lsn)}, some of which PostgreSQL has lost in the promotion",
         )
 
 

@@ -176,7 +176,8 @@ class NetRows:
         if len(row.values) != self._count or TEXT in row.kinds:
             raise OlrPgError(
                 Code.FALLBACK_ROW_UNREADABLE,
-                "a value is not in binary form, or a row has more or fewer columns than its table",
+                "a value is not in binary format, or a row has more or fewer columns"
+                " than its table",
                 table=self._name,
             )
         return row

@@ -290,7 +290,7 @@ class OracleLedger:
         if moved != 1:
             raise OlrPgError(
                 Code.FALLBACK_LEDGER_MOVED,
-                "another process has changed its row",
+                "another process has changed the row of this subscription",
                 table=LEDGER,
             )
 

@@ -112,8 +112,9 @@ class OracleSetAside:
             raise oracle_error(
                 error,
                 "looking for triggers, foreign keys and identity columns of the tables",
-                action="run sql/oracle/fallback.sql again, which grants SELECT on the views of the"
-                " dictionary: triggers that fire would change rows twice",
+                action="run sql/oracle/fallback.sql again; it grants SELECT on the views of the"
+                " dictionary. olr_pg needs them to find and disable triggers, which"
+                " would change rows a second time",
             ) from error
         return found
 
@@ -124,7 +125,9 @@ class OracleSetAside:
         except oracledb.Error as error:
             if _NO_TABLE in str(error):
                 return []
-            raise oracle_error(error, "reading what is set aside") from error
+            raise oracle_error(
+                error, "reading the list of disabled triggers and constraints"
+            ) from error
 
     def set_aside(self) -> list[Switch]:
         """Disable the enabled triggers, foreign keys and identity columns (see `firing`); return
@@ -147,7 +150,9 @@ class OracleSetAside:
                     self._execute(_NOTE, values)
             self._connection.commit()
         except oracledb.Error as error:
-            raise oracle_error(error, "noting what is set aside") from error
+            raise oracle_error(
+                error, "recording the triggers and constraints to disable"
+            ) from error
         for one in found:
             try:
                 self._execute(one.disabling, ())
@@ -187,7 +192,9 @@ class OracleSetAside:
                 self._execute(_DROP, ())
         except oracledb.Error as error:
             if _NO_TABLE not in str(error):
-                raise oracle_error(error, "removing what was set aside") from error
+                raise oracle_error(
+                    error, "removing entries from the list of disabled triggers and constraints"
+                ) from error
 
     def unrestorable(self, user: str) -> dict[str, list[str]]:
         """Return, by ``OWNER.NAME`` of the table, the triggers that this account could not enable

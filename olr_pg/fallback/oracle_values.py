@@ -403,9 +403,9 @@ def _number(request: _Request) -> _Plan | None:
         try:
             number = read(raw)
         except InvalidOperation:
-            return judge.unfit(Cause.DOCUMENT, "the text is no number")
+            return judge.unfit(Cause.DOCUMENT, "the text is not a number")
         if not number.is_finite():
-            return judge.unfit(Cause.INFINITY, f"{number} is no number that Oracle has")
+            return judge.unfit(Cause.INFINITY, f"{number} is not a number that Oracle can store")
         return fit(number, judge)
 
     causes = [Cause.DIGITS]
@@ -473,7 +473,7 @@ def _binary_float(width: int) -> Callable[[_Request], _Plan | None]:
                 try:
                     number = float(raw.decode())
                 except ValueError:
-                    return judge.unfit(Cause.DOCUMENT, "the text is no number")
+                    return judge.unfit(Cause.DOCUMENT, "the text is not a number")
             else:
                 number = struct.unpack(">f" if kind is PgKind.FLOAT4 else ">d", raw)[0]
             if width == 8 or math.isnan(number) or math.isinf(number):
@@ -483,7 +483,7 @@ def _binary_float(width: int) -> Callable[[_Request], _Plan | None]:
             if nearest == number:
                 return number
             cut = None if math.isinf(nearest) else nearest
-            return judge.unfit(Cause.DIGITS, "a float of 4 bytes does not hold the number", cut)
+            return judge.unfit(Cause.DIGITS, "BINARY_FLOAT (4 bytes) cannot store the number", cut)
 
         causes = (Cause.DIGITS,) if width == 4 and kind is not PgKind.FLOAT4 else ()
         if kind in _TEXTS:
@@ -540,8 +540,8 @@ def _pairs_note(count: int, true: object, false: object) -> str:
     if count < 2:
         return ""
     return (
-        f"true becomes {true}, false {false}: if the column has other values for them, name its"
-        " own pair in `boolean-values`"
+        f"true becomes {true}, and false becomes {false}. If the column uses other"
+        " values, name them in `boolean-values`"
     )
 
 
@@ -592,7 +592,10 @@ class _TextFit:
             if self.units_max:
                 limit = f"{self.units_max} characters, {limit}"
             size, _ = self._size(text)
-            detail = f"the text has {len(text)} characters, {size} bytes; the column takes {limit}"
+            detail = (
+                f"the text has {len(text)} characters in {size} bytes, but the column accepts"
+                f" only {limit}"
+            )
             text = judge.unfit(Cause.LENGTH, detail, self._cut(text))
         return text
 
@@ -687,17 +690,17 @@ def _text_of_bytea(raw: bytes, judge: _Judge) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        text: str = judge.unfit(Cause.DOCUMENT, "the bytes are no text in UTF-8")
+        text: str = judge.unfit(Cause.DOCUMENT, "the bytes are not text in UTF-8")
         return text
 
 
 def _form_note(kind: PgKind) -> str:
     """Return a note that says how the form of a document differs from the document in Oracle."""
     if kind is PgKind.JSONB:
-        return "blanks and the order of keys are those of jsonb, not those of the source"
+        return "spaces and the order of keys are as in jsonb, not as in the source"
     if kind is PgKind.UUID:
-        return "the text is in the form of uuid: lower case, with hyphens"
-    return "the declaration names no encoding" if kind is PgKind.XML else ""
+        return "the text has the form of a uuid: lower case, with hyphens"
+    return "the XML declaration names no encoding" if kind is PgKind.XML else ""
 
 
 def _clob(request: _Request) -> _Plan | None:
@@ -766,13 +769,13 @@ def _xml(request: _Request) -> _Plan | None:
         try:
             expat.ParserCreate().Parse(text.encode(), True)
         except expat.ExpatError:
-            return judge.unfit(Cause.DOCUMENT, "the value is no whole XML document")
+            return judge.unfit(Cause.DOCUMENT, "the value is not a complete XML document")
         return text
 
     # Use XMLPARSE, because it returns NULL for NULL. The documentation does not say whether the
     # constructor XMLTYPE accepts NULL.
     bind = _text_bind("XMLPARSE(DOCUMENT {})")
-    return _Plan(convert, bind, (Cause.DOCUMENT,), "the declaration names no encoding")
+    return _Plan(convert, bind, (Cause.DOCUMENT,), "the XML declaration names no encoding")
 
 
 def _json(request: _Request) -> _Plan | None:
@@ -786,7 +789,7 @@ def _json(request: _Request) -> _Plan | None:
             content = json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
             return _Document(content, text)
         except ValueError:
-            return judge.unfit(Cause.DOCUMENT, "the value is no JSON")
+            return judge.unfit(Cause.DOCUMENT, "the value is not JSON")
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
         documents = [(at, one) for at, one in enumerate(values) if isinstance(one, _Document)]
@@ -797,7 +800,7 @@ def _json(request: _Request) -> _Plan | None:
         return _text_bind("JSON({})")(values) if as_text else (oracledb.DB_TYPE_JSON, PLAIN)
 
     causes = () if kind in (PgKind.JSON, PgKind.JSONB) else (Cause.DOCUMENT,)
-    note = "dates and other types that only Oracle's JSON has are strings"
+    note = "dates and other types that exist only in Oracle's JSON become strings"
     return _Plan(convert, bind, causes, note)
 
 
@@ -843,9 +846,11 @@ def _raw(request: _Request) -> _Plan | None:
     def convert(raw: bytes, judge: _Judge) -> object:
         value = read(raw, judge)
         if not value:
-            return judge.unfit(Cause.EMPTY_TEXT, "Oracle stores no bytes as NULL")
+            return judge.unfit(Cause.EMPTY_TEXT, "Oracle stores a value without bytes as NULL")
         if not is_long and column.length and len(value) > column.length:
-            detail = f"the value has {len(value)} bytes, the column takes {column.length}"
+            detail = (
+                f"the value has {len(value)} bytes, but the column accepts only {column.length}"
+            )
             return judge.unfit(Cause.LENGTH, detail, value[: column.length])
         return value
 
@@ -973,7 +978,7 @@ def _read_text(raw: bytes, judge: _Judge) -> _Label:
     try:
         moment = datetime.fromisoformat(raw.decode().strip())
     except ValueError:
-        label: _Label = judge.unfit(Cause.DOCUMENT, "the text is no date of ISO 8601")
+        label: _Label = judge.unfit(Cause.DOCUMENT, "the text is not a date in ISO 8601 format")
         return label
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
@@ -998,12 +1003,14 @@ def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
             label = read(raw, judge)
             year = label.year
             if not _YEAR_MIN <= year <= _YEAR_MAX:
-                return judge.unfit(Cause.YEARS, f"the year {year} is not among Oracle's")
+                return judge.unfit(Cause.YEARS, f"the year {year} is outside of Oracle's range")
             if _GAP[0] <= label.day <= _GAP[1]:
-                return judge.unfit(Cause.YEARS, "Oracle's calendar lacks these days of 1582")
+                return judge.unfit(
+                    Cause.YEARS, "Oracle's calendar does not contain the days 5 to 14 October 1582"
+                )
             rest = label.micros % unit
             if rest:
-                detail = f"{_named(column)} keeps {digits} digits of a second"
+                detail = f"{_named(column)} stores only {digits} digits of fractional seconds"
                 label = judge.unfit(Cause.FRACTION, detail, _Label(label.micros - rest))
             return label.moment() if year > 0 else label
 
@@ -1018,10 +1025,12 @@ def _lost_note(request: _Request) -> str:
     """
     column, lost = request.column, list[str]()
     if column.type_code == OracleType.TIMESTAMP_TZ:
-        lost.append("its zone: it comes back in UTC, as the same instant")
+        lost.append("its time zone (it becomes the same time in UTC)")
     if column.type_code != OracleType.DATE and (column.scale or 0) > 6:
         lost.append("digits beyond microseconds")
-    return f"a row that is updated in PostgreSQL loses {', and '.join(lost)}" if lost else ""
+    return (
+        f"a row that is updated in PostgreSQL loses in Oracle {', and '.join(lost)}" if lost else ""
+    )
 
 
 def _temporal_bind(is_date: bool, *, zoned: bool) -> _Bind:
@@ -1065,7 +1074,7 @@ def _year_month(request: _Request) -> _Plan | None:
     def convert(raw: bytes, judge: _Judge) -> object:
         micros, days, months = _interval_parts(raw, judge)
         if micros or days:
-            detail = "the interval has days, which INTERVAL YEAR TO MONTH has not"
+            detail = "the interval has days, which INTERVAL YEAR TO MONTH cannot store"
             return judge.unfit(Cause.INTERVAL, detail)
         years, rest = divmod(abs(months), 12)
         if column.precision is not None and years >= 10**column.precision:
@@ -1086,13 +1095,13 @@ def _day_second(request: _Request) -> _Plan | None:
     def convert(raw: bytes, judge: _Judge) -> object:
         micros, days, months = _interval_parts(raw, judge)
         if months:
-            detail = "the interval has months, which INTERVAL DAY TO SECOND has not"
+            detail = "the interval has months, which INTERVAL DAY TO SECOND cannot store"
             return judge.unfit(Cause.INTERVAL, detail)
         total = days * _DAY + micros
         sign = -1 if total < 0 else 1
         rest = abs(total) % unit
         if rest:
-            detail = f"the column keeps {column.scale} digits of a second"
+            detail = f"the column stores only {column.scale} digits of fractional seconds"
             total = judge.unfit(Cause.FRACTION, detail, total - sign * rest)
         whole = abs(total) // _DAY
         if whole >= 10 ** (9 if column.precision is None else column.precision):
@@ -1114,7 +1123,7 @@ def _row_address(request: _Request) -> _Plan | None:
     def convert(raw: bytes, judge: _Judge) -> object:
         text = raw.decode().strip()
         if not _ROW_ADDRESS.fullmatch(text):
-            return judge.unfit(Cause.DOCUMENT, "the text is no row address")
+            return judge.unfit(Cause.DOCUMENT, "the text is not a row address")
         return text
 
     bind = _always(oracledb.DB_TYPE_VARCHAR, "CHARTOROWID({})")
@@ -1146,7 +1155,9 @@ def _vector(request: _Request) -> _Plan | None:
         return _Plan(lambda raw, _: array("B", raw[4:]), vector)
     if kind in _TEXTS:
         bind = _text_bind("TO_VECTOR({})")
-        return _Plan(lambda raw, _: raw.decode(), bind, note="the text is Oracle's to judge")
+        return _Plan(
+            lambda raw, _: raw.decode(), bind, note="Oracle decides whether the text is valid"
+        )
     return None
 
 
@@ -1155,12 +1166,12 @@ def _from_array(raw: bytes, kind: PgKind, judge: _Judge) -> object:
     stored, code = _ELEMENTS[kind]
     dimensions, has_null, _ = _ARRAY_HEAD.unpack_from(raw)
     if dimensions != 1 or has_null:
-        return judge.unfit(Cause.DOCUMENT, "a vector has one dimension, and no element is NULL")
+        return judge.unfit(Cause.DOCUMENT, "a vector must have one dimension and no NULL elements")
     width = np.dtype(stored).itemsize
     items = np.frombuffer(raw, [("size", ">i4"), ("value", stored)], offset=20)["value"]
     assert raw[20:24] == width.to_bytes(4, "big")
     if code == "b" and (np.abs(items + 0.5) > 128).any():
-        return judge.unfit(Cause.DIGITS, "an element of a vector is -128 to 127")
+        return judge.unfit(Cause.DIGITS, "an element of this vector must be from -128 to 127")
     return array(code, items.tolist())
 
 

@@ -155,7 +155,7 @@ class OracleWriter:
                 # values of the row.
                 name = _CONSTRAINT.search(str(error))
                 where = f" (constraint {name[1]})" if name else ""
-                what = f"{write.operation} of a row that exists in Oracle{where}"
+                what = f"{write.operation} of a row that exists already in Oracle{where}"
                 raise _conflict(plan, ROW_EXISTS, what) from error
             found = int(cursor.rowcount)
         self._records.update(statement.altered)

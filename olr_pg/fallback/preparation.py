@@ -185,7 +185,7 @@ def begin(
         return Prepared(way.slot, way.publication, known.lsn, way.container)
     if has_begun:
         raise OlrPgError(
-            Code.FALLBACK_LEDGER_LOST, "its row for this subscription is missing", slot=way.slot
+            Code.FALLBACK_LEDGER_LOST, "the row of this subscription is missing", slot=way.slot
         )
     ledger.create()
     lsn = prepare_target(way, connection)
@@ -318,6 +318,6 @@ def _refusals(statement: str) -> Iterator[None]:
         raise OlrPgError(
             Code.TARGET_PRIVILEGE,
             "this role may not prepare the way back",
-            action=f"let the owner of the tables run: {statement}; then start the command again."
-            " The role itself needs REPLICATION",
+            action=f"ask the owner of the tables to run: {statement}; then start the command"
+            " again. The role also needs the attribute REPLICATION",
         ) from error

@@ -169,7 +169,7 @@ class TransactionReader:
         if header.kind in _KEPT:
             receiver = self._piece or self._open
             if receiver is None:
-                raise _misplaced("a change stands outside of a transaction")
+                raise _misplaced("a change is outside of a transaction")
             receiver.add(data, header)
             return None
         message = read_message(data, in_stream=in_stream)
@@ -190,13 +190,13 @@ class TransactionReader:
             case Mark() | Origin() | Type():
                 pass
             case _:
-                raise _misplaced("a message is not at its place")
+                raise _misplaced("a message is at an unexpected position")
         return None
 
     def _abort(self, abort: StreamAbort) -> None:
         known = self._streamed.get(abort.xid)
         if known is None:
-            raise _misplaced("a transaction that rolls back is unknown")
+            raise _misplaced("a rollback of an unknown transaction")
         if abort.xid == abort.subxid:
             del self._streamed[abort.xid]
             known.close()
@@ -209,7 +209,7 @@ class TransactionReader:
         else:
             ended = self._streamed.pop(commit.xid, None)
         if ended is None:
-            raise _misplaced("a transaction that commits is unknown")
+            raise _misplaced("a commit of an unknown transaction")
         ended.commit = commit
         return ended
 

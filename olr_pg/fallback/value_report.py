@@ -292,31 +292,34 @@ def report_lines(tables: Sequence[TableReport]) -> Iterator[str]:
             yield from _column_lines(column)
         if table.own:
             own = ", ".join(table.own)
-            yield f"    Oracle lacks the columns {own}, which `fallback.omit-columns` omits"
+            yield (
+                f"    Oracle lacks the columns {own}; they are not replicated, because"
+                " `fallback.omit-columns` names them"
+            )
     refused = sum(not table.is_ready for table in tables)
     if refused:
-        yield f"{refused} of {len(tables)} tables have values that the way back refuses today"
+        yield f"{refused} of {len(tables)} tables contain values that the way back would reject"
     else:
-        yield f"{len(tables)} tables: the way back refuses nothing of today"
+        yield f"{len(tables)} tables: they contain no values that the way back would reject"
 
 
 def _verdict(table: TableReport) -> str:
     if table.error:
         return table.error
-    return "nothing is refused" if table.is_ready else "values would be refused"
+    return "no value would be rejected" if table.is_ready else "values would be rejected"
 
 
 def _column_lines(column: ColumnReport) -> Iterator[str]:
     head = f"    {column.name} ({column.types})"
     if column.error:
-        yield f"{head}: no value goes back: {column.error}"
+        yield f"{head}: values cannot be replicated back: {column.error}"
         return
     for one in column.unfit:
         if one.rows != 0:
-            counted = "may occur" if one.rows is None else f"{one.rows:,} rows"
+            counted = "possible" if one.rows is None else f"{one.rows:,} rows"
             yield f"{head}: {one.cause}, {counted}: {one.policy}"
     possible = [f"{one.cause} ({one.policy})" for one in column.unfit if one.rows == 0]
     if possible:
-        yield f"{head}: not today, but possible: {', '.join(possible)}"
+        yield f"{head}: not in the current rows, but possible: {', '.join(possible)}"
     if column.note:
         yield f"{head}: {column.note}"

@@ -135,9 +135,10 @@ def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
     return [
         error(
             LEDGERS,
-            f"{_of_container(one, snapshot)} cannot follow the DDL of {way.ledger}: what the way"
-            " back brings into Oracle would come round again",
-            "export the dictionary with olr-pg dictionary export: that one follows DDL",
+            f"{_of_container(one, snapshot)} cannot follow the DDL of {way.ledger}, so"
+            " changes that the way back writes to Oracle would be replicated to"
+            " PostgreSQL again",
+            "export the dictionary with `olr-pg dictionary export`; such a dictionary follows DDL",
         )
         for one in snapshot.containers
         if not followed_tables(one)
@@ -179,12 +180,12 @@ def _check_server(
     assert row is not None
     facts = _Facts(*row)
     if facts.is_standby:
-        yield error(SLOTS, "the target is a standby: the way back reads the primary")
+        yield error(SLOTS, "the target is a standby, but the way back requires the primary")
         return
     if facts.wal_level != "logical":
         yield error(
             WAL,
-            f"wal_level is {facts.wal_level}: PostgreSQL does not log what the way back reads",
+            f"wal_level is {facts.wal_level}, which is too low for the way back",
             "ALTER SYSTEM SET wal_level = 'logical'; -- then restart PostgreSQL",
             "managed services: rds.logical_replication = 1 (Amazon RDS, Aurora),"
             " cloudsql.logical_decoding = on (Cloud SQL), wal_level = logical (Azure)",
@@ -198,8 +199,9 @@ def _check_server(
     if facts.kept_mb is not None and 0 <= facts.kept_mb < way.max_wal_mb:
         yield warning(
             SLOT,
-            f"max_slot_wal_keep_size is {facts.kept_mb} MB: PostgreSQL drops the slot's log when"
-            " Oracle is away for longer than that takes, and the way back is lost",
+            f"max_slot_wal_keep_size is {facts.kept_mb} MB: if Oracle is unavailable"
+            " until the slot needs more WAL than this, PostgreSQL removes the WAL, and"
+            " the way back is lost",
             "ALTER SYSTEM SET max_slot_wal_keep_size = -1; SELECT pg_reload_conf();",
         )
 
@@ -213,7 +215,7 @@ def _check_room(facts: _Facts, wanted: int) -> Iterator[Finding]:
             more = "one" if wanted == 1 else str(wanted)
             yield error(
                 SLOTS,
-                f"{setting} is {most}, and {used} are in use: the way back needs {more} more",
+                f"{setting} is {most}, of which {used} are in use; the way back needs {more} more",
                 f"ALTER SYSTEM SET {setting} = {used + wanted + 3}; -- then restart PostgreSQL",
             )
 
@@ -223,15 +225,15 @@ def _check_slot(slot: SlotState, name: str, way: Fallback) -> Iterator[Finding]:
         yield error(
             SLOT,
             f"the slot {name} is lost: PostgreSQL removed changes that had not reached Oracle",
-            "end the way back (olr-pg fallback end); to have one again, load Oracle's tables from"
-            " PostgreSQL, or cut over anew",
+            "end the way back (`olr-pg fallback end`). To get a new way back, load"
+            " Oracle's tables from PostgreSQL, or return to Oracle and cut over again",
         )
     elif slot.retained_bytes is not None and slot.retained_bytes > way.max_wal_mb * _MIB:
         yield error(
             SLOT,
             f"the slot {name} keeps {slot.retained_bytes // _MIB:,} MB of PostgreSQL's log back,"
             f" more than `fallback.max-wal-mb` ({way.max_wal_mb:,})",
-            "start olr-pg fallback run, or end the way back with olr-pg fallback end",
+            "start `olr-pg fallback run`, or end the way back with `olr-pg fallback end`",
         )
 
 
@@ -262,7 +264,7 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
     if not is_owner:
         yield error(
             ROLE,
-            f"{target.full_name} belongs to {owner}: only its owner may publish it",
+            f"{target.full_name} belongs to {owner}, and only its owner may publish it",
             f"GRANT {sql.Identifier(owner).as_string(connection)} TO CURRENT_USER;",
         )
     if identity == "f" or identity == "i" or (identity == "d" and has_key):
@@ -270,15 +272,15 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
     if has_key:
         yield error(
             IDENTITY,
-            f"{target.full_name} has REPLICA IDENTITY NOTHING: PostgreSQL refuses updates and"
-            " deletes of applications once it is published",
+            f"{target.full_name} has REPLICA IDENTITY NOTHING: when it is published,"
+            " PostgreSQL rejects updates and deletes of applications",
             f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT;",
         )
         return
     yield error(
         IDENTITY,
-        f"{target.full_name} has no primary key: PostgreSQL refuses updates and deletes of"
-        " applications once it is published",
+        f"{target.full_name} has no primary key: when it is published, PostgreSQL rejects"
+        " updates and deletes of applications",
         f"ALTER TABLE {table} REPLICA IDENTITY FULL; -- or add a primary key",
     )
 
@@ -320,10 +322,11 @@ def _check_triggers(
     for table, statements in sorted(found.items()):
         yield warning(
             TRIGGERS,
-            f"{table} has disabled triggers beside enabled ones: after the way back, {source.user}"
-            " may not enable each of the latter by its name",
+            f"{table} has disabled and enabled triggers. After the way back,"
+            f" {source.user} must enable only those that were enabled before, by name,"
+            " and lacks the privilege",
             f"GRANT ALTER ANY TRIGGER TO {source.user};",
-            "or let their owner run before olr-pg fallback cutover: "
+            "or let the owner of the tables run, before `olr-pg fallback cutover`: "
             + " ".join(f"{one};" for one in statements),
         )
 

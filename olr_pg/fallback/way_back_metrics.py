@@ -44,21 +44,37 @@ class WayBackCollector(Collector):
             return
         slot, ledger = found.slot, found.ledger
         lost = float(is_lost(slot))
-        yield _gauge("slot_lost", "1 if changes are gone that Oracle lacks", lost)
+        yield _gauge(
+            "slot_lost", "1 if PostgreSQL has lost changes that are not in Oracle yet", lost
+        )
         if slot is not None and slot.wal_bytes is not None:
             kept = float(slot.wal_bytes)
-            yield _gauge("slot_retained_bytes", "Of PostgreSQL's log, which the slot keeps", kept)
-            yield _gauge("slot_used_ratio", "The same over fallback.max-wal-mb", kept / self._limit)
+            yield _gauge(
+                "slot_retained_bytes",
+                "Bytes of PostgreSQL's WAL that the replication slot keeps",
+                kept,
+            )
+            yield _gauge(
+                "slot_used_ratio",
+                "slot_retained_bytes as a share of fallback.max-wal-mb",
+                kept / self._limit,
+            )
         if found.lag_bytes is not None:
             lag = float(found.lag_bytes)
-            yield _gauge("lag_bytes", "Of PostgreSQL's log that Oracle does not have", lag)
+            yield _gauge(
+                "lag_bytes", "Bytes of PostgreSQL's WAL that are not applied to Oracle yet", lag
+            )
         if ledger is None:
             return
         yield CounterMetricFamily(
-            f"{_PREFIX}transactions", "Of PostgreSQL, applied in Oracle", ledger.transactions
+            f"{_PREFIX}transactions",
+            "Transactions of PostgreSQL that are applied to Oracle",
+            ledger.transactions,
         )
         stopped = GaugeMetricFamily(
-            f"{_PREFIX}table_stopped", "1 if the table waits for somebody", labels=["table"]
+            f"{_PREFIX}table_stopped",
+            "1 if an error has stopped the table, else 0",
+            labels=["table"],
         )
         for table, stop in sorted(ledger.stops.items()):
             stopped.add_metric([table], float(stop.is_stopped))

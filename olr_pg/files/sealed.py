@@ -88,7 +88,7 @@ class RowKey:
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != KEY_BYTES:
-            raise ValueError(f"{KEY_BYTES} bytes are needed, there are {len(secret)}")
+            raise ValueError(f"{KEY_BYTES} bytes are required, but the key has {len(secret)}")
         self._secret = secret
         self.fingerprint = self._derived(b"", b"olr_pg fingerprint", 8)
 

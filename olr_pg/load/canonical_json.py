@@ -131,13 +131,13 @@ def _numeric(part: str) -> str:
 def _no_numeric(part: str) -> OlrPgError:
     return OlrPgError(
         Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES,
-        f"jsonb takes no number as large or as fine as {part[:_SHOWN_MAX]}",
+        f"jsonb cannot store a number as large or as precise as {part[:_SHOWN_MAX]}",
     )
 
 
 def _no_json() -> OlrPgError:
     return OlrPgError(
-        Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES, "the text for a jsonb column is no JSON"
+        Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES, "the text for a jsonb column is not JSON"
     )
 
 
@@ -178,7 +178,7 @@ def _decoded(string: str) -> str:
         half = f"\\u{ord(text[error.start]):04x}"
         raise OlrPgError(
             Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES,
-            f"jsonb takes no half of a surrogate pair: {half}",
+            f"jsonb cannot store half of a surrogate pair: {half}",
         ) from error
     return text
 

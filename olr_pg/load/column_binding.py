@@ -86,7 +86,7 @@ def bind_columns(
         if place < 0:
             raise OlrPgError(
                 Code.TABLE_DATA_UNUSABLE,
-                "it has no such column",
+                "the table data has no such column",
                 table=table.full_name,
                 column=column.name,
             )

@@ -227,7 +227,7 @@ def _check(
         return
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(
-            Code.TABLE_REPLICATED_ALREADY, "the ledger already contains it", table=name
+            Code.TABLE_REPLICATED_ALREADY, "the ledger already contains the table", table=name
         )
     if state is None:
         if has_rows(connection, sql.Identifier(table.schema, table.name)):
@@ -244,7 +244,7 @@ def _check(
             table=name,
         )
     if (state.source, state.scn) != (source.data.identity, source.scn):
-        raise OlrPgError(Code.TABLE_DATA_CHANGED, f"it began at SCN {state.scn}", table=name)
+        raise OlrPgError(Code.TABLE_DATA_CHANGED, f"the load began at SCN {state.scn}", table=name)
 
 
 def _begin(
@@ -352,15 +352,16 @@ def _undo_needed(
     needed = math.ceil(passed + rest)
     source = options.undo_retention()
     words = (
-        f"{error.detail}; the load is as of SCN {work.state.scn}, {passed:.0f} seconds ago, and"
-        f" {left} partitions are left, about {rest:.0f} seconds: it needs undo of {needed} seconds"
+        f"{error.detail}; the load reads rows as of SCN {work.state.scn}, which is"
+        f" {passed:.0f} seconds ago. {left} partitions are left, for about {rest:.0f}"
+        f" more seconds. The load needs undo of {needed} seconds"
     )
     return OlrPgError(
         error.code,
         f"{words}; {source}" if source else words,
-        action=f"ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}; with an undo tablespace"
-        " that holds it, then `initial-load --restart`; or let it begin the table anew as of now"
-        " with --later-scn",
+        action=f"ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}; make sure that the"
+        " undo tablespace is large enough, then run `initial-load --restart`. Or load"
+        " the table again as of the current SCN with --later-scn",
         **error.where,
     )
 

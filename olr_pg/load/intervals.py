@@ -29,7 +29,7 @@ def year_month_bytes(text: str) -> bytes:
         sign, iso_years, iso_months = found.groups()[:3]
         total = 12 * int(iso_years or 0) + int(iso_months or 0)
         return encode_year_month(YearMonth(_signed(sign, total)))
-    raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"no INTERVAL YEAR TO MONTH: {text!r}")
+    raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"not an INTERVAL YEAR TO MONTH: {text!r}")
 
 
 def day_second_bytes(text: str) -> bytes:
@@ -45,7 +45,7 @@ def day_second_bytes(text: str) -> bytes:
     if (found := _ISO.fullmatch(text)) and not any(found.groups()[1:3]):
         sign, _, _, *parts = found.groups()
         return encode_day_second(DaySecond(_signed(sign, _nanoseconds(*parts))))
-    raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"no INTERVAL DAY TO SECOND: {text!r}")
+    raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"not an INTERVAL DAY TO SECOND: {text!r}")
 
 
 def _signed(sign: str, total: int) -> int:

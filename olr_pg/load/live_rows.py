@@ -225,7 +225,9 @@ class LiveTables:
             self._names = self._containers.run_table_list(query)
             first = self._containers.first
             if for_load and first.read("reading V$DATABASE", is_physical_standby):
-                raise OlrPgError(_STANDBY, "V$DATABASE says that the source is one")
+                raise OlrPgError(
+                    _STANDBY, "according to V$DATABASE, the source is a physical standby"
+                )
             now = read_moments(self._containers)
             self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
             dictionaries = self._containers.read_dictionaries(self._names, self.moment.scn)
@@ -295,7 +297,10 @@ class LiveTables:
                 raise
             source = next(iter(self._containers.sources.values()))
             user = source.user.upper()
-            return f"{user} may not read V$PARAMETER and V$UNDOSTAT, which tell what it has now"
+            return (
+                f"{user} may not read V$PARAMETER and V$UNDOSTAT, so the current undo"
+                " retention is unknown"
+            )
         tuned = "" if found.tuned is None else f", tuned to {found.tuned} by V$UNDOSTAT"
         return f"UNDO_RETENTION is {found.wanted}{tuned}"
 

@@ -199,7 +199,7 @@ class _Fetching:
                     break
                 last = lines[-1].id
                 if state.stopped:
-                    self._fail(lines, "the table is stopped, or paused")
+                    self._fail(lines, "the table is stopped or paused")
                     continue
                 row = self._connection.execute(_SCN, (self._settings.subscription,)).fetchone()
                 scn = max(state.position.commit_scn, row[0] if row else 0)
@@ -222,7 +222,7 @@ class _Fetching:
         findable = [line for line in lines if line.key is not None and line.row_id]
         others = [line for line in lines if line not in findable]
         if others:
-            self._fail(others, "the change told no key or no ROWID: load the table anew")
+            self._fail(others, "the change contained no key or no ROWID; load the table again")
         done = list[int]()
         for column in sorted({line.column for line in findable}):
             mine = [line for line in findable if line.column == column]

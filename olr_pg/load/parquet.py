@@ -108,7 +108,9 @@ def find_table_data(folder: Path, name: str) -> TableData:
             )
         schema = own
     if len(set(found)) > 1:
-        raise OlrPgError(Code.TABLE_DATA_UNUSABLE, "its files are as of different SCNs", table=name)
+        raise OlrPgError(
+            Code.TABLE_DATA_UNUSABLE, "the files of the table are as of different SCNs", table=name
+        )
     assert schema is not None
     rows = sum(partition.rows for partition in partitions)
     return TableData(schema, tuple(partitions), rows, *found[0], " ".join(identity))
@@ -122,7 +124,7 @@ def _files(folder: Path, name: str) -> list[Path]:
     if not files:
         raise OlrPgError(
             Code.TABLE_DATA_UNUSABLE,
-            f"neither {single.name} nor {name}/*.parquet",
+            f"the directory contains neither {single.name} nor {name}/*.parquet",
             folder=str(folder),
         )
     return files
@@ -145,6 +147,6 @@ def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:
     except ValueError as error:
         raise OlrPgError(
             Code.TABLE_DATA_UNUSABLE,
-            f"its metadata {key.decode()} is no SCN: {text!r}",
+            f"its metadata {key.decode()} is not an SCN: {text!r}",
             file=str(path),
         ) from error

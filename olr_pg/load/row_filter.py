@@ -93,7 +93,7 @@ class _Rows:
             if place < 0:
                 raise OlrPgError(
                     Code.TABLE_DATA_UNUSABLE,
-                    "it has no such column",
+                    "the table data has no such column",
                     table=table.full_name,
                     column=column.name,
                 )

@@ -68,7 +68,8 @@ def _opened(
     if folder is not None:
         raise OlrPgError(
             Code.NOT_SUPPORTED,
-            "a live source is read itself: --tables is for an offline one",
+            "--tables is only for an offline source; rows of a live source are read from"
+            " the database",
             action="omit --tables",
         )
     from olr_pg.load.live_rows import LiveTables
@@ -126,7 +127,7 @@ def offline_source(config: Config) -> OfflineSource:
         OlrPgError: 1090, the source is a live database.
     """
     if not isinstance(config.source, OfflineSource):
-        raise OlrPgError(Code.NOT_SUPPORTED, "this needs an offline source")
+        raise OlrPgError(Code.NOT_SUPPORTED, "this requires an offline source")
     return config.source
 
 
@@ -198,7 +199,7 @@ def _sources(
     source = offline_source(config)
     place = folder or source.tables
     if place is None:
-        raise OlrPgError(NO_FOLDER, "there is no `source.tables`")
+        raise OlrPgError(NO_FOLDER, "`source.tables` is missing")
     configured = source.tables_scn if folder is None else None
     as_of = {key: one.scn for one in snapshot.containers for key in {t.con_id for t in one.tables}}
     for table in tables:

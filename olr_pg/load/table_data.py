@@ -155,7 +155,7 @@ def named_tables(
     unknown = wanted - known
     if unknown:
         told = [name + like_it(tables, _pair(name)) for name in sorted(unknown)]
-        raise OlrPgError(Code.TABLE_UNKNOWN, f"not in `apply.tables`: {', '.join(told)}")
+        raise OlrPgError(Code.TABLE_UNKNOWN, f"`apply.tables` does not contain {', '.join(told)}")
     chosen = filters.chosen(tables, database)
     return tuple(table for table in chosen if not wanted or table.full_name in wanted)
 

@@ -140,7 +140,9 @@ class MigrationWatch:
         """Record that a step begins; None if the last step is done and replication continues."""
         with self._lock:
             self._step = "" if step is None else step.name
-            self._title = "the target is ready: replicating on" if step is None else step.title
+            self._title = (
+                "the target is ready, and replication continues" if step is None else step.title
+            )
             self._began = self._clock()
 
     def loading(
@@ -238,7 +240,7 @@ def progress_lines(progress: MigrationProgress) -> list[str]:
     done = sum(table.seconds_left == 0.0 for table in progress.tables)
     if progress.tables:
         rows = sum(table.rows for table in progress.tables)
-        lines[0] += f": {rows:,} rows, {done} of {len(progress.tables)} tables are in"
+        lines[0] += f": {rows:,} rows, {done} of {len(progress.tables)} tables are loaded"
     if progress.replicating is not None:
         lines[0] += f": {replicating_line(progress.replicating)}"
     return [*lines, *(f"    action required: {one}" for one in progress.needs)]

@@ -129,15 +129,15 @@ def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
         left = detail.get("not_made", ())
         if left:
             found.append(
-                f"{counted(len(left), 'object')} could not be made in the step {step}:"
-                " `olr-pg migrate --plan` lists what and why"
+                f"{counted(len(left), 'object')} could not be created in the step {step}:"
+                " `olr-pg migrate --plan` lists them with the reasons"
             )
         lacking = detail.get("lacking", ())
         if lacking:
             found.append(
-                f"{counted(len(lacking), 'key, check, index, trigger or sequence')} of the source"
-                " missing in the target: make them by hand, or name them with --accept at the"
-                " cut-over"
+                f"{counted(len(lacking), 'key, check, index, trigger or sequence')} of"
+                " the source missing in the target: create them yourself, or name them"
+                " with --accept at the cut-over"
             )
         warnings = detail.get("warnings", ())
         if warnings:

@@ -23,15 +23,15 @@ class MigrationStep(NamedTuple):
 
 
 STEPS: Final = (
-    MigrationStep("doctor", "source, target and this machine are as they must be"),
+    MigrationStep("doctor", "source, target and this machine fulfil the requirements"),
     MigrationStep(
-        "schema", "schemas, sequences, tables, primary keys, checks and defaults are made"
+        "schema", "schemas, sequences, tables, primary keys, checks and defaults are created"
     ),
     MigrationStep("load", "the tables are loaded, with their keys and indexes"),
-    MigrationStep("indexes", "the other indexes are made"),
-    MigrationStep("replication", "what has changed meanwhile is applied"),
-    MigrationStep("verify", "the tables are compared with the source's"),
-    MigrationStep("rest", "foreign keys, views and grants are made"),
+    MigrationStep("indexes", "the other indexes are created"),
+    MigrationStep("replication", "the changes since the load are applied"),
+    MigrationStep("verify", "the tables are compared with the source"),
+    MigrationStep("rest", "foreign keys, views and grants are created"),
 )
 """The steps in order. After the last step, the target is ready for the cut-over."""
 

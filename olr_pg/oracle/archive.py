@@ -219,7 +219,7 @@ def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
         if found != expected:
             raise OlrPgError(
                 Code.NOT_THE_LISTED_LOG,
-                f"its {what} is {found}, in V$ARCHIVED_LOG {expected}",
+                f"its {what} is {found}, but V$ARCHIVED_LOG says {expected}",
                 file=log.path,
                 thread=listed.thread,
                 sequence=listed.sequence,

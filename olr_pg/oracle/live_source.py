@@ -134,7 +134,7 @@ class LiveDatabase:
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
         self._newest: frozenset[tuple[int, int, int]] | None = None
         try:
-            self._facts = self._oracle.read("reading what the database is", read_facts)
+            self._facts = self._oracle.read("reading the properties of the database", read_facts)
         except OlrPgError:
             self._containers.close()
             raise

@@ -49,7 +49,7 @@ class UnloggedFile(NamedTuple):
     @property
     def as_error(self) -> OlrPgError:
         """Return error 7050 with the details."""
-        what = f"data file {self.number} ({self.name}) was written to without redo at {self.time}"
+        what = f"data file {self.number} ({self.name}) was written without redo at {self.time}"
         return OlrPgError(Code.UNLOGGED_WORK, what, scn=self.scn)
 
 
@@ -174,7 +174,7 @@ class UnloggedWatch:
             return
         try:
             self._oracle.read(
-                "looking for work without redo", lambda connection: self._ask(connection, chosen)
+                "looking for NOLOGGING operations", lambda connection: self._ask(connection, chosen)
             )
         except OlrPgError as error:
             if error.code == PRIVILEGE:

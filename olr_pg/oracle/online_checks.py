@@ -84,8 +84,8 @@ def check_far_groups(
                 else:
                     yield warning(
                         CHECK,
-                        f"a member of a group of online logs cannot be read: {what}; the others of"
-                        " its group are",
+                        f"a member of a group of online logs cannot be read: {what};"
+                        " another member of its group can be read",
                         problem.action,
                     )
     finally:
@@ -119,8 +119,8 @@ def closed_to_us(path: str, may: Callable[[Path, int], bool] = os.access) -> str
         if not may(place, os.R_OK if place == file else os.X_OK):
             return (
                 f"{place} has mode {stat.filemode(found.st_mode)} and belongs to group"
-                f" {_group_name(found.st_gid)}: make the user that olr-pg runs as a member, or"
-                " export the directory read-only for that user"
+                f" {_group_name(found.st_gid)}; add the user of olr-pg to this group, or"
+                " export the directory read-only for this user"
             )
     return None
 
@@ -159,7 +159,9 @@ def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
     if cached:
         yield warning(
             CHECK,
-            f"the file system knows no direct I/O, so its cache may show blocks late: {cached[0]}",
+            "the file system does not support direct I/O, so its cache may return old"
+            f" blocks: {cached[0]}",
             "mount it with direct I/O, or at least without caching (NFS: noac)",
-            "set `source.verify-ms` where blocks may be shown early",
+            "set `source.verify-ms` if the mount can show blocks before they are"
+            " completely written",
         )

@@ -112,11 +112,11 @@ def _reason(tokens: list[_Token], at: int) -> str | None:
     if before.word == "FOR" and token.word == "UPDATE":
         return "it locks rows (FOR UPDATE)"
     if before.word == "WITH" and token.word in ("FUNCTION", "PROCEDURE"):
-        return f"it brings PL/SQL of its own (WITH {token.word})"
+        return f"it contains PL/SQL (WITH {token.word})"
     if before.text == "." and token.text.strip('"').upper() in ("NEXTVAL", "CURRVAL"):
         return "it reads a sequence"
     if token.text == "(" and not _may_open(tokens, at):
-        return f"it calls {before.text}, which is none of the functions that are allowed"
+        return f"it calls {before.text}, which is not an allowed function"
     return None
 
 

@@ -100,14 +100,14 @@ def check_oracle(
         found = oracle.read(
             "checking privileges", lambda connection: _privileges(connection, source)
         )
-        facts = oracle.read("reading what the database is", read_facts)
+        facts = oracle.read("reading the properties of the database", read_facts)
     except OlrPgError as problem:
         return Diagnosis([coded("oracle.connection", problem)], None, ())
     if of_database:
         found += oracle.read("checking the database", _database)
     found += _encodings(facts)
     found += oracle.read(
-        "looking for work without redo",
+        "looking for NOLOGGING operations",
         lambda connection: _unlogged(connection, source, saved_scn),
     )
     if of_database:
@@ -132,11 +132,11 @@ def check_oracle(
     chosen = tuple(table for name in names if (table := snapshot.find(*name)) is not None)
     if all(one.check != _LOGGING_PRIVILEGES for one in found):
         found += oracle.read(
-            "checking what is logged", lambda connection: _nologging(connection, chosen)
+            "checking supplemental logging", lambda connection: _nologging(connection, chosen)
         )
     if condition is not None:
         found += oracle.read(
-            "checking what conditions on rows need",
+            "checking the columns of row conditions",
             lambda connection: list(_conditions(connection, snapshot, chosen, facts, condition)),
         )
     if for_load:
@@ -144,7 +144,7 @@ def check_oracle(
             found.append(
                 coded(
                     "oracle.standby",
-                    OlrPgError(Code.STANDBY_HIDES_TRANSACTIONS, "the source is one"),
+                    OlrPgError(Code.STANDBY_HIDES_TRANSACTIONS, "the source is a physical standby"),
                 )
             )
         found += oracle.read(
@@ -179,10 +179,16 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
     if may_read_levels(connection) is False:
         view = tables.SUPPLEMENTAL
-        what = f"{user} may not read {view.name}: what a PDB logs by itself is not seen"
+        what = (
+            f"{user} may not read {view.name}, so supplemental logging of a single PDB cannot"
+            " be checked"
+        )
         found.append(warning("oracle.privileges", what, _grant(view, user)))
     for view in unreadable(connection, (tables.ENCRYPTED_TABLESPACES,)):
-        what = f"{user} may not read {view.name}: a tablespace that is being encrypted is not seen"
+        what = (
+            f"{user} may not read {view.name}, so a tablespace that is being encrypted is not"
+            " noticed"
+        )
         found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     read = (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES)
@@ -191,7 +197,11 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     comments = {f"SYS.{tables.COM.name}": tables.COM}
     for one in _table_privileges(connection, comments, user, scn):
         found.append(
-            warning("oracle.privileges", f"{one.what}: comments are not followed", *one.mend)
+            warning(
+                "oracle.privileges",
+                f"{one.what}, so changes of comments are not followed",
+                *one.mend,
+            )
         )
     return found
 
@@ -239,8 +249,14 @@ def _table_privileges(
 def _release(connection: Connection) -> Iterator[Finding]:
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     if release_name(version) is None:
-        what = f"release {version} is unknown: redo is read if COMPATIBLE is {KNOWN_COMPATIBLE}"
-        mend = "update olr_pg, or leave COMPATIBLE as it is: other redo is refused (OLR-02007)"
+        what = (
+            f"release {version} is unknown to olr_pg, which reads its redo only if COMPATIBLE"
+            f" is {KNOWN_COMPATIBLE}"
+        )
+        mend = (
+            "update olr_pg, or do not raise COMPATIBLE, because olr_pg rejects other redo"
+            " (OLR-02007)"
+        )
         yield warning("oracle.release", what, mend)
 
 
@@ -252,7 +268,7 @@ def _database(connection: Connection) -> list[Finding]:
         found.append(
             error(
                 "oracle.archivelog",
-                f"the database is in {row.LOG_MODE} mode: it keeps no redo",
+                f"the database is in {row.LOG_MODE} mode, so it does not archive redo",
                 *("SHUTDOWN IMMEDIATE", "STARTUP MOUNT"),
                 *("ALTER DATABASE ARCHIVELOG;", "ALTER DATABASE OPEN;"),
             )
@@ -261,7 +277,8 @@ def _database(connection: Connection) -> list[Finding]:
         found.append(
             warning(
                 "oracle.force-logging",
-                "NOLOGGING operations leave no redo of their rows: they stop their tables",
+                "the database allows NOLOGGING operations. No redo contains their rows,"
+                " so they stop their tables",
                 FORCE_LOGGING,
             )
         )
@@ -279,7 +296,8 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
     denied = [
         warning(
             _LOGGING_PRIVILEGES,
-            f"{user} may not read {view.name}: nothing is said of work without redo beforehand",
+            f"{user} may not read {view.name}, so NOLOGGING operations are noticed only"
+            " when their redo is decoded",
             _grant(view, user),
         )
         for view in unreadable(connection, tables.LOGGING_VIEWS)
@@ -289,10 +307,11 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
     return [
         warning(
             "oracle.unrecoverable",
-            f"{one.as_error.label} {one.as_error.title}: {one.as_error.detail} [SCN {one.scn}],"
-            f" behind SCN {saved_scn}, up to which redo was replicated",
+            f"{one.as_error.label} {one.as_error.title}: {one.as_error.detail} [SCN"
+            f" {one.scn}], which is later than SCN {saved_scn}, up to which redo was"
+            " replicated",
             FORCE_LOGGING,
-            "load the tables that stop anew: `olr-pg initial-load --anew --table OWNER.NAME`",
+            "load the tables that stop again: `olr-pg initial-load --anew --table OWNER.NAME`",
         )
         for one in unlogged_files(connection)
         if one.scn >= saved_scn
@@ -304,7 +323,11 @@ def _nologging(connection: Connection, chosen: Iterable[SourceTable]) -> list[Fi
     if is_forced(connection):
         return []
     return [
-        warning("oracle.nologging", f"{part.name} is NOLOGGING: such work stops it", part.mend)
+        warning(
+            "oracle.nologging",
+            f"{part.name} is NOLOGGING; a NOLOGGING operation stops the table",
+            part.mend,
+        )
         for part in nologging_parts(connection, chosen)
     ]
 
@@ -322,8 +345,8 @@ def _encodings(facts: CurrentDatabase) -> Iterable[Finding]:
         except (ZoneInfoNotFoundError, ValueError):
             yield error(
                 "oracle.timezone",
-                f"DBTIMEZONE {zone} is not known here: TIMESTAMP WITH LOCAL TIME ZONE cannot be"
-                " converted",
+                f"DBTIMEZONE {zone} is unknown on this machine, so TIMESTAMP WITH LOCAL"
+                " TIME ZONE cannot be converted",
                 "install the operating system's time zone data, or set DBTIMEZONE to an offset",
             )
 
@@ -381,15 +404,15 @@ def _logs(
         first = listed[positions[0]][0].first_scn
         needed = [
             (oldest_open, "the oldest open transaction began"),
-            (saved_scn, "the checkpoint needs redo"),
+            (saved_scn, "the redo that the checkpoint needs begins"),
         ]
         for scn, what in needed:
             if scn is not None and scn < first:
                 found.append(
                     error(
                         "oracle.retention",
-                        f"{what} at SCN {scn}, the oldest archived log of thread {thread} begins"
-                        f" at SCN {first}",
+                        f"{what} at SCN {scn}, but the oldest archived log of thread"
+                        f" {thread} begins at SCN {first}",
                         f"RMAN> RESTORE ARCHIVELOG FROM SCN {scn} THREAD {thread};",
                         "keep archived logs longer, or set `source.vault`",
                     )
@@ -468,9 +491,11 @@ def _conditions(
         missing = [c.name for c in table.columns if c.name in names and c.intcol not in known]
         report = error if missing else warning
         what = (
-            f"updates do not carry {', '.join(missing)}, which its condition needs (OLR-02160)"
+            f"the redo of updates does not contain {', '.join(missing)}, which the"
+            " condition in `filter.rows` needs (OLR-02160)"
             if missing
-            else "an update that moves a row into its condition stops it (OLR-02161)"
+            else "the redo of updates does not contain all columns, so an update that moves a"
+            " row into its condition stops the table (OLR-02161)"
         )
         yield report(
             "filter.rows",
@@ -492,7 +517,7 @@ def _tables(
                 error(
                     "oracle.tables",
                     f"there is no table {'.'.join(name)}{like_it(snapshot.tables, name)}",
-                    "correct `apply.tables`: a name without quotes is taken in upper case",
+                    "correct `apply.tables`; a name without quotes means upper case",
                 )
             )
         elif table.refusal is not None:
@@ -501,7 +526,7 @@ def _tables(
                     "oracle.tables",
                     f"{table.full_name} cannot be replicated: {table.refusal}",
                     *storage.mend_table(table),
-                    "leave it out of `apply.tables`",
+                    "remove it from `apply.tables`",
                 )
             )
         else:
@@ -509,7 +534,7 @@ def _tables(
             found += (
                 warning(
                     "oracle.columns",
-                    f"{table.full_name}.{column.name} is left out: {column.unsupported}",
+                    f"{table.full_name}.{column.name} is not replicated: {column.unsupported}",
                     *storage.mend_column(table, column),
                 )
                 for column in table.left_out

@@ -56,7 +56,7 @@ class Storage:
         empty.
         """
         name = table.source_owner, table.name
-        again = "then load the table again; or leave the column out, as it is now"
+        again = "then load the table again. If you do nothing, the column is not replicated, as now"
         if column.encrypted:
             return (
                 f'ALTER TABLE "{name[0]}"."{name[1]}" MODIFY ("{column.name}" DECRYPT);',
@@ -79,10 +79,11 @@ class Storage:
             if row.ts == _SYSTEM and is_encrypted(row):
                 yield warning(
                     "oracle.encryption",
-                    f"tablespace {row.name} is encrypted: redo does not show how DDL changes a"
-                    " table",
-                    f"before a DDL that changes columns: ALTER TABLESPACE {row.name} ENCRYPTION"
-                    " ONLINE DECRYPT; else such a DDL stops its table (OLR-03070 and later)",
+                    f"tablespace {row.name} is encrypted, so the redo does not show how"
+                    " DDL changes a table",
+                    f"before a DDL that changes columns: ALTER TABLESPACE {row.name}"
+                    " ENCRYPTION ONLINE DECRYPT; otherwise such DDL stops its table"
+                    " (OLR-03070 and following codes)",
                 )
         for table in chosen:
             found = self._segments.compressed(table.obj)
@@ -91,9 +92,9 @@ class Storage:
                 more = len(moves) - _NAMED_MAX
                 yield warning(
                     "oracle.compression",
-                    f"{table.full_name} is compressed: a direct-path load (INSERT /*+ APPEND */,"
-                    " SQL*Loader) stops it",
+                    f"{table.full_name} is compressed; a direct-path load (INSERT /*+"
+                    " APPEND */, SQL*Loader) stops the table",
                     *moves[:_NAMED_MAX],
                     *([f"and so on, {more} more"] if more > 0 else []),
-                    "or load it only by conventional INSERT while it is replicated",
+                    "or insert into it only with conventional INSERT while it is replicated",
                 )

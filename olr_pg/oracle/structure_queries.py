@@ -65,8 +65,8 @@ _SEQUENCE: Final = 6
 """OBJ$.TYPE# of a sequence."""
 
 _REASONS: Final[dict[LeftOutKind, str]] = {
-    "default": "defaults are not made",
-    "identity column": "its values come from the source; its sequence is made",
+    "default": "defaults are not created",
+    "identity column": "its values come from the source; its sequence is created",
     "virtual column": "it is computed, and not replicated",
 }
 _ON_DELETE: Final[dict[int, OnDelete]] = {1: "cascade", 2: "set null"}
@@ -169,7 +169,7 @@ class _Reader:
             yield LeftOut(
                 **self._of(row["OBJ#"], name),
                 kind="check constraint",
-                reason="checks are not made",
+                reason="check constraints are not created",
                 definition=f"ALTER TABLE {self._quoted(row['OBJ#'])} ADD CONSTRAINT"
                 f' "{name}" CHECK ({condition})',
             )
@@ -274,7 +274,7 @@ def _named(table: SourceTable, intcols: list[int]) -> tuple[str, ...]:
 
 def _obstacle(row: IndexRow, columns: tuple[str, ...]) -> str | None:
     if row.property & _FUNCTIONAL or not columns:
-        return "it is on an expression"
+        return "it uses an expression"
     if row.type not in (_NORMAL, _BITMAP):
         return "it is a domain index"
     return "it is unusable in the source" if row.flags & _UNUSABLE else None

@@ -26,7 +26,7 @@ ALL: Final = "ALL"
 PRIMARY_KEY: Final = "PRIMARY KEY"
 
 NO_MINIMAL_LOGGING: Final = (
-    "minimal supplemental logging is off: rows in several pieces cannot be joined",
+    "minimal supplemental logging is off, so rows that consist of several pieces cannot be read",
     "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;",
 )
 """The problem, and the SQL that solves it."""
@@ -130,7 +130,7 @@ def without_key_words(table: Table, level: str) -> tuple[str, str]:
     it.
     """
     return (
-        f"{table.full_name}: updates and deletes do not carry a key",
+        f"{table.full_name}: the redo of updates and deletes does not contain a key",
         f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA ({level}) COLUMNS;',
     )
 

@@ -33,7 +33,7 @@ _LOOK_SECONDS: Final = 0.05
 
 _ACTION: Final = (
     "correct the query: one SELECT of owner and table name from DBA_TABLES or ALL_TABLES"
-    " (ALL_TABLES shows what the user may read)"
+    " (ALL_TABLES contains only the tables that the user may read)"
 )
 
 

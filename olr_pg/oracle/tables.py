@@ -200,8 +200,8 @@ is decoded.
 """
 
 LOAD_VIEWS: Final = {
-    EXTENTS: "tables are cut at a sample of their rows",
-    PARAMETER: "nothing can be said of the undo that a load needs",
-    UNDOSTAT: "nothing can be said of the undo that a load needs",
+    EXTENTS: "a load divides tables by a sample of their rows instead of their extents",
+    PARAMETER: "a load cannot report whether undo is kept long enough",
+    UNDOSTAT: "a load cannot report whether undo is kept long enough",
 }
 """Views that a load reads if it can, and the consequence if it cannot."""

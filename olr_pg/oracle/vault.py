@@ -146,7 +146,7 @@ class LogVault:
                     copy.write(piece)
                     size -= len(piece)
             if size > 0 or _digest(unfinished) != read.digest():
-                raise OSError(f"{unfinished} is not what was read from {source}")
+                raise OSError(f"{unfinished} differs from the bytes that were read from {source}")
             unfinished.replace(target)
         sync_directory(self._directory)
 

@@ -98,8 +98,9 @@ class CommitOrder:
         if not self.is_again and commit_scn < self.left_scn:
             raise OlrPgError(
                 Code.REDO_TOO_LATE,
-                f"a transaction committed at SCN {commit_scn}, all of the other redo threads up to"
-                f" SCN {self.left_scn - 1} have been delivered",
+                f"a transaction committed at SCN {commit_scn}, but all transactions of"
+                f" the other redo threads up to SCN {self.left_scn - 1} are already"
+                " delivered",
                 scn=commit_scn,
                 **position.place(),
             )

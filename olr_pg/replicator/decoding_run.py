@@ -229,7 +229,9 @@ class DecodingRun:
             if feed.resumed or scn <= logs.reach_scn or logs.is_reached(scn):
                 is_new |= monitor.enter(CapturePhase.CAUGHT_UP)
                 continue
-            ends = f"the redo ends at {logs.reach_scn}" if logs.reach_scn else "no log has it"
+            ends = (
+                f"the redo ends at {logs.reach_scn}" if logs.reach_scn else ("no log contains it")
+            )
             error = OlrPgError(Code.START_BEYOND_REDO, f"SCN {scn}, {ends}")
             if monitor.enter(CapturePhase.WAITING_FOR_REDO, error):
                 tell_waiting(CapturePhase.WAITING_FOR_REDO, error)

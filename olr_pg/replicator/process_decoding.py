@@ -118,7 +118,7 @@ class ProcessDecoding:
                     yield read_result(self._result(task, size))
         except BrokenProcessPool as error:
             raise OlrPgError(
-                Code.DECODING_PROCESS_ENDED, f"one of {self._jobs} that decode"
+                Code.DECODING_PROCESS_ENDED, f"one of {self._jobs} decoding processes"
             ) from error
 
     def _stored(self, subscription: Subscription) -> str:

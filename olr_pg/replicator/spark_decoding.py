@@ -159,7 +159,7 @@ class SparkDecoding:
             except OlrPgError as error:
                 if self._settings.local or not _is_here(error):
                     raise
-                detail = f"{error.detail}, though the appliance has the log at this path"
+                detail = f"{error.detail}, although the appliance can read the log at this path"
                 file = str(error.where["file"])
                 raise OlrPgError(Code.EXECUTOR_UNFIT, detail, file=file) from error
 

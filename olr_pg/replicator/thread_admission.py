@@ -111,7 +111,10 @@ class Admission:
         """Return an error for each silent redo thread, for which the run waits although no log
         shows that it is open.
         """
-        detail = "what others have committed since then waits for its next one"
+        detail = (
+            "transactions of the other threads that committed since then wait for the"
+            " thread's next log"
+        )
         return [
             OlrPgError(Code.REDO_THREAD_MISSING, detail, thread=thread)
             for thread in sorted(self.silent)
@@ -130,7 +133,8 @@ class Admission:
             if known and thread not in known and first_scn < delivered:
                 raise OlrPgError(
                     Code.REDO_TOO_LATE,
-                    f"its logs begin at SCN {first_scn}, others are delivered up to {delivered}",
+                    f"the logs of the thread begin at SCN {first_scn}, but transactions"
+                    f" of other threads up to SCN {delivered} are already delivered",
                     thread=thread,
                     scn=first_scn,
                 )

@@ -211,7 +211,7 @@ class Checkpoint:
         if file.source != self._source:
             raise OlrPgError(
                 Code.CHECKPOINT_OF_ANOTHER_SOURCE,
-                f"it is of {file.source!r}, this is {self._source!r}",
+                f"it belongs to the source {file.source!r}, but this source is {self._source!r}",
                 path=str(self._path),
             )
         return Saved(file.min_start_scn, file.recovery_image, file.confirmed_by)

@@ -262,7 +262,7 @@ class Listener:
                 refusal
                 or OlrPgError(
                     Code.TOO_MANY_CONNECTIONS,
-                    "no idle connection can be closed for it",
+                    "no idle connection can be closed for the new one",
                     limit=limit,
                 ),
                 peer,
@@ -336,7 +336,9 @@ class Listener:
         for connection in found:
             connection.fail(
                 OlrPgError(
-                    Code.CLIENT_SILENT_ENDED, f"for more than {limit:g} s", client=holder.peer
+                    Code.CLIENT_SILENT_ENDED,
+                    f"it was silent for more than {limit:g} s",
+                    client=holder.peer,
                 )
             )
 
@@ -440,12 +442,12 @@ class Silence:
             return None
         queue = session.queue
         if queue is None:
-            waits = "it has not said where to start"
+            waits = "it has not requested a start SCN"
         else:
             held = queue.status()
             waits = f"{held.transmitted} transactions sent to it are not confirmed"
-        saved = "nothing is saved" if saved_scn is None else f"the saved SCN stays at {saved_scn}"
-        end = "no time-out ends it"
+        saved = "no SCN is saved" if saved_scn is None else f"the saved SCN stays at {saved_scn}"
+        end = "no time limit ends its connection"
         if limit is not None:
             end = f"another client may take its place after {limit:g} s"
         since = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(time.time() - seconds))

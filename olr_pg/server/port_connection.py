@@ -109,7 +109,7 @@ class Connection:
                 raise
             if error.errno is not None:
                 raise  # from keepalive: the network to the peer is broken
-            waited = f"it was waited for {self._awaited}"
+            waited = f"the time limit passed while the server waited for {self._awaited}"
             raise OlrPgError(Code.CLIENT_TOO_SLOW, waited, client=self.peer) from error
         if self._failure is not None:
             raise self._failure
@@ -140,7 +140,7 @@ class Connection:
             while parts := protocol.answers():
                 self.requests = True
                 self._allow(None if self.session.subscribed else self._limits.request_seconds)
-                self._awaited = "that it reads its answers"
+                self._awaited = "the client to read its answers"
                 for piece in _pieces(parts):
                     self._socket.sendall(piece)
                 self._begun = None

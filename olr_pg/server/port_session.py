@@ -58,7 +58,9 @@ class ReplicationClaim:
             OlrPgError: 4008, another session holds the claim, or it is reserved.
         """
         if self._is_kept and session.applier is None:
-            raise OlrPgError(Code.PLACE_TAKEN, "this port is reserved for it", client=BUNDLED)
+            raise OlrPgError(
+                Code.PLACE_TAKEN, "this port is reserved for the bundled applier", client=BUNDLED
+            )
         with self._released:
             if self._holder not in (None, session):
                 self._wanted_at = time.monotonic()
@@ -66,7 +68,7 @@ class ReplicationClaim:
             holder = self._holder
             if holder is not None and holder is not session:
                 raise OlrPgError(
-                    Code.PLACE_TAKEN, "this client subscribed first", client=holder.peer
+                    Code.PLACE_TAKEN, "another client has subscribed before", client=holder.peer
                 )
             self._holder = session
 
@@ -201,7 +203,8 @@ class PortSession:
             # Log this, because nothing else shows it: the client may lack changes of the tables
             # that are only in its own list.
             _log.info(
-                "this client's list of tables is not that of the client that confirmed last",
+                "this client's list of tables differs from the list of the client that"
+                " confirmed last",
                 peer=self.peer,
                 start_scn=scn,
                 saved_scn=saved.saved,
@@ -292,7 +295,7 @@ class PortSession:
         if sent is None and scn <= known:
             self._brought_scn = scn
             return
-        last = "nothing was sent yet" if sent is None else f"the last that was sent is {sent}"
+        last = "nothing was sent yet" if sent is None else f"the last SCN that was sent is {sent}"
         raise OlrPgError(Code.NEVER_SENT, f"SCN {scn}, {last}", client=self.peer)
 
     def _confirm(self, queue: ReadyQueue, scn: int) -> None:

@@ -840,7 +840,7 @@ class HeldBack:
         self.now = over
         reason = OlrPgError(
             Code.CONFIRMATIONS_HELD_BACK,
-            f"{count} transmitted transactions, {held_bytes} bytes in all",
+            f"{count} unconfirmed transactions with {held_bytes} bytes in total",
             bytes_max=self._bytes_max,
         )
         if over:

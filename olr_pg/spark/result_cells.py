@@ -124,7 +124,7 @@ def join_cells(task: int, cells: list[Cell]) -> Result:
     try:
         whole = pa.Codec(_CODEC).decompress(data, cells[0].size)
     except (OSError, IndexError) as error:
-        detail = f"cells of it are missing: {plain_reason(error)}"
+        detail = f"parts of the result are missing: {plain_reason(error)}"
         raise OlrPgError(Code.TASK_RESULT_LOST, detail, task=task) from error
     return memoryview(whole).cast("B")
 

@@ -278,7 +278,7 @@ def _start(settings: SparkSettings) -> _Running:
         files = stack.pop_all()
     atexit.register(stop_session)
     get_logger("spark").info(
-        "session started",
+        "Spark session started",
         spark=spark.sparkContext.version,
         master=settings.master,
         java=java.version,

@@ -160,7 +160,7 @@ class SparkCall:
 
         def in_worker() -> Callable[..., None]:
             if (found := installed_version()) != wanted:
-                detail = f"it has version {found} of olr_pg, the driver {wanted}"
+                detail = f"it has version {found} of olr_pg, but the driver has version {wanted}"
                 raise OlrPgError(Code.EXECUTOR_UNFIT, detail, host=socket.gethostname())
             if broadcast is None:
                 return task
@@ -282,10 +282,10 @@ def spark_errors(**where: str) -> Iterator[None]:
 
 
 _MISSING_ON_EXECUTOR: Final = (
-    (r"No module named '?(?:olr_pg|pyspark)\b", "the package is not installed there"),
+    (r"No module named '?(?:olr_pg|pyspark)\b", "the package is not installed on that machine"),
     (r"Cannot run program \"([^\"]+)\"", "its Python is missing"),
     (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
-    (r"cannot cache function", "the compiled kernels cannot be kept there"),
+    (r"cannot cache function", "the compiled kernels cannot be stored on that machine"),
 )
 """Patterns for the texts of Spark's errors after which a host could not start the process that runs
 tasks, and the reason for each.

@@ -319,7 +319,7 @@ def test_a_command_prints_the_key(tmp_path: Path, command: list[str], words: str
 def test_a_key_that_is_none_is_refused_without_its_text(tmp_path: Path) -> None:
     short = base64.b64encode(bytes(16)).decode()
     path = plain_config(tmp_path, **{"encryption-key": short})
-    with pytest.raises(OlrPgError, match="32 bytes are needed, there are 16") as caught:
+    with pytest.raises(OlrPgError, match="32 bytes are required, but the key has 16") as caught:
         row_key(load_config(path))
     assert short not in str(caught.value)
     both = plain_config(

@@ -105,7 +105,7 @@ def test_the_report_counts_what_does_not_fit(served: Served, target: str) -> Non
     }
     assert not items.is_ready
     (flag,) = (one for one in items.columns if one.name == "FLAG")
-    assert "true becomes Y, false N" in flag.note
+    assert "true becomes Y, and false becomes N" in flag.note
     plain = found["APP.PLAIN"]
     assert (plain.rows, plain.is_ready, unfit(plain)) == (5, True, {})
 
@@ -138,7 +138,7 @@ def test_a_table_that_is_missing_is_named(served: Served, target: str) -> None:
     note = next(one for one in found["APP.ITEMS"].columns if one.name == "NOTE")
     assert "has no note" in note.error
     lines = list(report_lines(list(found.values())))
-    assert lines[-1] == "2 of 2 tables have values that the way back refuses today"
+    assert lines[-1] == "2 of 2 tables contain values that the way back would reject"
 
 
 def test_the_command_ends_with_1_where_something_is_refused(served: Served, target: str) -> None:

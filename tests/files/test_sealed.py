@@ -122,7 +122,7 @@ def test_no_key_and_another_key_are_told_apart_from_damage(tmp_path: Path) -> No
 def test_a_key_is_the_base64_of_32_bytes() -> None:
     text = base64.b64encode(bytes(range(32))).decode()
     assert RowKey.of_text(f"{text}\n").fingerprint == KEY.fingerprint != OTHER.fingerprint
-    with pytest.raises(ValueError, match="32 bytes are needed, there are 31"):
+    with pytest.raises(ValueError, match="32 bytes are required, but the key has 31"):
         RowKey.of_text(base64.b64encode(bytes(31)).decode())
     with pytest.raises(ValueError, match="not base64") as failure:
         RowKey.of_text("secret!")

@@ -252,7 +252,7 @@ def test_a_target_that_was_filled_from_a_later_source_is_refused(
         with pytest.raises(OlrPgError) as caught:
             act()
         assert caught.value.code == code
-        assert f"the source is at SCN {before}" in caught.value.detail
+        assert f"the source has only reached SCN {before}" in caught.value.detail
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_what_is_no_table_data(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError, match="neither S\\.T\\.parquet"):
         find_table_data(tmp_path, "S.T")
     write(tmp_path / "S.T.parquet", [1], b"soon")
-    with pytest.raises(OlrPgError, match="is no SCN"):
+    with pytest.raises(OlrPgError, match="is not an SCN"):
         find_table_data(tmp_path, "S.T")
     (tmp_path / "S.T.parquet").write_bytes(b"PAR1")
     with pytest.raises(OlrPgError) as caught:

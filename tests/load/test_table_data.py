@@ -30,7 +30,7 @@ def test_names_are_taken_as_they_are_or_in_upper_case_in_the_order_of_the_list()
 
 
 def test_a_name_that_is_not_replicated_is_refused() -> None:
-    with pytest.raises(OlrPgError, match="not in `apply") as caught:
+    with pytest.raises(OlrPgError, match="`apply") as caught:
         named("S.A", "S.X")
     assert caught.value.code == 3012
 

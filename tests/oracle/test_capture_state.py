@@ -133,4 +133,4 @@ def test_a_start_whose_redo_is_not_here_yet_has_caught_up_where_it_is_known_to_b
             delivery.stop()
             assert state.phase is phase
     assert state.reason is not None
-    assert state.reason.detail == f"SCN {ahead}, no log has it"
+    assert state.reason.detail == f"SCN {ahead}, no log contains it"

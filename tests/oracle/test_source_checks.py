@@ -389,7 +389,7 @@ def test_a_table_that_does_not_exist(patient: Patient) -> None:
     finding = patient.only()
     assert finding.check == "oracle.tables"
     assert finding.what == "there is no table SHOP.ORDRES; did you mean SHOP.ORDERS"
-    assert finding.mend == ("correct `apply.tables`: a name without quotes is taken in upper case",)
+    assert finding.mend == ("correct `apply.tables`; a name without quotes means upper case",)
 
 
 def test_a_source_that_cannot_be_reached(patient: Patient) -> None:
@@ -570,7 +570,7 @@ def test_what_conditions_on_rows_need_is_said_ahead(patient: Patient) -> None:
     set_database("SUPPLEMENTAL_LOG_DATA_PK", "YES")(patient.live)
     finding = patient.only()
     assert (finding.check, finding.severity) == ("filter.rows", Severity.ERROR)
-    assert "updates do not carry CARRIER, LINES" in finding.what
+    assert "the redo of updates does not contain CARRIER, LINES" in finding.what
     rows[0]["where"] = "order_id > 5"
     warned = patient.only()
     assert (warned.check, warned.severity) == ("filter.rows", Severity.WARNING)

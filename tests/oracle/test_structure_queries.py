@@ -84,7 +84,7 @@ def test_what_has_no_equal_is_named(oracle: OracleDatabase, state: OracleState) 
     assert not found.foreign_keys
     assert {one.name: (one.reason, one.definition) for one in found.left_out} == {
         "ORDERS_NAME": (
-            "it is on an expression",
+            "it uses an expression",
             'CREATE INDEX "ORDERS_NAME" ON "SHOP"."ORDERS" ("NAME")',
         ),
         "Odd name": (

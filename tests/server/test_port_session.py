@@ -223,7 +223,7 @@ def test_the_log_says_that_others_tables_were_confirmed(
         first.close()
         source.queue = ReadyQueue()
         started(source, checkpoint, scn, sql, applier)
-    event = "this client's list of tables is not that of the client that confirmed last"
+    event = "this client's list of tables differs from the list of the client that confirmed last"
     told = [(one["start_scn"], one["saved_scn"]) for one in logs if one["event"] == event]
     assert told == ([(scn, 1000)] if is_told else [])
 

@@ -101,8 +101,8 @@ def test_a_silent_client_is_told_of_also_without_a_time_out(
         assert warning.code == 4054
         assert warning.where["client"] == "{}:{}".format(*client.socket.getsockname())
         assert "2 transactions sent to it are not confirmed" in warning.detail
-        assert "nothing is saved" in warning.detail
-        assert "no time-out ends it" in warning.detail
+        assert "no SCN is saved" in warning.detail
+        assert "no time limit ends its connection" in warning.detail
 
 
 def test_a_query_that_takes_its_time_is_no_silence(checkpoint: Checkpoint) -> None:

@@ -83,7 +83,7 @@ def test_a_result_in_a_file_is_taken_before_its_job_ends(files: ResultFiles) -> 
 
 def test_a_job_that_ends_without_all_results_is_an_error(files: ResultFiles) -> None:
     results = planned_results(ScriptedCall([]), [b"a"], [[[0]]], None, "decode")
-    with pytest.raises(OlrPgError, match="cells of it are missing") as raised:
+    with pytest.raises(OlrPgError, match="parts of the result are missing") as raised:
         next(results)
     assert raised.value.code == 6006
 

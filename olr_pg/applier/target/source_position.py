@@ -59,7 +59,8 @@ def check_not_ahead(
         if time.monotonic() >= deadline:
             raise OlrPgError(
                 Code.TARGET_AHEAD_OF_SOURCE,
-                f"the target has commit {found[1]}, the source is at SCN {now}",
+                f"the target contains commit SCN {found[1]}, but the source has only"
+                f" reached SCN {now}",
                 table=found[0],
                 subscription=subscription,
             )

@@ -133,7 +133,7 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
     except psycopg.errors.ForeignKeyViolation:
         found.problems.append(_violated(constraint, _orphans(connection, constraint)))
     except psycopg.errors.CheckViolation:
-        found.problems.append(f"{constraint.title}: rows break this check")
+        found.problems.append(f"{constraint.title}: rows violate this check")
     except psycopg.Error as error:
         if not is_of_statement(error, connection) or meant(error).meaning is Meaning.OPERATOR:
             raise  # e.g. a missing privilege: show PostgreSQL's own error
@@ -144,7 +144,7 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
 
 def _violated(constraint: TargetConstraint, orphans: int) -> str:
     return (
-        f"{constraint.title}: {orphans} rows refer to none in"
+        f"{constraint.title}: {orphans} rows refer to missing rows in"
         f" {constraint.parent_schema}.{constraint.parent}"
     )
 

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 STEPS: Final = {
     "quiet": "nobody writes to PostgreSQL",
-    "drained": "Oracle has everything that was committed",
+    "drained": "Oracle contains all committed transactions",
     "verified": "the tables are identical",
-    "sequences": "Oracle's sequences go on behind the target's",
-    "constraints": "Oracle's triggers and foreign keys are on again",
+    "sequences": "Oracle's sequences continue after the target's values",
+    "constraints": "Oracle's triggers and foreign keys are enabled again",
 }
 _SEQUENCES: Final = "sequences"
 
@@ -148,8 +148,8 @@ def check_not_taken_back(config: Config) -> None:
         at = steps[TAKEN_BACK].finished_at
         raise OlrPgError(
             Code.FALLBACK_TAKEN_BACK,
-            f"`olr-pg fallback cutover` brought them there at {at:%Y-%m-%d %H:%M}: the way back"
-            " would disable triggers and foreign keys under them",
+            f"`olr-pg fallback cutover` returned them to Oracle at {at:%Y-%m-%d %H:%M}."
+            " The way back would disable triggers and foreign keys that they need",
         )
 
 
@@ -181,11 +181,11 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
     if differing:
         raise OlrPgError(
             Code.SOURCE_AND_TARGET_DIFFER,
-            f"{len(differing)} of {len(found.tables)} tables: {', '.join(differing)}",
-            action="list the differences with `olr-pg fallback verify`. Values that a policy"
-            " of `fallback.policies` has changed differ, too: if there is nothing else, omit the"
-            " comparison with --unverified. Correct other rows on the side that is"
-            " wrong, and start the command again",
+            f"{len(differing)} of {len(found.tables)} tables differ: {', '.join(differing)}",
+            action="list the differences with `olr-pg fallback verify`. Values that a policy of"
+            " `fallback.policies` has changed also differ; if there are no other"
+            " differences, omit the comparison with --unverified. Else correct the rows"
+            " in the database that is wrong, and start the command again",
         )
     return {"tables": len(found.tables), "rows": sum(one.target_rows for one in found.tables)}
 
@@ -233,7 +233,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
             }
             wanted = {name: one for name, one in wanted.items() if name not in own}
             _advance_in(way, own, moves, failed)
-    failed += [f"{name}: its schema has no replicated table any more" for name in sorted(wanted)]
+    failed += [f"{name}: its schema no longer has a replicated table" for name in sorted(wanted)]
     if failed:
         raise OlrPgError(Code.SEQUENCES_NOT_ADVANCED, "; ".join(failed))
     return moves

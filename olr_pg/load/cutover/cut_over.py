@@ -73,8 +73,8 @@ SELECT DISTINCT k.conrelid::int8 FROM pg_constraint k JOIN part ON part.oid = k.
 WHERE k.contype = 'f' AND k.conparentid = 0
 """
 _BACK_TO_SOURCE: Final = (
-    "let the applications use the source again and start `olr-pg run`; begin anew later with"
-    " `olr-pg cutover --restart`"
+    "let the applications use the source again and start `olr-pg run`; start again later"
+    " with `olr-pg cutover --restart`"
 )
 
 
@@ -98,24 +98,26 @@ STEPS: Final = (
     CutOverStep("verified", "the tables are identical", _BACK_TO_SOURCE),
     CutOverStep(
         "sequences",
-        "the sequences go on where the source's end",
-        f"{_BACK_TO_SOURCE}; sequences that are ahead do no harm",
+        "the sequences continue after the source's values",
+        f"{_BACK_TO_SOURCE}; sequences that are ahead cause no problem",
     ),
     CutOverStep(
         "constraints",
-        "foreign keys, checks and triggers are as applications need them",
-        f"{_BACK_TO_SOURCE}; valid constraints do not hinder replication",
+        "foreign keys, checks and triggers are ready for the applications",
+        f"{_BACK_TO_SOURCE}; valid constraints do not disturb replication",
     ),
     CutOverStep(
         "report",
-        "the target may be used",
-        f"as long as nobody has written to the target: {_BACK_TO_SOURCE}. After that its new rows"
-        " are not in the source, unless a way back was begun (`olr-pg cutover --fallback`)",
+        "applications can use the target",
+        f"as long as nobody has written to the target: {_BACK_TO_SOURCE}. Later, the"
+        " source lacks the new rows of the target, unless a way back was begun (`olr-pg"
+        " cutover --fallback`)",
     ),
 )
 _BACK_WITH_ROWS: Final = (
-    "stop the applications and run `olr-pg fallback cutover`: Oracle then has all that they have"
-    " written to the target. If nobody goes back any more: `olr-pg fallback end`"
+    "stop the applications and run `olr-pg fallback cutover`; then Oracle contains"
+    " everything that they have written to the target. When you no longer need to go"
+    " back, run `olr-pg fallback end`"
 )
 WAY_BACK: Final = CutOverStep("fallback", "the way back has begun", _BACK_WITH_ROWS)
 
@@ -307,14 +309,15 @@ class _Cutover:
             if one["commit_scn"] > scn:
                 raise OlrPgError(
                     Code.SOURCE_CHANGED_AFTER_CUTOVER,
-                    f"the target has commit {one['commit_scn']}, the source was to end at {scn}",
+                    f"the target contains the commit SCN {one['commit_scn']}, although"
+                    f" the source should have ended at SCN {scn}",
                     table=one["table"],
                 )
         return {"tables": found}
 
     def _verified(self) -> tuple[str, dict[str, Any]]:
         if self._options.unverified:
-            return SKIPPED, {"remark": "left out with --unverified"}
+            return SKIPPED, {"remark": "skipped because of --unverified"}
         config, folder = self._config, self._options.tables
         # A live source is read as of its end SCN; files contain their own SCN.
         scn = None if isinstance(config.source, OfflineSource) else self._scn()
@@ -330,7 +333,7 @@ class _Cutover:
                 if error.code != sources.NO_FOLDER:
                     raise
                 raise OlrPgError(
-                    Code.NOTHING_TO_COMPARE_WITH, "there is no `source.tables` and no --tables"
+                    Code.NOTHING_TO_COMPARE_WITH, "neither `source.tables` nor --tables is set"
                 ) from error
             found = verify(settings, work, self._session)
         differing = [one for one in found.tables if not one.identical]
@@ -338,7 +341,7 @@ class _Cutover:
             names = ", ".join(one.table.source.full_name for one in differing)
             raise OlrPgError(
                 Code.SOURCE_AND_TARGET_DIFFER,
-                f"{len(differing)} of {len(found.tables)} tables: {names}",
+                f"{len(differing)} of {len(found.tables)} tables differ: {names}",
             )
         if found.failures:
             raise found.failures[0]

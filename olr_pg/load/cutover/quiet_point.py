@@ -96,7 +96,7 @@ class _Offline:
 
     def quiet(self) -> Quiet:
         scn = self._final_scn or max(self.archived().values(), default=0)
-        return Quiet(scn, "whether the source is quiet cannot be seen from its logs")
+        return Quiet(scn, "logs alone cannot show whether the source is quiet")
 
     def archived(self) -> dict[int, int]:
         ends = dict[int, int]()
@@ -115,7 +115,7 @@ class _Offline:
         if found and snapshot.scn < scn:
             raise OlrPgError(
                 Code.SEQUENCES_TOO_OLD,
-                f"the dictionary is as of SCN {snapshot.scn}, the source ends at {scn}",
+                f"the dictionary is as of SCN {snapshot.scn}, but the source ends at SCN {scn}",
                 file=", ".join(map(str, files)),
             )
         return found
@@ -136,10 +136,10 @@ class _Offline:
         if containers and sorted(_names_of(snapshots)) != sorted(containers):
             raise OlrPgError(
                 Code.CONTAINERS_NOT_TOGETHER,
-                f"the final dictionaries are of {', '.join(_names_of(snapshots))}; the source's"
-                f" containers are {', '.join(containers)}",
-                action="export the dictionary of every container at the end, and give each with a"
-                " --dictionary of its own, or all by the name of --out",
+                f"the final dictionaries belong to {', '.join(_names_of(snapshots))}, but"
+                f" the source's containers are {', '.join(containers)}",
+                action="export the dictionaries of all containers at the end. Name each file"
+                " with its own --dictionary, or all files together by the FILE of --out",
                 file=", ".join(map(str, files)),
             )
         return join_under_known_names(self._config, snapshots, keep=False), files

@@ -60,14 +60,14 @@ def _sequences(detail: Mapping[str, Any]) -> Iterator[str]:
     for one in detail["advanced"]:
         moved = f"from {one['before']} to {one['after']}"
         if one["before"] == one["after"]:
-            moved = f"is at {one['after']} already"
+            moved = f"is already at {one['after']}"
         yield f"{one['sequence']} {moved}"
     for name in detail["not_in_the_target"]:
         yield f"{name} is not in the target"
 
 
 def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
-    kinds = {"put_back": "put back", "validated": "validated", "checked": "checked, and holds"}
+    kinds = {"put_back": "put back", "validated": "validated", "checked": "checked and valid"}
     for key, words in kinds.items():
         for name in detail.get(key, ()):
             yield f"{name}: {words}"
@@ -79,7 +79,7 @@ def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
 def _way_back(detail: Mapping[str, Any]) -> Iterator[str]:
     for name, one in detail.get("containers", {"": detail}).items():
         where = f"{name}: " if name else ""
-        yield f"{where}from {one['lsn']}, with the slot {one['slot']}"
+        yield f"{where}from LSN {one['lsn']}, with the replication slot {one['slot']}"
 
 
 def _report(detail: Mapping[str, Any]) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _report(detail: Mapping[str, Any]) -> Iterator[str]:
     yield f"nothing has changed since SCN {detail['scn']} in {counted(len(tables), 'table')}"
     stuck = [one["table"] for one in tables if one.get("conflicts")]
     if stuck:
-        yield f"with conflicts that were skipped or overwritten: {', '.join(stuck)}"
+        yield f"tables with skipped or overwritten conflicts: {', '.join(stuck)}"
 
 
 def _failure(detail: Mapping[str, Any]) -> Iterator[str]:

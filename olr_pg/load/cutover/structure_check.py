@@ -143,6 +143,6 @@ def _primary_keys(config: Config, schemas: SourceSchemas, target: str) -> Iterat
             "primary key",
             f"{one.owner}.{one.table}.{one.name}",
             "",
-            "a table that was there before is left as it is",
+            "an existing table is not changed",
             present=has_index(f"{quoted(schema)}.{quoted(name)}", columns, unique=True),
         )

@@ -97,7 +97,9 @@ def _line(
     return line
 
 
-_NAME_ANOTHER: Final = "name a file in a directory that this user may write to, with room for it"
+_NAME_ANOTHER: Final = (
+    "name a file in a directory in which this user can write, with enough free space"
+)
 
 
 def check_writable(path: Path) -> None:
@@ -156,11 +158,11 @@ def _tables(lines: Sequence[dict[str, Any]], subscription: str) -> list[TableDif
     if not lines or lines[0].get("format") != FORMAT:
         raise ValueError(f"expected format {FORMAT!r}")
     if lines[0]["subscription"] != subscription:
-        raise ValueError(f"it is of subscription {lines[0]['subscription']!r}")
+        raise ValueError(f"the file belongs to the subscription {lines[0]['subscription']!r}")
     tables = list[TableDifferences]()
     for line in lines[1:]:
         if not tables and "columns" not in line:
-            raise ValueError("a row comes before its table")
+            raise ValueError("a row precedes the line of its table")
         if "columns" in line:
             schema, name = line["target"]
             names = (tuple(line["columns"]), tuple(line["types"]), tuple(line["key"]))

@@ -296,8 +296,8 @@ class _Table:
             )
             raise OlrPgError(
                 Code.ROW_NOT_REPAIRABLE,
-                f"{column.as_string()} is GENERATED ALWAYS AS IDENTITY: PostgreSQL allows no"
-                f" update of it. Run {mend.as_string()}, and repair again",
+                f"{column.as_string()} is GENERATED ALWAYS AS IDENTITY, which PostgreSQL"
+                f" does not update. Run {mend.as_string()}, then repair again",
                 table=self._source,
             )
 

@@ -54,7 +54,8 @@ class SourceArrival:
             if time.monotonic() >= self._deadline:
                 raise OlrPgError(
                     Code.STANDBY_LAGS if now.is_standby else self._refusal,
-                    f"the target has commit {scn}, the source is at SCN {now.scn}",
+                    f"the target contains commit SCN {scn}, but the source has only"
+                    f" reached SCN {now.scn}",
                     table=source.table.full_name,
                 )
             time.sleep(_ASK_SECONDS)

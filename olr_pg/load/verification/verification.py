@@ -364,7 +364,8 @@ def _plan(
     if 0 < source.scn < position[0]:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
-            f"the target has commit {position[0]}, the table data are as of {source.scn}",
+            f"the target contains commit SCN {position[0]}, but the table data are as of"
+            f" SCN {source.scn}",
             table=name,
         )
     part = None if within is None else within.part
@@ -401,13 +402,15 @@ def _position(
     if paused:
         raise OlrPgError(
             Code.NOT_COMPARABLE_AT_SCN,
-            "the table is paused, its changes are held",
+            "the table is paused, and its changes are held",
             action=f"resume it with `olr-pg tables resume {table}`, then compare again",
             table=table,
         )
     if stopped:
         raise OlrPgError(
-            Code.NOT_COMPARABLE_AT_SCN, "the table is stopped, its changes are held", table=table
+            Code.NOT_COMPARABLE_AT_SCN,
+            "the table has stopped, and its changes are held",
+            table=table,
         )
     return (commit_scn, xids), complete_scn or 0
 

@@ -153,7 +153,7 @@ class BoundedCalls:
         except BaseException as error:
             _close_all(heard)
             if late.is_set() and isinstance(error, oracledb.Error):
-                raise SilenceError(f"nobody answers a login for {bound:g} s") from error
+                raise SilenceError(f"Oracle has not answered a login for {bound:g} s") from error
             raise
         finally:
             timer.cancel()
@@ -221,7 +221,7 @@ class BoundedCalls:
         if not silent or is_early or self._is_answered():
             return
         for one in silent:
-            reason = f"nobody answers for {one.silent_seconds():.0f} s"
+            reason = f"Oracle has not answered for {one.silent_seconds():.0f} s"
             _log.warning("closing a connection to Oracle that does not answer", reason=reason)
             with self._lock:
                 if one in self._calls:

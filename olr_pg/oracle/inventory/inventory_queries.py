@@ -73,7 +73,7 @@ def read_inventory(oracle: OracleDatabase, owners: Collection[str], scn: int) ->
             error.
     """
     return oracle.read(
-        "reading what is in the schemas",
+        "reading the objects of the schemas",
         lambda connection: _Reader(connection, sorted(owners)).inventory(scn),
     )
 

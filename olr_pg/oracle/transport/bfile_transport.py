@@ -102,9 +102,12 @@ class DirectoryLogs:
             with closing(_read_in_order(lobs, pieces)) as read:
                 for (at, wanted), data in zip(pieces, read, strict=True):
                     if len(data) != wanted:
-                        raise not_brought(listed, f"of {wanted} bytes at {at} came {len(data)}")
+                        raise not_brought(
+                            listed,
+                            f"only {len(data)} of {wanted} bytes at offset {at} were received",
+                        )
                     if self._closed:
-                        raise not_brought(listed, "the appliance ends")
+                        raise not_brought(listed, "the appliance is terminating")
                     local.write(data)
 
     @contextmanager
@@ -114,7 +117,7 @@ class DirectoryLogs:
         try:
             with self._lock:
                 if self._closed:
-                    raise not_brought(listed, "the appliance ends")
+                    raise not_brought(listed, "the appliance is terminating")
                 self._connections.add(connection)
             with connection.cursor() as cursor:
                 cursor.execute(_READ_ONLY)
@@ -129,7 +132,7 @@ class DirectoryLogs:
         place = _find_place(connection, self._section, listed.name)
         if place is None:
             folder, _ = split_path(listed.name)
-            raise no_directory(listed, f"ALL_DIRECTORIES has none for {folder}")
+            raise no_directory(listed, f"ALL_DIRECTORIES contains no directory object for {folder}")
         return place
 
     def close(self) -> None:
@@ -193,7 +196,9 @@ class DirectoryRanges:
         place = self._find_place(name)
         if place is None:
             folder, _ = split_path(name)
-            raise _unreadable(name, f"ALL_DIRECTORIES has none for {folder}", missing=True)
+            raise _unreadable(
+                name, f"ALL_DIRECTORIES contains no directory object for {folder}", missing=True
+            )
         lob = _opened(self._connection, place)
         length = lob.size()
         self._files[name] = opened, lob, length

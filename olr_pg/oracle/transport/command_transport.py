@@ -67,7 +67,7 @@ class LogCommand:
             raise not_brought(listed, plain_reason(error)) from error
         if not into.exists():
             raise not_brought(
-                listed, f"the command ended without {into.name}; it said: {said or '—'}"
+                listed, f"the command ended without writing {into.name}; its output: {said or '—'}"
             )
 
     def _run(self, command: list[str], listed: ListedLog, output: int) -> str:
@@ -85,7 +85,8 @@ class LogCommand:
                 _, said = process.communicate(timeout=self._section.timeout_seconds)
             except subprocess.TimeoutExpired as error:
                 raise not_brought(
-                    listed, f"{self._section.timeout_seconds:g} s were not enough"
+                    listed,
+                    f"{self._section.timeout_seconds:g} s passed, and the command had not ended",
                 ) from (error)
             finally:
                 _end(process)
@@ -103,7 +104,7 @@ class LogCommand:
             self._running.add(process)
             if self._closed:
                 _end(process)
-                raise not_brought(listed, "the appliance ends")
+                raise not_brought(listed, "the appliance is terminating")
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -143,7 +144,9 @@ class RangeCommand:
                 finally:
                     _end(process)
         except subprocess.TimeoutExpired as error:
-            raise _range_failed(name, f"{seconds:g} s were not enough") from error
+            raise _range_failed(
+                name, f"{seconds:g} s passed, and the command had not ended"
+            ) from error
         except OSError as error:
             raise _range_failed(name, plain_reason(error)) from error
         if process.returncode:
@@ -153,7 +156,9 @@ class RangeCommand:
             )
         if len(data) > size:
             raise _range_failed(
-                name, f"of {size} bytes at {offset} came {len(data)}: it does not print a range"
+                name,
+                f"the command printed {len(data)} bytes instead of {size} bytes from"
+                f" offset {offset}",
             )
         return data
 

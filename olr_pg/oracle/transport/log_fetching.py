@@ -65,13 +65,15 @@ class LogFetching:
         if known is None:
             of_thread = [f for f in self._fetches.values() if f.listed.thread == listed.thread]
             if len(self._fetches) >= FETCHES or len(of_thread) >= _AHEAD:
-                raise self._on_its_way(listed, "it waits for its turn")
+                raise self._on_its_way(
+                    listed, "the copy has not started yet, because other logs are copied first"
+                )
             done = self._pool.submit(self._bring, listed, file)
             self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
             # During a retry, report the last error.
             raise self._failed.get(listed.stream_position) or self._on_its_way(
-                listed, "it is being fetched"
+                listed, "the copy is in progress"
             )
         del self._fetches[listed.stream_position]
         try:

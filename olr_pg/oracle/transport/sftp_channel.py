@@ -112,7 +112,7 @@ class SftpChannel:
         """Return the size of a file in bytes."""
         (flags,), rest = _cut(self._answer(self._request(_FSTAT, _string(handle)), _ATTRS), ">I")
         if not flags & _HAS_SIZE:
-            raise paramiko.SFTPError("the server does not tell a file's size")
+            raise paramiko.SFTPError("the server does not report the size of a file")
         ((size,), _) = _cut(rest, ">Q")
         return int(size)
 
@@ -174,7 +174,7 @@ class SftpChannel:
         except _EndOfFile:
             return b""
         if not 0 < length <= size or length != len(data):
-            raise paramiko.SFTPError("the server sent other bytes than were asked for")
+            raise paramiko.SFTPError("the server sent other bytes than requested")
         return data
 
     def _request(self, kind: int, content: bytes) -> int:

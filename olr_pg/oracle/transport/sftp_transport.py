@@ -53,7 +53,7 @@ class SftpLogs:
         client = paramiko.SSHClient()
         with self._lock:
             if self._closed:
-                raise not_brought(listed, "the appliance ends")
+                raise not_brought(listed, "the appliance is terminating")
             self._clients.add(client)
         try:
             _connect(client, self._section, _CONNECT_SECONDS)
@@ -64,7 +64,7 @@ class SftpLogs:
             if not self._closed:
                 raise
             # `close` was called while the library used the client.
-            raise not_brought(listed, "the appliance ends") from error
+            raise not_brought(listed, "the appliance is terminating") from error
         finally:
             client.close()
             with self._lock:

@@ -39,17 +39,21 @@ def check_directories(connection: Connection, names: Iterable[str], user: str) -
         directory = known.get(folder)
         if directory is not None:
             what = (
-                f"{folder} can be read over the SQL connection: directory {directory} leads there"
+                f"{folder} can be read over the SQL connection with the directory object"
+                f" {directory}"
             )
             mend: tuple[str, ...] = (
                 'set `source.transport` to { "kind": "bfile" }, with a `source.vault`',
             )
         else:
-            what = f"no directory object that {user} may read leads to {folder}"
+            what = f"{user} may read no directory object for {folder}"
             mend = (
                 f"CREATE DIRECTORY ARCHIVELOG_DIR AS '{folder}';",
                 f"GRANT READ ON DIRECTORY ARCHIVELOG_DIR TO {user};",
-                'then `source.transport` of kind "bfile"; or one of kind "command" or "sftp"',
+                (
+                    'then set `source.transport` to kind "bfile"; or use kind "command" or'
+                    ' "sftp" instead'
+                ),
             )
         found.append(warning("oracle.transport", what, *mend))
     return found

@@ -193,7 +193,11 @@ class BoundedRecovery:
             image = self._images.get(name)
             if image is None or not need.objects.issubset(image.objects):
                 if image is not None:
-                    _warn(OlrPgError(Code.RECOVERY_IMAGE_UNFIT, "it was made with other tables"))
+                    _warn(
+                        OlrPgError(
+                            Code.RECOVERY_IMAGE_UNFIT, "it was written for another list of tables"
+                        )
+                    )
                 return None
             self._waiting[target] = [name]
         return NamedImage(name, image).point
@@ -305,7 +309,7 @@ class BoundedRecovery:
         used = files_bytes(self.directory) + self.storage.waiting_bytes
         if self._disk_max is None or used + fresh <= self._disk_max:
             return True
-        detail = f"{fresh} bytes more than the {used} that are there"
+        detail = f"{fresh} more bytes, in addition to {used} bytes that are stored already"
         self.pause(
             OlrPgError(
                 Code.RECOVERY_IMAGE_UNWRITABLE,

@@ -295,7 +295,7 @@ def read_image(path: Path, source: str) -> Image:
     if image.source != source:
         raise OlrPgError(
             Code.RECOVERY_IMAGE_UNUSABLE,
-            f"it is of {image.source!r}, not {source!r}",
+            f"it belongs to the source {image.source!r}, not to {source!r}",
             path=str(path),
         )
     if not image.marks:

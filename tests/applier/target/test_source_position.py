@@ -51,7 +51,7 @@ def test_one_that_stays_behind_is_refused(target: psycopg.Connection[Any]) -> No
         check(target, 29, patience=0)
     assert caught.value.code is Code.TARGET_AHEAD_OF_SOURCE
     assert caught.value.where["table"] == "S.B"
-    assert "commit 30, the source is at SCN 29" in caught.value.detail
+    assert "commit SCN 30, but the source has only reached SCN 29" in caught.value.detail
 
 
 def test_the_waiting_ends_with_the_applier(target: psycopg.Connection[Any]) -> None:

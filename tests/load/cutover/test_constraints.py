@@ -44,8 +44,8 @@ def test_rows_that_break_a_constraint_are_counted(postgres_database: str) -> Non
     )
     found = checked(postgres_database, broken)
     assert found.problems == [
-        "s.child: c: rows break this check",
-        "s.child: fk: 2 rows refer to none in s.parent",
+        "s.child: c: rows violate this check",
+        "s.child: fk: 2 rows refer to missing rows in s.parent",
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_key_that_is_valid_in_name_only_is_found(postgres_database: str) -> No
         " DELETE FROM s.parent; SET session_replication_role = origin"
     )
     assert checked(postgres_database, broken).problems == [
-        "s.child: fk: 1 rows refer to none in s.parent"
+        "s.child: fk: 1 rows refer to missing rows in s.parent"
     ]
 
 

@@ -130,7 +130,7 @@ def test_every_step_and_going_on_where_it_stopped(
     assert cut(status=True) == done
     cutover(ready.write(), status=True)
     text = capsys.readouterr().out
-    assert "done     report       the target may be used" in text
+    assert "done     report       applications can use the target" in text
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE " in text
     assert "Do not start olr-pg run again" in text
 
@@ -159,8 +159,10 @@ def test_a_broken_foreign_key_is_found_also_where_it_is_valid(
     assert code == 5127
     reason = stopped["steps"][-1]["detail"]["reason"]
     payments = ready.source.summary.rows["SHOP.PAYMENTS"]
-    assert f"payments_customers_fk: {payments} rows refer to none in shop.customers" in reason
-    assert "stock_warehouses_fk: 4 rows refer to none in shop.warehouses" in reason
+    assert (
+        f"payments_customers_fk: {payments} rows refer to missing rows in shop.customers" in reason
+    )
+    assert "stock_warehouses_fk: 4 rows refer to missing rows in shop.warehouses" in reason
 
 
 def test_the_role_with_the_minimal_grants(ready: Project, cut: Callable[..., Any]) -> None:

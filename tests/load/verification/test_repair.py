@@ -157,7 +157,7 @@ def test_an_identity_column_that_differs_is_not_called_repaired(
     with pytest.raises(OlrPgError) as caught:
         repaired(*rows)
     assert caught.value.code == 5114
-    statement = caught.value.detail.partition("Run ")[2].partition(", and repair")[0]
+    statement = caught.value.detail.partition("Run ")[2].partition(", then repair")[0]
     target.execute(statement.encode())
     assert repaired(rows[0]) == 1
     assert target.execute(b'SELECT * FROM "s%s".i ORDER BY id').fetchall() == [

@@ -51,7 +51,7 @@ def test_one_that_does_not_come_to_it_is_told_with_both_scns() -> None:
             arrival.wait_for(source_at(10, asked_of(12)[0]), 20)
         assert caught.value.code is Code.SCN_NOT_REACHED
         assert caught.value.where == {"table": "S.T"}
-        assert "commit 20, the source is at SCN 12" in caught.value.detail
+        assert "commit SCN 20, but the source has only reached SCN 12" in caught.value.detail
 
 
 def test_a_standby_that_lags_is_no_other_source() -> None:

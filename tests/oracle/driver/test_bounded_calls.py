@@ -42,7 +42,7 @@ class Patience:
 
     @contextmanager
     def lost(self) -> Iterator[None]:
-        """While nobody answers."""
+        """While Oracle has not answered."""
         self.seconds = LOGIN_SECONDS
         self._set()
         yield
@@ -94,7 +94,7 @@ def test_a_login_that_nobody_answers_is_bounded() -> None:
             {"user": "a", "password": "b", "dsn": f"127.0.0.1:{deaf.getsockname()[1]}/x"},
             login_seconds=0.3,
         )
-        with pytest.raises(SilenceError, match="nobody answers a login"):
+        with pytest.raises(SilenceError, match="Oracle has not answered a login"):
             calls.connect()
 
 
@@ -108,7 +108,7 @@ def test_a_silent_network_is_an_outage_that_ends_by_itself(
         with patience.lost(), pytest.raises(OlrPgError) as caught:
             ask(database)
         assert caught.value.label == "OLR-07006"
-        assert "nobody answers" in str(caught.value)
+        assert "Oracle has not answered" in str(caught.value)
     proxy.silence()
     assert ask(database) == "x"
 
@@ -156,5 +156,5 @@ def test_one_connection_by_itself(through: OracleSource, proxy: Proxy, patience:
         cursor.execute("SELECT 'x' FROM DUAL")
         assert cursor.fetchone() == ("x",)
     proxy.silence("answers")
-    with patience.lost(), pytest.raises(oracledb.Error, match="nobody answers"):
+    with patience.lost(), pytest.raises(oracledb.Error, match="Oracle has not answered"):
         open_connection(through)

@@ -149,7 +149,7 @@ def test_one_that_is_closed_gives_up(server: StandIn, tmp_path: Path) -> None:
     transport.close()
     fetching.join(60)
     assert [error.code for error in caught] == [Code.LOG_NOT_BROUGHT]
-    assert failure(transport, tmp_path / "log").detail == "the appliance ends"
+    assert failure(transport, tmp_path / "log").detail == "the appliance is terminating"
 
 
 @pytest.mark.parametrize(

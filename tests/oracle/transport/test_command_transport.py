@@ -58,7 +58,7 @@ def test_one_that_takes_too_long_is_ended_with_what_it_has_started(
     pids = tmp_path / "pids"
     script = f"sleep 600 & echo $! > {pids}; {then}"
     for seconds in (1.0, 5.0, 60.0):  # until the machine was quick enough to start it
-        assert "were not enough" in failure(["sh", "-c", script], tmp_path / "log", seconds=seconds)
+        assert "had not ended" in failure(["sh", "-c", script], tmp_path / "log", seconds=seconds)
         if pids.is_file() and pids.read_text():
             break
     try:
@@ -88,4 +88,4 @@ def test_closing_ends_what_runs_and_begins_nothing_more(tmp_path: Path) -> None:
     thread.join(60)
     fetch()
     assert [error.code for error in errors] == [Code.LOG_NOT_BROUGHT] * 2
-    assert "the appliance ends" in errors[1].detail
+    assert "the appliance is terminating" in errors[1].detail

@@ -74,7 +74,7 @@ def test_the_connection_to_oracle_brings_the_logs(
     assert f"CREATE DIRECTORY ARCHIVELOG_DIR AS '{ARCHIVE}';" in finding.mend
     live.state.offer_directory("ARCHIVELOG_DIR", ARCHIVE, live.mount)
     (finding,) = [f for f in diagnose(load_config(mounted)) if f.check == "oracle.transport"]
-    assert "directory ARCHIVELOG_DIR leads there" in finding.what
+    assert "with the directory object ARCHIVELOG_DIR" in finding.what
     config = transported(live, tmp_path, postgres_database, kind="bfile")
     assert "oracle.logs" not in {finding.check for finding in diagnose(load_config(config))}
     # Connections are cut within logs; a run that is to end does so with that.

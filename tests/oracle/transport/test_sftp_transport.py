@@ -138,7 +138,7 @@ def test_the_end_of_the_appliance_in_the_middle_of_a_login_is_no_fault(
         log_in(client, *arguments)
 
     monkeypatch.setattr(paramiko.SSHClient, "_auth", end)
-    assert "the appliance ends" in failure(transport, tmp_path / "log")
+    assert "the appliance is terminating" in failure(transport, tmp_path / "log")
 
 
 def test_who_and_what_is_refused(host: SshHost, tmp_path: Path) -> None:
@@ -152,4 +152,4 @@ def test_who_and_what_is_refused(host: SshHost, tmp_path: Path) -> None:
     assert "No such file" in failure(logs(host, **{"path-mapping": ["/arch", "/elsewhere"]}), into)
     closed = logs(host)
     closed.close()
-    assert "the appliance ends" in failure(closed, into)
+    assert "the appliance is terminating" in failure(closed, into)
