@@ -84,7 +84,9 @@ def benchmarks_to_run(names: Sequence[str]) -> list[str]:
     """
     for name in names:
         if name not in BENCHMARKS:
-            raise OlrPgError(Code.BENCHMARK_UNKNOWN, f"{name!r}; there are {', '.join(BENCHMARKS)}")
+            raise OlrPgError(
+                Code.BENCHMARK_UNKNOWN, f"{name!r}; the benchmarks are {', '.join(BENCHMARKS)}"
+            )
     return list(names) or list(BENCHMARKS)
 
 

@@ -88,7 +88,7 @@ def explain(
         )
         return
     print_line(f"OLR-{number:05d}: {number.title}")
-    print_line(f"  action: {number.action}")
+    print_line(f"  to do: {number.action}")
     print_line(f"  exit code: {number.exit_code}")
 
 

@@ -255,7 +255,9 @@ class _Compiler:
             return self._text(name, operator, literal.text, kind)
         detail = f"{oracle_type_name(self._columns[name])} with {literal.kind.value}"
         raise self._refused(
-            Code.ROW_CONDITION_LITERAL_UNFIT, name, f"{detail}: Oracle would convert one of them"
+            Code.ROW_CONDITION_LITERAL_UNFIT,
+            name,
+            f"{detail}; Oracle would convert one of the two, but olr_pg does not",
         )
 
     def _number(self, name: str, text: str, width: int) -> bytes:
@@ -267,7 +269,7 @@ class _Compiler:
                 return raw
         except (OlrPgError, ArithmeticError):
             pass
-        detail = f"{text} is no {oracle_type_name(self._columns[name])} of Oracle's"
+        detail = f"{text} is not a valid {oracle_type_name(self._columns[name])} in Oracle"
         raise self._refused(Code.ROW_CONDITION_LITERAL_UNFIT, name, detail)
 
     def _moment(self, name: str, literal: Literal, *, zoned: bool) -> bytes:
@@ -305,7 +307,7 @@ class _Compiler:
             raise self._refused(
                 Code.ROW_CONDITION_COLUMN_INCOMPARABLE,
                 name,
-                f"text in {charset.name} has no order that all sides share",
+                f"text in {charset.name} cannot be ordered in the same way in Oracle and here",
             )
         blank = encode_text(" ", charset) if kind is OracleType.CHAR else b""
         return Bytewise(self._slots[name], operator, self._bytes_of(name, text), _bytes(blank))

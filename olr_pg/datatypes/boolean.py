@@ -70,9 +70,9 @@ def no_flag(pairs: BooleanPairs, *, row: int | None = None) -> OlrPgError:
     where = {} if row is None else {"row": row}
     return OlrPgError(
         Code.VALUE_OUT_OF_RANGE,
-        f"a value for a boolean stands neither for true nor for false ({shown})",
-        action="if the column is no flag, give it a type of its own (`apply.columns`) and the"
-        " target's column that type; else tell its pairs (`boolean-values`), or correct the row in"
-        " the source",
+        f"a value for a boolean column means neither true nor false ({shown})",
+        action="if the column is not a boolean flag, choose another type in `apply.columns` and"
+        " change the target's column to it. Else add the column's values to"
+        " `boolean-values`, or correct the row in the source",
         **where,
     )

@@ -39,21 +39,21 @@ RawSixteen = Literal["bytea", "uuid"]
 ClobType = Literal["text", "json", "jsonb", "xml", "bytea"]
 BlobType = Literal["bytea", "text", "json", "jsonb"]
 
-_FLAG: Final = "only what stands for true or false: {pairs}"
+_FLAG: Final = "only values for true and false: {pairs}"
 _DOCUMENTS: Final = "JSON only: any other text, and an empty LOB, is an error"
 _NOTES: Final = {
     PgKind.DATE: "days only: a time of day is an error",
     PgKind.UUID: "16 bytes only",
-    PgKind.INT2: "whole numbers of 5 digits at most: others are an error",
-    PgKind.INT4: "whole numbers of 10 digits at most: others are an error",
-    PgKind.INT8: "whole numbers of 19 digits at most: others are an error",
+    PgKind.INT2: "whole numbers of at most 5 digits; others are an error",
+    PgKind.INT4: "whole numbers of at most 10 digits; others are an error",
+    PgKind.INT8: "whole numbers of at most 19 digits; others are an error",
     PgKind.FLOAT4: "the nearest float of 4 bytes",
     PgKind.FLOAT8: "the nearest float of 8 bytes",
     PgKind.JSON: _DOCUMENTS,
-    PgKind.JSONB: f"{_DOCUMENTS}; blanks, the order of keys and doubled keys are not kept",
-    PgKind.XML: "well-formed XML only: an error else; the declaration names no encoding",
+    PgKind.JSONB: f"{_DOCUMENTS}; spaces, the order of keys and duplicate keys are not preserved",
+    PgKind.XML: "only well-formed XML; other text is an error; the declaration names no encoding",
 }
-_OF_BLOB: Final = {PgKind.TEXT: "hexadecimal: values of half a gigabyte at most"}
+_OF_BLOB: Final = {PgKind.TEXT: "hexadecimal; values of at most half a gigabyte"}
 _DIGITS_OF: Final = {"smallint": 4, "integer": 9, "bigint": 18}
 """By integer type, the largest number of decimal digits that always fits."""
 
@@ -133,7 +133,7 @@ class Choices:
                 both = ", ".join(one for one, other in names.items() if other == name)
                 raise OlrPgError(
                     Code.TARGET_NAME_CLASH,
-                    f"the columns {both} would all be {name}",
+                    f"the columns {both} would all become {name}",
                     table=table,
                 )
         return {column: name if counts[name] == 1 else column for column, name in names.items()}

@@ -320,7 +320,7 @@ def _uuid_bytes(raw: bytes) -> bytes:
     try:
         return uuid.UUID(raw.decode("utf-8").strip()).bytes
     except ValueError as error:
-        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, "the text is no uuid") from error
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, "the text is not a uuid") from error
 
 
 def _raw(request: _Request) -> Encode | None:

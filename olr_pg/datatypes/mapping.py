@@ -181,14 +181,14 @@ class OracleColumn(Protocol):
 
 _REFUSALS: Final = {
     OracleType.OPAQUE: "XMLTYPE, ANYDATA and other opaque types are not replicated",
-    OracleType.REF: "REF columns mean nothing in another database",
+    OracleType.REF: "REF columns have no meaning in another database",
     OracleType.BFILE: "BFILE columns name files of the Oracle host",
     OracleType.CFILE: "CFILE columns name files of the Oracle host",
     OracleType.OBJECT: "object types are not replicated",
     OracleType.NESTED_TABLE: "nested tables are not replicated",
     OracleType.VARRAY: "VARRAYs are not replicated",
-    OracleType.TIME: "TIME is no type of Oracle's SQL",
-    OracleType.TIME_TZ: "TIME WITH TIME ZONE is no type of Oracle's SQL",
+    OracleType.TIME: "TIME is not a type of Oracle's SQL",
+    OracleType.TIME_TZ: "TIME WITH TIME ZONE is not a type of Oracle's SQL",
 }
 
 
@@ -297,7 +297,7 @@ def _timestamp(column: OracleColumn) -> PgType:
 
 def _timestamptz(column: OracleColumn) -> PgType:
     digits, note = _seconds(column)
-    lost = "the zone that a value was written in is not kept; the instant is"
+    lost = "the time zone of the value is not preserved; the point in time is"
     if column.type_code == OracleType.TIMESTAMP_TZ:
         note = f"{lost}; {note}" if note else lost
     return PgType(f"timestamptz({digits})", PgKind.TIMESTAMPTZ, note)

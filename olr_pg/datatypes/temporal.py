@@ -194,7 +194,7 @@ def encode_date(value: DateTime) -> bytes:
     )
     if not valid:
         raise OlrPgError(
-            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no date of Oracle's calendar: {tuple(value)}"
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"not a date in Oracle's calendar: {tuple(value)}"
         )
     return bytes(fields)
 
@@ -334,7 +334,9 @@ def to_utc(micros: Longs, zone: str) -> Longs:
     try:
         region = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise OlrPgError(Code.TIME_ZONE_UNKNOWN, f"{zone!r} is no offset and no region") from error
+        raise OlrPgError(
+            Code.TIME_ZONE_UNKNOWN, f"{zone!r} is neither an offset nor a region"
+        ) from error
     # Zones change their offset only at full quarters of an hour, so one look-up per quarter is
     # enough.
     quarters, inverse = np.unique(micros // _QUARTER_HOUR, return_inverse=True)

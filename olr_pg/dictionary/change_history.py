@@ -35,8 +35,8 @@ FORMAT: Final = f"{FORMAT_NAME}{VERSION}"
 FILE_NAME: Final = "dictionary-changes.jsonl"
 
 _KEEP_IT: Final = (
-    "make space in `context.data`, and check that this user may write there; then start again:"
-    " nothing is lost. Keep the file"
+    "free disk space in `context.data`, and check that this user can write there. Then"
+    " start again: nothing is lost. Do not remove the file"
 )
 
 
@@ -144,7 +144,9 @@ class DictionaryHistory:
                 )
             raise ValueError(f"its format is {head['format']!r}")
         if head["database"] != database:
-            raise ValueError(f"it is of the database {head['database']!r}, not {database!r}")
+            raise ValueError(
+                f"it belongs to the database {head['database']!r}, not to {database!r}"
+            )
 
     def _truncate(self, size: int) -> None:
         with open_plain(self._path, "r+b") as file:

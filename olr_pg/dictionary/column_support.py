@@ -17,13 +17,13 @@ _OTHER_TYPES: Final = {
     105: "MLSLABEL columns are not supported",
     106: "MLSLABEL columns are not supported",
     111: "REF columns are not supported",
-    114: "BFILE columns are not supported: the data is outside the database",
-    115: "CFILE columns are not supported: the data is outside the database",
+    114: "BFILE columns are not supported, because the data is outside the database",
+    115: "CFILE columns are not supported, because the data is outside the database",
     121: "object types are not supported",
     122: "nested tables are not supported",
     123: "VARRAY columns are not supported",
-    178: "TIME is no type of Oracle's SQL",
-    179: "TIME WITH TIME ZONE is no type of Oracle's SQL",
+    178: "TIME is not a type of Oracle's SQL",
+    179: "TIME WITH TIME ZONE is not a type of Oracle's SQL",
 }
 
 
@@ -46,9 +46,9 @@ def unsupported_reason(
     if encrypted:
         return "the column is encrypted (TDE)"
     if lob_encrypted:
-        return "the LOB is encrypted: redo holds cipher text"
+        return "the LOB is encrypted, so the redo contains only cipher text"
     if lob_encrypted_in:
-        return f"the LOB is stored in {lob_encrypted_in}: redo holds cipher text"
+        return f"the LOB is stored in {lob_encrypted_in}, so the redo contains only cipher text"
     if type_code in ROW_TYPES or type_code in LOB_TYPES:
         return None
     return _OTHER_TYPES.get(type_code, f"type code {type_code} is not known")

@@ -52,7 +52,7 @@ def check_unique_tables(snapshot: Snapshot, path: str) -> None:
         if (table.owner, table.name) in names:
             raise OlrPgError(
                 Code.DICTIONARY_CONTRADICTS_ITSELF,
-                f"there are two tables {table.full_name}",
+                f"the table {table.full_name} appears twice",
                 file=path,
             )
         names.add((table.owner, table.name))

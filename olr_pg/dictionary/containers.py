@@ -121,14 +121,15 @@ def _check_alike(first: Database, other: Database) -> None:
         if getattr(first, name) != getattr(other, name):
             raise OlrPgError(
                 Code.CONTAINERS_NOT_TOGETHER,
-                f"{first.con_name} is of {first.name}, {other.con_name} of {other.name}: {name} is"
-                f" {getattr(first, name)} and {getattr(other, name)}",
+                f"{first.con_name} belongs to {first.name}, but {other.con_name} belongs"
+                f" to {other.name}: {name} is {getattr(first, name)} and"
+                f" {getattr(other, name)}",
             )
     for name in _ALIKE:
         if getattr(first, name) != getattr(other, name):
             raise OlrPgError(
                 Code.CONTAINERS_DIFFER,
-                f"{name} is {getattr(first, name)} in {first.con_name},"
+                f"{name} is {getattr(first, name)} in {first.con_name}, but"
                 f" {getattr(other, name)} in {other.con_name}",
             )
 
@@ -143,9 +144,10 @@ def _check_different(databases: Sequence[Database]) -> None:
         if twice or unknown:
             raise OlrPgError(
                 Code.CONTAINERS_NOT_TOGETHER,
-                f"two are of the {what} {twice[0]}"
+                f"two dictionaries have the same {what}: {twice[0]}"
                 if twice
-                else f"one of {unknown[0].name} is of no container, or does not name it",
+                else f"a dictionary of {unknown[0].name} belongs to no container, or does not"
+                " name its container",
             )
 
 
@@ -214,8 +216,8 @@ def _xml_tokens(snapshots: Sequence[Snapshot]) -> XmlTokens:
         if one.xml_tokens != known[0].xml_tokens:
             raise OlrPgError(
                 Code.CONTAINERS_DIFFER,
-                f"binary XML has other tokens in {known[0].database.con_name} than in"
-                f" {one.database.con_name}",
+                f"the binary XML tokens in {known[0].database.con_name} differ from those"
+                f" in {one.database.con_name}",
             )
     return known[0].xml_tokens
 

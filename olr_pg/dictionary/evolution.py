@@ -338,7 +338,9 @@ def judge_again(
     if new.obstacle is not None:
         return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", new, statements)
     if not empty:
-        reason = "it was created again with rows that redo does not tell: load the table again"
+        reason = (
+            "it was created again with rows that the redo does not contain; load the table again"
+        )
         return _stop(Code.TABLE_GONE, reason, new, statements)
     if old is None:
         return Evolution((Step(DdlKind.CREATE_AGAIN),))
@@ -419,24 +421,24 @@ def unknown_half(step: Step, table: str, statement: str) -> OlrPgError:
         return OlrPgError(
             Code.ROWS_CHANGED_BY_DDL,
             f"{step}, which is not replicated{words}",
-            action=f"load it again: `olr-pg initial-load --anew --table {table}`, while no"
-            f" appliance runs. Or bring the rows of {step.table} as of that SCN into the target,"
-            " exchange them there, and `olr-pg errors skip`",
+            action="stop the appliance and load the table again: `olr-pg initial-load --anew"
+            f" --table {table}`. Or copy the rows of {step.table} as of that SCN into the"
+            " target, exchange them there, then run `olr-pg errors skip`",
             table=table,
         )
     if step.kind is DdlKind.RENAME_TABLE:
         return OlrPgError(
             Code.TABLE_GONE,
             f"{step}, which is not replicated{words}",
-            action=f"take {table} out of `apply.tables`; to continue replicating it, run"
-            f" `olr-pg tables add {step.table}`, which loads it under its new name",
+            action=f"remove {table} from `apply.tables`. To continue replicating it, run `olr-pg"
+            f" tables add {step.table}`, which loads it under its new name",
             table=table,
         )
     return OlrPgError(
         Code.TABLE_GONE,
         f"{step}, whose rows are not replicated{words}",
-        action=f"load it again: `olr-pg initial-load --anew --table {table}`, while no appliance"
-        " runs",
+        action="stop the appliance and load the table again: `olr-pg initial-load --anew"
+        f" --table {table}`",
         table=table,
     )
 
@@ -445,7 +447,7 @@ def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
     """Return the evolution of a table that was restored from the recycle bin, together with its
     rows.
     """
-    reason = "it came back from the recycle bin with its rows: load the table again"
+    reason = "it was restored from the recycle bin with its rows; load the table again"
     return _stop(Code.TABLE_GONE, reason, table, statements)
 
 
@@ -523,12 +525,12 @@ def _column_fault(
     for column in columns.added:
         if column.name in was_left_out:
             return (
-                f"column {column.name} can be replicated now, as of which its copy has no values:"
-                " load the table again"
+                f"column {column.name} can be replicated from now on, but the target"
+                " lacks its earlier values; load the table again"
             )
         has_default = column.added is not None or column.intcol in with_default
         if has_default and (column.added is None or column.added.default is None):
-            return f"column {column.name} was added with a default that redo does not tell"
+            return f"column {column.name} was added with a default that the redo does not contain"
     return None
 
 

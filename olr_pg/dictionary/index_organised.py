@@ -101,5 +101,8 @@ def index_obstacle(
     # columns. SEGCOL# must have the same order.
     places = {column.intcol: column.segcol for column in columns}
     if not key or [places.get(intcol) for intcol in key] != list(range(1, len(key) + 1)):
-        return "it is index-organised, and its key's columns are not the first ones, in their order"
+        return (
+            "it is index-organised, and the columns of its key are not its first columns in"
+            " the same order"
+        )
     return None

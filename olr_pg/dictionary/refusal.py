@@ -11,17 +11,17 @@ _TABLE_PROPERTIES: Final = (
     (0x1, "it is an object table"),
     (0x200, "it is the overflow segment of an index-organised table"),
     (0x2000, "it is the storage table of a nested table"),
-    (0xC00000, "it is a temporary table: its rows are not in redo"),
-    (0x80000000, "it is an external table: its rows are not in redo"),
+    (0xC00000, "it is a temporary table, so the redo does not contain its rows"),
+    (0x80000000, "it is an external table, so the redo does not contain its rows"),
 )
 _TABLE_FLAGS: Final = ((0x20000000, "it is the mapping table of an index-organised table"),)
 _OBJECT_FLAGS: Final = (
-    (0x22, "it is a temporary table: its rows are not in redo"),
-    (0x80, "it was dropped and lies in the recycle bin"),
+    (0x22, "it is a temporary table, so the redo does not contain its rows"),
+    (0x80, "it was dropped and is in the recycle bin"),
     (0x10, "it is a secondary object of a domain index"),
 )
 _AUXILIARY_NAMES: Final = (
-    (r"BIN\$.*", "it was dropped and lies in the recycle bin"),
+    (r"BIN\$.*", "it was dropped and is in the recycle bin"),
     (r"MLOG\$_.*", "it is a materialized view log"),
     (r"RUPD\$_.*", "it is the temporary log of an updatable materialized view"),
     (r"SYS_IOT_OVER_.*", "it is the overflow segment of an index-organised table"),

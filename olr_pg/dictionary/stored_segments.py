@@ -176,19 +176,21 @@ class StoredSegments:
         """
         if self.undo:
             return (
-                f"the undo tablespace {self.undo} is encrypted: redo holds the undo of every"
-                " transaction as cipher text"
+                f"the undo tablespace {self.undo} is encrypted, so the redo contains the"
+                " undo of all transactions only as cipher text"
             )
         name = owner, table
         if found := self.encrypted(obj):
             return (
-                f"{_subject(found, 'is', 'are')} in {_places(found)}: redo holds cipher text; move"
-                f" it out: {_first_move(found, name, UNENCRYPTED)}"
+                f"{_subject(found, 'is', 'are')} in {_places(found)}, so the redo"
+                " contains only cipher text; move it into an unencrypted tablespace:"
+                f" {_first_move(found, name, UNENCRYPTED)}"
             )
         if found := self.columnar(obj):
             return (
-                f"{_subject(found, 'has', 'have')} hybrid columnar compression: its rows cannot be"
-                f" read from redo; uncompress it: {_first_move(found, name, UNCOMPRESSED)}"
+                f"{_subject(found, 'has', 'have')} hybrid columnar compression, so rows"
+                " cannot be read from redo; uncompress it:"
+                f" {_first_move(found, name, UNCOMPRESSED)}"
             )
         found = self.compressed(obj)
         if found and not all_columns_logged:

@@ -209,7 +209,7 @@ class _Watch:
         """
         self._checks_left -= 1
         if self._checks_left < 0:
-            self.reason = "it has taken too many steps"
+            self.reason = "the query needed too many steps"
         return int(self._is_over())
 
     def authorize(
@@ -351,7 +351,7 @@ def _rows(connection: sqlite3.Connection, query: str) -> Iterator[tuple[str, str
     if width != 2:
         raise OlrPgError(
             Code.TABLE_QUERY_NOT_TWO_COLUMNS,
-            f"it returns {width} columns" if width else "it is no query",
+            f"it returns {width} columns" if width else "it is not a query",
         )
     for number, (owner, name) in enumerate(cursor, 1):
         if not isinstance(owner, str) or not isinstance(name, str):

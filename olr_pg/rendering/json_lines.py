@@ -74,7 +74,7 @@ def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
     while at < data.size:
         end = piece_end_kernel(data, order.is_big, at, limit)
         if end == at:
-            raise OlrPgError(Code.MESSAGE_SIZE, "a message is cut off", offset=at)
+            raise OlrPgError(Code.MESSAGE_SIZE, "a message is truncated", offset=at)
         yield data[at:end]
         at = end
 

@@ -58,7 +58,7 @@ def step_sql(settings: ApplierSettings, definition: Table, step: Step) -> Target
     found = [one for one in convert(inventory, settings) if one.name == name]
     made = next((one for one in found if one.kind not in ("table", "comment", "default")), None)
     if made is None:
-        return TargetSql("", reason="nothing is made of it")
+        return TargetSql("", reason="PostgreSQL has no equivalent")
     if made.reason:
         return TargetSql("", reason=made.reason)
     if isinstance(structure, InventoryIndex):

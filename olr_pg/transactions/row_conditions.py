@@ -148,7 +148,10 @@ def _decide(
     actions[changes] = chosen
     for at in np.flatnonzero(chosen == _FAULT)[:1]:
         names = ", ".join(condition.names)
-        why[int(changes[at])] = f"({condition.text}) needs {names}, before and after"
+        why[int(changes[at])] = (
+            f"the condition ({condition.text}) needs the values of {names}"
+            " before and after the change"
+        )
 
 
 def _column(dml: DmlColumns, rows: I64, ordinal: int, *, is_after: bool) -> ValueColumn:
@@ -405,4 +408,7 @@ def _unknown_columns(dml: DmlColumns, change: int, table: Table) -> str:
     entries = slice(int(dml.entry_first[change]), int(dml.entry_first[change + 1]))
     known = set(dml.values.column[entries].tolist())
     names = [c.name for at, c in enumerate(table.delivered) if at not in known]
-    return f"the row moves into its condition, and {', '.join(names)} of it is not in the redo"
+    return (
+        "the row begins to fulfil its condition, but the redo does not contain its"
+        f" {', '.join(names)}"
+    )

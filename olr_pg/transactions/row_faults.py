@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 _REASONS: Final = {
     RowStatus.UNKNOWN_COLUMN: "the redo names a column that the dictionary does not know",
-    RowStatus.MULTI_PIECE: "its redo does not tell the row or its columns",
-    RowStatus.INCOMPLETE: "not all redo records of a row change are there",
-    RowStatus.CONTRADICTS: "its redo records do not agree on the kind of statement",
+    RowStatus.MULTI_PIECE: "the redo does not identify the row or its columns",
+    RowStatus.INCOMPLETE: "some redo records of a row change are missing",
+    RowStatus.CONTRADICTS: "the redo records of a row change contradict each other about the kind"
+    " of statement",
     RowStatus.PACKED: "a compressed row was logged without supplemental columns",
 }
 _CODES: Final = {
@@ -131,7 +132,7 @@ def _lob_error(lost: LostOf, table: Table, xid: int) -> OlrPgError:
     first = lost.lobs[0]
     return OlrPgError(
         first.code,
-        f"{len(lost.lobs)} values of the transaction",
+        f"{len(lost.lobs)} LOB values of the transaction",
         table=table.full_name,
         column=first.column,
         xid=format_xid(xid),

@@ -219,7 +219,7 @@ class _Reader:
         if size > len(self._data) - start:
             raise OlrPgError(
                 Code.ELEMENT_MALFORMED,
-                f"{name} needs {size} bytes, {len(self._data) - start} are left",
+                f"{name} needs {size} bytes, but only {len(self._data) - start} are left",
                 field=name,
                 offset=start,
             )
@@ -366,7 +366,7 @@ def _decode_column(reader: _Reader) -> ColumnValue:
     if chunked and size:
         raise OlrPgError(
             Code.ELEMENT_MALFORMED,
-            "a chunked column has a value as well",
+            "a chunked column also has a value",
             field="IsChunked",
             offset=start,
         )

@@ -267,7 +267,7 @@ def _query(body: bytes) -> str:
 
 def _data(body: bytes) -> Data:
     if not body:
-        raise OlrPgError(Code.MESSAGE_MALFORMED, "Data holds no element", field="element")
+        raise OlrPgError(Code.MESSAGE_MALFORMED, "Data contains no element", field="element")
     return Data(body)
 
 
@@ -276,7 +276,7 @@ def _status(number: int) -> Status:
         return Status(State(number))
     except ValueError:
         raise OlrPgError(
-            Code.MESSAGE_MALFORMED, f"Status {number} is no state", field="Status"
+            Code.MESSAGE_MALFORMED, f"Status {number} is not a state", field="Status"
         ) from None
 
 
@@ -290,7 +290,9 @@ def _saved(flag: int, scn: int) -> SavedScn:
 
 def _split(message: Buffer, order: ByteOrder) -> tuple[int, bytes]:
     if len(message) < CODE_BYTES:
-        raise OlrPgError(Code.MESSAGE_MALFORMED, f"{len(message)} bytes hold no operation code")
+        raise OlrPgError(
+            Code.MESSAGE_MALFORMED, f"{len(message)} bytes are too few for an operation code"
+        )
     number: int = struct.unpack_from(order.prefix + "H", message)[0]
     return number, bytes(message[CODE_BYTES:])
 
@@ -307,7 +309,7 @@ def _unpack(order: ByteOrder, fields: str, body: bytes, *, what: str) -> tuple[i
     if len(body) != layout.size:
         raise OlrPgError(
             Code.MESSAGE_MALFORMED,
-            f"{what} has a body of {len(body)} bytes where it needs {layout.size}",
+            f"{what} has a body of {len(body)} bytes instead of {layout.size}",
         )
     return layout.unpack(body)
 

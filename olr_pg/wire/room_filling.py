@@ -46,12 +46,12 @@ _REASON: Final = {
     BAD_TABLE: (Code.CHANGE_NOT_ENCODABLE, "the table is not in the element plan"),
     BAD_IMAGE: (
         Code.CHANGE_NOT_ENCODABLE,
-        "its values are not before, then after image, or of the wrong image",
+        "its values are in the wrong order, or belong to the wrong image",
     ),
     BAD_COLUMN: (Code.CHANGE_NOT_ENCODABLE, "a column is not in the element plan"),
     BAD_VALUE: (
         Code.CHANGE_NOT_ENCODABLE,
-        "a value lies outside the data, or its parts run in a circle",
+        "a value is outside the data, or its parts form a circle",
     ),
     TOO_LARGE: (Code.FIELD_OVERFLOW, "the message is longer than 4 GiB"),
     TOO_MANY: (Code.FIELD_OVERFLOW, "an image has more than 65,535 columns"),

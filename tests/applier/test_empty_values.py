@@ -39,12 +39,12 @@ def of_nothing(column: ColumnValue) -> list[Change]:
     [
         (CLOB, "jsonb", NO_JSON),
         (CLOB, "json", NO_JSON),
-        (CLOB, "uuid", "the text is no uuid"),
+        (CLOB, "uuid", "the text is not a uuid"),
         (BLOB, "uuid", "BLOB to uuid"),
         (BLANK, "jsonb", NO_JSON),
-        (BLANK, "uuid", "the text is no uuid"),
+        (BLANK, "uuid", "the text is not a uuid"),
         (NUL, "jsonb", NO_JSON),
-        (NUL, "uuid", "the text is no uuid"),
+        (NUL, "uuid", "the text is not a uuid"),
     ],
 )
 def test_a_target_that_cannot_be_empty_refuses_the_value(

@@ -128,7 +128,7 @@ def test_a_code_is_explained(cli: Cli) -> None:
     told = cli("errors", "explain", "olr-01221")
     assert told.stdout.splitlines() == [
         f"OLR-01221: {code.title}",
-        f"  action: {code.action}",
+        f"  to do: {code.action}",
         f"  exit code: {code.exit_code}",
     ]
     assert json.loads(cli("errors", "explain", "1221", "--json").stdout)["code"] == "OLR-01221"

@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert caught.value.code == 3075
-    assert caught.value.action.startswith("make space")
+    assert caught.value.action.startswith("free disk space")
     assert path.stat().st_size == size
     history.add(SECOND)
     assert DictionaryHistory(path, "DB", 50).transactions == [FIRST, SECOND]

@@ -32,7 +32,7 @@ def test_other_types_are_named(code: int, said: str) -> None:
         ("virtual", "never in redo"),
         ("encrypted", "TDE"),
         ("lob_encrypted", "cipher text"),
-        ("lob_encrypted_in", "stored in True: redo holds cipher text"),
+        ("lob_encrypted_in", "stored in True, so the redo contains only cipher text"),
     ],
 )
 def test_what_redo_does_not_hold_in_clear_is_refused(trait: str, said: str) -> None:

@@ -124,9 +124,13 @@ def test_a_table_is_called_as_its_container_knows_it() -> None:
 @pytest.mark.parametrize(
     ("other", "code", "said"),
     [
-        (pdb(3, "A.B"), Code.CONTAINERS_NOT_TOGETHER, "two are of the container 3"),
-        (pdb(0, "A.B"), Code.CONTAINERS_NOT_TOGETHER, "of no container"),
-        (pdb(4, "A.B", con_name="PDB1"), Code.CONTAINERS_NOT_TOGETHER, "of the name PDB1"),
+        (
+            pdb(3, "A.B"),
+            Code.CONTAINERS_NOT_TOGETHER,
+            "two dictionaries have the same container: 3",
+        ),
+        (pdb(0, "A.B"), Code.CONTAINERS_NOT_TOGETHER, "to no container"),
+        (pdb(4, "A.B", con_name="PDB1"), Code.CONTAINERS_NOT_TOGETHER, "the same name: PDB1"),
         (pdb(4, "A.B", activation=5), Code.CONTAINERS_NOT_TOGETHER, "activation"),
         (pdb(4, "A.B", charset="WE8ISO8859P1"), Code.CONTAINERS_DIFFER, "charset"),
         (pdb(4, "A.B", timezone="+02:00"), Code.CONTAINERS_DIFFER, "timezone"),

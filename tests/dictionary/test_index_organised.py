@@ -91,8 +91,8 @@ def test_the_rows_of_a_partitioned_one_are_found_by_the_partitions_of_the_index(
         ({"table": {"flags": MAPPED}}, "mapping table"),
         ({"index": {"flags": KEY_COMPRESSION}}, "compressed key"),
         ({"index": {"property": 1 | COMPRESSED}}, "compressed key"),
-        ({"key": (2, 1)}, "not the first ones, in their order"),
-        ({"key": (1, 3)}, "not the first ones, in their order"),
+        ({"key": (2, 1)}, "not its first columns in the same order"),
+        ({"key": (1, 3)}, "not its first columns in the same order"),
         ({"indexes": False}, "does not name the index"),
     ],
 )

@@ -100,14 +100,14 @@ COMPOSITE: Final = {
     "sys_obj": [obj(710, 19, part="P1"), obj(711, 34, part="S1"), obj(712, 34, part="S2")],
 }
 TO: Final = "TABLESPACE <unencrypted tablespace>;"
-CIPHER: Final = "redo holds cipher text"
+CIPHER: Final = "so the redo contains only cipher text"
 IN_SECURE: Final = "in the encrypted tablespace SECURE"
 
 
 def refused(where: str, part: str = "", more: str = "") -> str:
     """The reason for a table, with the SQL that moves its first such segment."""
     move = f'ALTER TABLE "APP"."T" MOVE {part} {TO}'.replace("  ", " ")
-    return f"{where}: {CIPHER}; move it out: {move}{more}"
+    return f"{where}, {CIPHER}; move it into an unencrypted tablespace: {move}{more}"
 
 
 OF_ROWS: Final[list[tuple[str, dict[str, list[dict[str, Any]]], str]]] = [
@@ -173,8 +173,8 @@ OF_ROWS: Final[list[tuple[str, dict[str, list[dict[str, Any]]], str]]] = [
             ]
         },
         (
-            "the undo tablespace UNDOTBS1 is encrypted: redo holds the undo of every transaction"
-            " as cipher text"
+            "the undo tablespace UNDOTBS1 is encrypted, so the redo contains the undo of all"
+            " transactions only as cipher text"
         ),
     ),
 ]
@@ -277,7 +277,7 @@ def test_a_column_with_a_lob_segment_there_is_left_out(
     assert table.refusal is None
     (column,) = table.left_out
     assert column.name == "DOC"
-    assert column.unsupported == f"the LOB is stored in {place}: {CIPHER}"
+    assert column.unsupported == f"the LOB is stored in {place}, {CIPHER}"
     (segment,) = StoredSegments(rows(**sections)).encrypted_lob(OBJ, 2)
     to = f'LOB ("DOC") STORE AS ({TO[:-1]})'
     assert segment.move("APP", "T", to) == f'ALTER TABLE "APP"."T" {move} ({TO[:-1]});'
@@ -343,7 +343,7 @@ def test_a_compressed_segment_is_named_with_the_sql(
     (table,) = join_tables(made, "", compression=compressed(*of, columnar=True))
     assert table.refusal == (
         subject.format("has")
-        + " hybrid columnar compression: its rows cannot be read from redo; uncompress it:"
+        + " hybrid columnar compression, so rows cannot be read from redo; uncompress it:"
         + f' ALTER TABLE "APP"."T" MOVE{part} NOCOMPRESS;'
     )
 

@@ -121,8 +121,8 @@ def test_an_invalid_query_says_what_there_is(shop: Snapshot) -> None:
     [
         ("SELECT OWNER FROM ALL_TABLES", "it returns 1 columns"),
         ("SELECT * FROM ALL_TABLES", "it returns 3 columns"),
-        ("", "it is no query"),
-        ("-- nothing", "it is no query"),
+        ("", "it is not a query"),
+        ("-- nothing", "it is not a query"),
     ],
 )
 def test_other_than_two_columns(shop: Snapshot, query: str, detail: str) -> None:

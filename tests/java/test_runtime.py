@@ -101,7 +101,7 @@ def test_without_a_suitable_java_the_error_says_why_of_each(
     with pytest.raises(OlrPgError) as raised:
         find_java(environ, tmp_path / "cache")
     assert raised.value.code == 6001
-    assert "is version 8, Spark supports 17 to 25" in raised.value.detail
+    assert "is version 8, but Spark supports versions 17 to 25" in raised.value.detail
     assert "is broken (exit code 134" in raised.value.detail
     with pytest.raises(OlrPgError) as raised:
         find_java({}, tmp_path / "cache")

@@ -36,5 +36,5 @@ def test_a_name_that_is_not_replicated_is_refused() -> None:
 
 
 def test_a_name_that_is_misspelt_is_told_with_what_is_like_it() -> None:
-    with pytest.raises(OlrPgError, match=r"`: S\.C; did you mean \"S\"\.\"c\"$"):
+    with pytest.raises(OlrPgError, match=r" S\.C; did you mean \"S\"\.\"c\"$"):
         named("S.A", "S.C")

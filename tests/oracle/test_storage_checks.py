@@ -114,7 +114,10 @@ def test_a_table_is_refused_until_the_printed_sql_has_moved_it(
     assert move_segment(state.catalogue, f"{move} SECURE")
     refused, moves = found(oracle, table.name)
     assert refused.refusal is not None
-    assert "in the encrypted tablespace SECURE: redo holds cipher text" in refused.refusal
+    assert (
+        "in the encrypted tablespace SECURE, so the redo contains only cipher text"
+        in refused.refusal
+    )
     assert moves == (f"{move} {PLACE};",)
     assert moves[0] in refused.refusal
     state.command(moves[0].rstrip(";").replace(PLACE, "USERS"))
@@ -131,8 +134,8 @@ def test_a_lob_column_is_left_out_until_the_printed_sql_has_moved_it(
     assert notes.refusal is None
     (body,) = (one for one in notes.left_out if one.name == "BODY")
     assert body.unsupported == (
-        'the LOB is stored in the encrypted tablespace SECURE (partition "P1"): redo holds cipher'
-        " text"
+        'the LOB is stored in the encrypted tablespace SECURE (partition "P1"), so the redo'
+        " contains only cipher text"
     )
     (move, *_) = mends(oracle, snapshot).mend_column(notes, body)
     assert move == f"{LOB} {PLACE});"
@@ -293,7 +296,7 @@ def test_a_command_refuses_the_table_before_it_does_anything(
     said = result.output
     assert result.exit_code == code, (said, result.exception)
     assert "OLR-03013" in said or "SHOP.ORDERS cannot be replicated" in said
-    assert "it is in the encrypted tablespace SECURE: redo holds cipher text" in said
+    assert "it is in the encrypted tablespace SECURE, so the redo contains only cipher text" in said
     assert f'ALTER TABLE "SHOP"."ORDERS" MOVE TABLESPACE {PLACE};' in said
 
 

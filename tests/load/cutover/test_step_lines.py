@@ -55,7 +55,7 @@ def test_each_step_says_what_it_found() -> None:
         "verified": ["1 table, 1,197 rows"],
         "sequences": [
             "SHOP.S from 1 to 501",
-            "SHOP.T is at 9 already",
+            "SHOP.T is already at 9",
             "SHOP.U is not in the target",
         ],
         "constraints": [

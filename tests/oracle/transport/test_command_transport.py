@@ -48,7 +48,7 @@ def test_what_went_wrong_is_told_in_its_words_without_secrets(tmp_path: Path) ->
     assert told.startswith("exit code 3: asmcmd: no such file")
     assert "geheim" not in told
     assert "No such file" in failure([str(tmp_path / "nothing")], into)
-    assert "without log" in failure(["sh", "-c", "true {file}"], into)
+    assert "without writing log" in failure(["sh", "-c", "true {file}"], into)
 
 
 @pytest.mark.parametrize("then", ["wait", "exit 0"])
