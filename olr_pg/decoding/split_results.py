@@ -54,7 +54,7 @@ class WrittenMessages(Scratch):
         self.written += size
 
     def taken(self) -> npt.NDArray[np.uint8]:
-        """Return an empty array, because the messages were already written."""
+        """Return an empty array: `take` has already written the messages to the stream."""
         return self._room[:0]
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PublishedEvents:
-    """Remembers events across the runs of decoding that feed one queue.
+    """Recognizes events that an earlier run of decoding has put into the same queue.
 
     Each run finds the same row events in the same commit order. So an event with a lower commit SCN
     than the last one was queued already; only the events at the last SCN are remembered. Each run

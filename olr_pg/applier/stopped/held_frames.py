@@ -79,8 +79,8 @@ class HeldMessages:
         """Parse the row changes of framed messages.
 
         Args:
-            data: the messages. The array must be writable like arrays of received bytes, because
-                kernels are compiled only for such arrays.
+            data: the messages. The array must be writable, because kernels are compiled only for
+                writable arrays.
             cut: the offsets of the row changes whose LOB values were dropped.
         """
         numbers = self._numbers.get(order)

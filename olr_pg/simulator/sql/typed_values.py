@@ -254,7 +254,9 @@ def add(left: Value, right: Value) -> Value:
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """Subtract two values; two DATEs give the days between them, other moments an interval."""
+    """Subtract the second value from the first: two DATEs give a number of days, other types of
+    dates and times give an interval.
+    """
     if left is None or right is None:
         return None
     one, other = as_nanoseconds(left), as_nanoseconds(right)

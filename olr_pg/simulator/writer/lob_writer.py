@@ -99,8 +99,8 @@ class LobWriter:
     def stored(
         self, table: SimTable, segment: SimSegment, at: int, cell: Cell | None
     ) -> Cell | None:
-        """Return the cell of column `at`; if it is a draft, first store the LOB and write its
-        pages.
+        """Return the cell of column `at`. If the cell contains a LOB that was not stored yet
+        (`LobDraft`), first store the LOB and write its pages.
         """
         return self._store(table, segment, at, cell) if isinstance(cell, LobDraft) else cell
 
