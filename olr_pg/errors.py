@@ -954,6 +954,12 @@ class Code(IntEnum):
         "systemd restarts the appliance after `WatchdogSec`. Without systemd, end it with SIGKILL"
         " and start it again: nothing is lost. Report the error with the log",
     )
+    ANOTHER_VERIFICATION = _Entry(
+        4046,
+        "another process compares this target continuously",
+        "only one can do it. If `verify.continuous` is configured, `olr-pg run` does it. Stop the"
+        " other process, or compare once, without --continuous",
+    )
     CLIENT_AHEAD = _Entry(
         4050,
         "a client starts after the confirmed SCN",

@@ -1,4 +1,5 @@
-"""Ensures that only one appliance at a time uses a directory as `context.data`.
+"""Ensures that only one appliance at a time uses a directory as `context.data`, and that only one
+process at a time compares a target continuously.
 
 A second process would delete the ready transactions of the first, write files with the same names,
 and change the first one's checkpoint. The ports do not prevent this, because the second process can
@@ -22,6 +23,7 @@ FILE_NAME: Final = "lock"
 """Name of the lock file in `context.data`. The file is never deleted; a running appliance holds a
 lock on it.
 """
+_VERIFICATION_NAME: Final = "verification.lock"
 
 
 @contextmanager
@@ -31,24 +33,42 @@ def hold_data_lock(data: Path) -> Iterator[None]:
     Raises:
         OlrPgError: 4044 another appliance holds the lock, 1092 the file cannot be locked.
     """
-    path = data / FILE_NAME
+    with _hold(data, FILE_NAME, Code.ANOTHER_APPLIANCE):
+        yield
+
+
+@contextmanager
+def hold_verification_lock(directory: Path) -> Iterator[None]:
+    """Hold the lock of continuous verification in a target's directory, until the context or the
+    process ends.
+
+    If two processes compared the same target, each would write its own results over the other's.
+
+    Raises:
+        OlrPgError: 4046 another process holds the lock, 1092 the file cannot be locked.
+    """
+    with _hold(directory, _VERIFICATION_NAME, Code.ANOTHER_VERIFICATION):
+        yield
+
+
+@contextmanager
+def _hold(directory: Path, name: str, held: Code) -> Iterator[None]:
+    path = directory / name
     try:
         file = open_plain(path, "ab")
     except OSError as error:
         raise OlrPgError(
-            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(data)
+            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(directory)
         ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OlrPgError(
-                Code.ANOTHER_APPLIANCE, "another process holds its lock", path=str(data)
-            ) from error
+            raise OlrPgError(held, "another process holds its lock", path=str(directory)) from error
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,
                 f"{path} cannot be locked: {plain_reason(error)}",
-                path=str(data),
+                path=str(directory),
             ) from error
         yield

@@ -1,14 +1,15 @@
-"""One appliance at a time in a directory."""
+"""One appliance at a time in a directory, and one continuous verification of a target."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.data_lock import hold_data_lock, hold_verification_lock
 from olr_pg.errors import Code, OlrPgError
 
 HOLD = """
@@ -50,3 +51,18 @@ def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught, hold_data_lock(tmp_path / "none"):
         pass
     assert caught.value.code == Code.DATA_DIRECTORY_UNUSABLE
+
+
+def test_a_target_is_compared_by_one_process_beside_its_appliance(tmp_path: Path) -> None:
+    config = tmp_path / "olr-pg.json"
+    document = {
+        "source": {"kind": "offline", "dictionary": "d.json", "logs": "logs"},
+        "apply": {"connect-string": "postgresql://h/a", "tables": ["S.T"]},
+        "context": {"data": str(tmp_path)},
+    }
+    config.write_text(json.dumps(document))
+    command = [sys.executable, "-m", "olr_pg", "verify", "--continuous", "--config", str(config)]
+    with hold_data_lock(tmp_path), hold_verification_lock(tmp_path):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert "OLR-04046" in done.stderr

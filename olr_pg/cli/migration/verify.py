@@ -259,13 +259,18 @@ def _verify_continuously(
     Args:
         budget: see `load.verification.continuous.Budget`.
         mend_per_hour: maximum number of rows to repair per hour; 0 to repair none.
+
+    Raises:
+        OlrPgError: 4046, another process does it.
     """
+    from olr_pg.appliance.data_lock import hold_verification_lock
     from olr_pg.appliance.encryption import row_key
+    from olr_pg.appliance.target import target_directory
     from olr_pg.files.sealed import sealing
     from olr_pg.load.verification.continuous import Mending
 
     mending = Mending(mend_per_hour) if mend_per_hour else None
-    with sealing(row_key(loaded)):
+    with hold_verification_lock(target_directory(loaded)), sealing(row_key(loaded)):
         while True:
             _verify_for_a_while(loaded, names, budget, mending, as_json=as_json)
 
