@@ -64,7 +64,11 @@ def simulate(
     *,
     seed: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="Decides everything that the options do not."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Seed of the random choices, for everything that the options do not set.",
+        ),
     ],
     out: Annotated[
         Path,
@@ -72,7 +76,8 @@ def simulate(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where to write; made if it is not there, must hold no logs.",
+            help="The output directory. It is created if it does not exist, and must not"
+            " contain logs.",
         ),
     ],
     workload: Annotated[
@@ -87,32 +92,39 @@ def simulate(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Redo to write, about: bytes, or as in 500KB, 1MB, 1GB; default: 256KiB.",
+            help="Approximate amount of redo to write: bytes, or for example 500KB, 1MB, 1GB;"
+            " default: 256KiB.",
         ),
     ] = None,
     version: Annotated[
         Release | None,
         typer.Option(
             metavar="RELEASE",
-            help="COMPATIBLE: 11.2, 12.1, 12.2, 18, 19, 21 or 23; default: by the seed.",
+            help="COMPATIBLE of the simulated database: 11.2, 12.1, 12.2, 18, 19, 21 or 23."
+            " Default: chosen by the seed.",
         ),
     ] = None,
     big_endian: Annotated[
         bool | None,
         typer.Option(
-            "--big-endian/--little-endian", help="Byte order of the logs; default: by the seed."
+            "--big-endian/--little-endian",
+            help="Byte order of the logs. Default: chosen by the seed.",
         ),
     ] = None,
     block_size: Annotated[
         BlockSize | None,
         typer.Option(
-            metavar="BYTES", help="Of a log's block: 512, 1024 or 4096; default: by the seed."
+            metavar="BYTES",
+            help="Block size of the logs: 512, 1024 or 4096. Default: chosen by the seed.",
         ),
     ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC; default: 1."
+            min=1,
+            max=THREADS_MAX,
+            metavar="N",
+            help="Number of redo threads, as in RAC; default: 1.",
         ),
     ] = None,
     containers: Annotated[
@@ -121,49 +133,58 @@ def simulate(
             min=1,
             max=2,
             metavar="N",
-            help="PDBs that the truth is of: 2 with the same schema and tables, of random and lobs;"
-            " default: by the seed, 1 or none.",
+            help="Number of PDBs whose changes truth.jsonl contains. With 2 (only random and"
+            " lobs), both have the same schema and tables. Default: 1 or none, chosen by"
+            " the seed.",
         ),
     ] = None,
     prefilled: Annotated[
         bool,
         typer.Option(
             "--prefilled",
-            help="Tables of orders and wide have rows before the first redo, in tables/.",
+            help="The tables of orders and wide have rows before the first redo; tables/"
+            " contains these rows.",
         ),
     ] = False,
     nologging: Annotated[
         bool,
         typer.Option(
             "--nologging",
-            help="Some direct loads of random leave no redo but the range of their blocks (19.2):"
-            " unlogged.jsonl has them.",
+            help="Some direct-path loads of random write no redo except the range of their"
+            " blocks (opcode 19.2); unlogged.jsonl lists them.",
         ),
     ] = False,
     mode: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MODE",
-            help="A way of writing redo, as shared-undo or encrypted; may be given several times."
-            " docs/simulator.md lists them; default: by the seed.",
+            help="A variant of the redo format, such as shared-undo or encrypted; repeatable."
+            " docs/simulator.md lists all variants. Default: chosen by the seed.",
         ),
     ] = None,
     truth: Annotated[
         bool,
-        typer.Option("--truth/--no-truth", help="Write truth.jsonl; random and lobs always do."),
+        typer.Option(
+            "--truth/--no-truth",
+            help="Write truth.jsonl. The workloads random and lobs always write it.",
+        ),
     ] = True,
     copies: Annotated[
         bool,
         typer.Option(
             "--copies/--no-copies",
-            help="From 8 MB on, write orders, bulk and wide as copies of 4 MB; without copies every"
-            " change is drawn by itself, which takes a second per 2 to 6 MB.",
+            help="For 8 MB or more, write orders, bulk and wide as copies of a part of 4 MB."
+            " Without copies, each change is generated separately, which takes a second"
+            " per 2 to 6 MB.",
         ),
     ] = True,
     columns: Annotated[
         int,
         typer.Option(
-            min=COLUMNS_MIN, max=COLUMNS_MAX, metavar="N", help="wide: columns of the table."
+            min=COLUMNS_MIN,
+            max=COLUMNS_MAX,
+            metavar="N",
+            help="wide: number of columns of the table.",
         ),
     ] = USUAL.columns,
     column_sets: Annotated[
@@ -171,16 +192,20 @@ def simulate(
         typer.Option(
             min=0,
             metavar="N",
-            help="wide: distinct sets of columns that UPDATEs set; 0: each UPDATE draws its own.",
+            help="wide: number of different sets of columns that UPDATEs change; 0: each"
+            " UPDATE has a random set.",
         ),
     ] = USUAL.sets,
     set_columns: Annotated[
-        int, typer.Option(min=1, metavar="N", help="wide: columns that an UPDATE sets at most.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="wide: maximum number of columns that an UPDATE changes."
+        ),
     ] = USUAL.set_max,
     nulls: Annotated[
         float,
         typer.Option(
-            min=0.0, max=1.0, metavar="P", help="wide: how many values are NULL where they may be."
+            min=0.0, max=1.0, metavar="P", help="wide: share of NULLs in columns that allow NULL."
         ),
     ] = USUAL.nulls,
     row_bytes: Annotated[
@@ -189,7 +214,8 @@ def simulate(
             min=ROW_BYTES_MIN,
             max=ROW_BYTES_MAX,
             metavar="BYTES",
-            help="wide: size of a row without NULLs, about; default: by the columns' types.",
+            help="wide: approximate size of a row without NULLs. Default: given by the types"
+            " of the columns.",
         ),
     ] = None,
     statements: Annotated[
@@ -197,19 +223,20 @@ def simulate(
         typer.Option(
             min=0,
             metavar="N",
-            help="wide: statements of each transaction; 0: one transaction has all of them;"
-            " default: four on average.",
+            help="wide: number of statements in each transaction; 0: one transaction contains"
+            " all statements. Default: four on average.",
         ),
     ] = None,
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="Run on as a database does, with online logs, until Ctrl-C; --size is ignored.",
+            help="Run continuously like a database, with online logs, until Ctrl-C. --size is"
+            " ignored.",
         ),
     ] = False,
     rate: Annotated[
-        str, typer.Option(metavar="SIZE", help="With --live: redo per second.")
+        str, typer.Option(metavar="SIZE", help="With --live: amount of redo per second.")
     ] = "200KB",
     switch_seconds: Annotated[
         float,
@@ -221,56 +248,79 @@ def simulate(
     ] = 2.0,
     seconds: Annotated[
         float | None,
-        typer.Option(
-            "--for", min=0.1, metavar="S", help="With --live: end by itself after this time."
-        ),
+        typer.Option("--for", min=0.1, metavar="S", help="With --live: end after this time."),
     ] = None,
     ahead: Annotated[
         bool,
         typer.Option(
             "--ahead",
-            help="With --live --for: make all the redo before it is written at its rate, which then"
-            " takes next to no CPU.",
+            help="With --live --for: generate all redo first, then write it at its rate, so"
+            " that writing needs almost no CPU.",
         ),
     ] = False,
     growing: Annotated[
         bool,
         typer.Option(
-            "--growing", help="With --live: archived logs grow in place, not renamed when whole."
+            "--growing",
+            help="With --live: write archived logs in place, instead of renaming"
+            " each log when it is complete.",
         ),
     ] = False,
     groups: Annotated[
         int,
-        typer.Option(min=2, max=99, metavar="N", help="With --live: online groups per thread."),
+        typer.Option(
+            min=2,
+            max=99,
+            metavar="N",
+            help="With --live: number of online log groups of each thread.",
+        ),
     ] = 3,
     members: Annotated[
-        int, typer.Option(min=1, max=9, metavar="N", help="With --live: files of each group.")
+        int,
+        typer.Option(
+            min=1,
+            max=9,
+            metavar="N",
+            help="With --live: number of members of each online log group.",
+        ),
     ] = 2,
     flush_ms: Annotated[
         float,
-        typer.Option(min=0.1, metavar="MS", help="With --live: time between two flushes."),
+        typer.Option(
+            min=0.1,
+            metavar="MS",
+            help="With --live: time between two writes of the redo buffer to the online log.",
+        ),
     ] = 10.0,
     archive_lag: Annotated[
         int,
         typer.Option(
             min=-1,
             metavar="N",
-            help="With --live: archive up to so many switches late; -1: never (NOARCHIVELOG).",
+            help="With --live: archive a log at most this number of log switches late; -1:"
+            " never archive (NOARCHIVELOG).",
         ),
     ] = 0,
     idle_threads: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="With --live: so many threads have no sessions."),
+        typer.Option(min=0, metavar="N", help="With --live: number of threads without sessions."),
     ] = 0,
     crash_seconds: Annotated[
         float | None,
         typer.Option(
-            min=0.1, metavar="S", help="With --live: an instance crashes and recovers so often."
+            min=0.1,
+            metavar="S",
+            help="With --live: seconds between two crashes of an instance,"
+            " each followed by a recovery.",
         ),
     ] = None,
     resetlogs_seconds: Annotated[
         float | None,
-        typer.Option(min=0.1, metavar="S", help="With --live: OPEN RESETLOGS so often."),
+        typer.Option(
+            min=0.1,
+            metavar="S",
+            help="With --live: seconds between two OPEN RESETLOGS of the database.",
+        ),
     ] = None,
     member_faults: Annotated[
         float,
@@ -278,17 +328,17 @@ def simulate(
             min=0.0,
             max=1.0,
             metavar="P",
-            help="With --live: probability at each switch that a file of the group is lost, cannot"
-            " be read, or is mended.",
+            help="With --live: probability at each log switch that a member of the group is"
+            " lost, becomes unreadable, or is repaired.",
         ),
     ] = 0.0,
     sql: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Carry out the SQL of FILE instead of a workload; with --serve, take more SQL"
-            " then, of the user app with the password olr. docs/simulator.md says how sessions and"
-            " expected errors are written.",
+            help="Run the SQL in FILE instead of a workload. With --serve, also accept SQL"
+            " afterwards, from the user app with the password olr. docs/simulator.md"
+            " describes the syntax for sessions and expected errors.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
@@ -298,9 +348,9 @@ def simulate(
             min=0,
             max=65_535,
             metavar="PORT",
-            help="Then, or with --live meanwhile, pretend to be that Oracle on this port of the"
-            " loopback address (0: any free one), until interrupted: service SIM, user and password"
-            " olr.",
+            help="Serve as this Oracle database on this port of the loopback address (0: any"
+            " free port), until interrupted: after writing the redo, or with --live"
+            " meanwhile. Service SIM, user olr, password olr.",
         ),
     ] = None,
     archive_every: Annotated[
@@ -404,7 +454,7 @@ def simulate(
         return
     _print(record, as_json=as_json)
     if server is not None:
-        print_line("The database stands still; Ctrl-C again ends it.", at_once=True)
+        print_line("The database has stopped writing. Press Ctrl-C again to end it.", at_once=True)
         interruption().wait()
         server.close()
 
@@ -422,9 +472,11 @@ def _check_live(options: LiveOptions, threads: int) -> None:
     if options.rate < 1:
         raise typer.BadParameter("it must be positive", param_hint="--rate")
     if options.ahead and options.seconds is None:
-        raise typer.BadParameter("how much redo to make is told by --for", param_hint="--ahead")
+        raise typer.BadParameter("--for sets the amount of redo", param_hint="--ahead")
     if options.idle_threads >= threads:
-        raise typer.BadParameter("one of --threads must work", param_hint="--idle-threads")
+        raise typer.BadParameter(
+            "at least one thread of --threads must have sessions", param_hint="--idle-threads"
+        )
 
 
 @contextmanager

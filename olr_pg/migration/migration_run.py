@@ -289,7 +289,10 @@ class _Migration:
         if failures and _is_of_files(config, failures[0]):
             # The files contain the rows as of their own SCN, and the target already contains later
             # changes.
-            return {_NOT_COMPARED: "`olr-pg cutover --tables DIR` compares with files of the end"}
+            return {
+                _NOT_COMPARED: "`olr-pg cutover --tables DIR` compares the target with files"
+                " as of the end"
+            }
         if failures:
             raise failures[0]
         differing = [one.table.source.full_name for one in found.tables if not one.identical]

@@ -140,7 +140,7 @@ class _MetricsExporter:
         """Send the current metrics; log only the first of several failures."""
         try:
             sent = self._exporter.export(self._metrics(time.time_ns()))
-            is_sent, reason = sent is self._kinds.MetricExportResult.SUCCESS, "no success"
+            is_sent, reason = sent is self._kinds.MetricExportResult.SUCCESS, "the export failed"
         except Exception as error:  # noqa: BLE001 - the library raises what its own libraries do
             is_sent, reason = False, mask(str(error))
         if is_sent == self._is_failing:

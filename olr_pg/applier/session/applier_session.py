@@ -467,9 +467,7 @@ class Applier:
             there = read_table(connection, *target)
             if there is not None and has_rows(connection, there.identifier):
                 error = OlrPgError(Code.TARGET_TABLE_NOT_EMPTY, there.full_name, table=name)
-                _log.warning(
-                    "a table that is new in Oracle already has rows in the target", error=error
-                )
+                _log.warning("a new table of Oracle already has rows in the target", error=error)
 
     def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
         """Apply the held changes of a table until one fails or a lock of another session blocks
