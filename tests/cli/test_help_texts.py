@@ -56,7 +56,7 @@ def test_help_of_every_command_is_readable(words: tuple[str, ...]) -> None:
 
 def test_ranges_and_contraries_are_among_the_words() -> None:
     text = " ".join(help_of(("simulate",), 200).split())
-    assert "Redo threads, as in RAC; default: 1 (1 to 8)." in text
+    assert "Number of redo threads, as in RAC; default: 1 (1 to 8)." in text
     assert "switch logs after this time (at least 0.1)." in text
     assert "Byte order of the logs; default: by the seed. Else --little-endian." in text
     assert "always do. Off with --no-truth." in text

@@ -271,7 +271,7 @@ def own_database(machine: Machine) -> None:
     assert serving.poll() is None
     machine.interrupt(serving)
     source.send_signal(signal.SIGINT)
-    machine.await_that(lambda: machine.says("source.log", "stands still"))
+    machine.await_that(lambda: machine.says("source.log", "has stopped writing"))
     machine.run(schema)
     text = machine.run(cutover)
     assert "GRANT" in text
