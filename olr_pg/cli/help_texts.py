@@ -121,7 +121,9 @@ def _without_contrary(param: Any) -> Any:
         return param
     shown = copy.copy(param)
     contrary = ", ".join(param.secondary_opts)
-    shown.help = f"{param.help} {'Disable with' if param.default is True else 'Opposite:'} {contrary}."
+    shown.help = (
+        f"{param.help} {'Disable with' if param.default is True else 'Opposite:'} {contrary}."
+    )
     shown.secondary_opts = []
     shown.show_default = False
     return shown
