@@ -331,7 +331,7 @@ class Code(IntEnum):
     )
     LOG_MISSING = _Entry(
         2010,
-        "a log is missing from the sequence",
+        "a log is missing in the sequence",
         "restore the missing archived log (RESTORE ARCHIVELOG SEQUENCE n THREAD t) into the"
         " directory of the others",
     )
@@ -343,7 +343,7 @@ class Code(IntEnum):
     )
     TWO_LOGS_IN_ONE_PLACE = _Entry(
         2012,
-        "two logs claim the same place in the redo stream",
+        "two files are different copies of the same log",
         "keep one copy of each thread, sequence and resetlogs id",
     )
     DDL_NOT_FOLLOWED = _Entry(
@@ -920,7 +920,7 @@ class Code(IntEnum):
     )
     TARGET_TOO_FAR_BEHIND = _Entry(
         4040,
-        "a target has reached the limit that it may be behind the others",
+        "a target is further behind the other targets than its limit allows",
         "nothing is lost, and the others continue: olr_pg decodes separately for this target until"
         " it is up to date. Find out why its client is slow, or raise `target[].max-spill-mb`",
     )
@@ -1223,13 +1223,14 @@ class Code(IntEnum):
     TARGET_READ_ONLY = _Entry(
         5092,
         "PostgreSQL accepts no writes",
-        "check that `apply.connect-string` leads to the primary (with several hosts,"
-        " target_session_attrs=read-write finds it) and that default_transaction_read_only is off."
-        " Replication then continues by itself, or after a start if it has ended: nothing is lost",
+        "check that `apply.connect-string` names the primary (with several hosts,"
+        " target_session_attrs=read-write selects it) and that"
+        " default_transaction_read_only is off. Replication then continues by itself, or"
+        " after a start if it has ended: nothing is lost",
     )
     TARGET_CONNECTIONS = _Entry(
         5093,
-        "PostgreSQL has no connection left for olr_pg",
+        "PostgreSQL has no free connection for olr_pg",
         "lower `apply.workers`, close other sessions, or raise the limit (ALTER ROLE … CONNECTION"
         " LIMIT, ALTER DATABASE … CONNECTION LIMIT, max_connections). Replication needs"
         " `apply.workers` + 1 connections; a load or a comparison needs one per Spark task."
@@ -1321,7 +1322,7 @@ class Code(IntEnum):
     ANOTHER_LOAD = _Entry(
         5108,
         "another load of the same subscription is in progress",
-        "wait for it, or stop it",
+        "wait until the other load ends, or stop it",
     )
     TABLE_DATA_REFUSED = _Entry(
         5109,
@@ -1458,9 +1459,10 @@ class Code(IntEnum):
     SEQUENCES_NOT_ADVANCED = _Entry(
         5134,
         "sequences of Oracle could not be set",
-        "grant ALTER on them to the account of the way back (sql/oracle/fallback.sql), or let their"
-        " owner set them (ALTER SEQUENCE … RESTART START WITH; before 18c: INCREMENT BY the"
-        " distance, take a value, INCREMENT BY 1), then start the command again",
+        "grant ALTER on the sequences to the account of the way back"
+        " (sql/oracle/fallback.sql), or let their owner set them (ALTER SEQUENCE …"
+        " RESTART START WITH; before 18c: INCREMENT BY the distance, take a value,"
+        " INCREMENT BY 1), then start the command again",
     )
     LEDGER_OF_LATER_RELEASE = _Entry(
         5140,
@@ -1918,7 +1920,7 @@ class Code(IntEnum):
     )
     FALLBACK_CONFLICT = _Entry(
         7306,
-        "a change conflicts with the rows of Oracle",
+        "a change conflicts with the rows in Oracle",
         "another program has changed the row in Oracle. Correct the row there, or set"
         " `fallback.on-conflict` to overwrite or skip; then run `olr-pg fallback resume"
         " --table OWNER.NAME`. `olr-pg fallback skip` skips the transaction's changes of"

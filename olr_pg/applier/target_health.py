@@ -348,8 +348,9 @@ def _server(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
         if age > most * limits.freeze_ages:
             yield _problem(
                 Code.WRAPAROUND_NEAR,
-                f"the oldest {what} of this database is {age:,} old; autovacuum should freeze it at"
-                f" {most:,}, and PostgreSQL rejects all writes at about 2,100,000,000",
+                f"the oldest {what} of this database is {age:,} transactions old;"
+                f" autovacuum should freeze it at an age of {most:,}, and PostgreSQL"
+                " rejects all writes at an age of about 2,100,000,000",
                 "end the oldest transaction, the prepared transaction or the replication"
                 " slot that keeps it, then run in this database as its owner: VACUUM"
                 " (FREEZE, VERBOSE);",
