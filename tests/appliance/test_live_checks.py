@@ -57,7 +57,7 @@ def test_tables_that_would_be_one_are_told(twins: LiveTwins, postgres_database: 
     mapping = {"PDB1.SHOP": "shop", "PDB2.SHOP": "shop"}
     found_ones = found(twins, postgres_database, **{"schema-mapping": mapping})
     assert [check for check, _, _ in found_ones] == ["postgres.names"]
-    assert "PDB1.SHOP.A and PDB2.SHOP.A would both be shop.a" in found_ones[0][1]
+    assert "PDB1.SHOP.A and PDB2.SHOP.A would both become shop.a" in found_ones[0][1]
 
 
 def test_containers_of_other_character_sets_are_told(

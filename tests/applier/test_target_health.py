@@ -184,7 +184,7 @@ def test_autovacuum_that_is_off_for_all(own_server: Target) -> None:
 def test_dead_rows_and_what_keeps_them(filled: Target) -> None:
     filled.execute("UPDATE s.r SET n = n + 1")
     problem = filled.one(Code.DEAD_ROWS)
-    assert "20,000 dead rows and 20,000 live ones" in problem.error.detail
+    assert "20,000 dead rows and 20,000 live rows" in problem.error.detail
     filled.run_advised(problem)
     assert filled.look() == []
 

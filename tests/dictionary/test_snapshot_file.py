@@ -282,7 +282,7 @@ def test_two_tables_of_one_name_contradict(document: dict[str, Any]) -> None:
     error = error_of(document)
 
     assert error.code == 3005
-    assert "two tables APP.ORDERS" in error.detail
+    assert "the table APP.ORDERS appears twice" in error.detail
 
 
 def test_an_object_number_belongs_to_one_table(document: dict[str, Any]) -> None:

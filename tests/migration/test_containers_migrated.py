@@ -102,7 +102,7 @@ def test_a_clash_in_the_target_is_told_before_anything_is_made(
     with pytest.raises(OlrPgError) as caught:
         migration_run.migrate(config, shared_session)
     assert caught.value.code == Code.MIGRATION_STEP_FAILED
-    assert "PDB1.SHOP.A and PDB2.SHOP.A would both be shop.a" in caught.value.detail
+    assert "PDB1.SHOP.A and PDB2.SHOP.A would both become shop.a" in caught.value.detail
     with psycopg.connect(postgres_database) as connection:
         found = connection.execute("SELECT to_regnamespace('shop')").fetchone()
     assert found == (None,)
