@@ -236,7 +236,7 @@ def test_another_version_of_the_package_is_an_error(
     spark_call.installed_version.cache_clear()
     monkeypatch.setattr(spark_call, "version", lambda _: "0.0")
     try:
-        with pytest.raises(OlrPgError, match=r"the driver 0\.0") as raised:
+        with pytest.raises(OlrPgError, match=r"the driver has version 0\.0") as raised:
             list(run_tasks(spark, [b""], lambda p: p, inline_only=inline_only))
     finally:
         spark_call.installed_version.cache_clear()
