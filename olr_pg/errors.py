@@ -1987,7 +1987,7 @@ class Code(IntEnum):
         7316,
         "triggers, foreign keys or identity columns cannot be enabled again in Oracle",
         "correct the rows that violate a foreign key, or ask the owner of the tables to"
-        " run the statements above. Then run `olr-pg fallback end` again",
+        " run the statements above. Then run the same command again",
     )
     FALLBACK_TAKEN_BACK = _Entry(
         7317,

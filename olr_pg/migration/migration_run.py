@@ -185,7 +185,9 @@ class _Migration:
         return self._work[step.name]()
 
     def _doctor(self) -> dict[str, Any]:
-        findings = diagnose(self._config, for_load=True)
+        # A missing table is no error, because the next step creates it.
+        created = self._apply.model_copy(update={"create_tables": True})
+        findings = diagnose(self._config.model_copy(update={"apply": created}), for_load=True)
         errors = [one for one in findings if one.severity is Severity.ERROR]
         if errors:
             raise OlrPgError(

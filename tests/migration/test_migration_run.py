@@ -39,7 +39,6 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
         "apply": {
             "connect-string": postgres_database,
             "tables": "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = 'SHOP'",
-            "create-tables": True,
         },
         "spark": {"master": "local[2,2]"},
         "target": {"address": "127.0.0.1:0"},
