@@ -33,9 +33,13 @@ _WILD: Final = re.compile(r"[*?\[]")
 _PART: Final = r'(?:"[^"\0]+"|(?:\[[^\]\s".,;\0]+\]|[^\s".,;\0\[\]])+)'
 _PATTERN: Final = re.compile(rf"\s*(!?)\s*(?:({_PART})\s*\.\s*)?({_PART})\s*\.\s*({_PART})\s*")
 _TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
-_OWN: Final = ("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%")
-"""LIKE patterns of tables that Oracle creates itself: recycle bin, logs of materialised views,
-overflow segments of index-organised tables, text indexes.
+_OWN: Final = (
+    *("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%"),
+    "OLR\\_PG\\_FALLBACK%",
+)
+"""LIKE patterns of tables that Oracle creates itself (recycle bin, logs of materialised views,
+overflow segments of index-organised tables, text indexes), and of the tables in which the way back
+keeps its position (`config.fallback_section.LEDGER`).
 """
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.appliance.container_names import join_under_known_names
 from olr_pg.applier.statements.target_plan import check_names, target_schema
+from olr_pg.config.fallback_section import LEDGER
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, read_inventory_file
@@ -131,7 +132,7 @@ def _read_live(
         names = containers.run_table_list(query)
         snapshots = containers.read_dictionaries(names, structure=False)
         inventories = [
-            read_inventory(oracle, owners or sorted(owners_of(one)), one.scn)
+            _without_way_back(read_inventory(oracle, owners or sorted(owners_of(one)), one.scn))
             for oracle, one in zip(containers.databases.values(), snapshots, strict=True)
         ]
     finally:
@@ -144,6 +145,22 @@ def _read_live(
     joined = join_under_known_names(config, snapshots, keep=False)
     tables = find_tables(joined, names, with_refused=True)
     return _by_container(config, snapshots, inventories, joined, tables)
+
+
+def _without_way_back(inventory: Inventory) -> Inventory:
+    """Return an inventory without the tables of the way back. They are in a replicated schema if
+    its owner is the account of the way back.
+    """
+    return inventory.model_copy(
+        update={
+            "objects": tuple(o for o in inventory.objects if not o.name.startswith(LEDGER)),
+            "tables": tuple(t for t in inventory.tables if not t.name.startswith(LEDGER)),
+            "constraints": tuple(
+                c for c in inventory.constraints if not c.table.startswith(LEDGER)
+            ),
+            "indexes": tuple(i for i in inventory.indexes if not i.table.startswith(LEDGER)),
+        }
+    )
 
 
 def _by_container(

@@ -18,6 +18,7 @@ from olr_pg.oracle.plain_query import check_plain
 NAMES = [
     *("SHOP.ORDERS", "SHOP.ORDER_LINES", "SHOP.ORD%X", "SHOP.STOCK", "SHOP.LOG_1", "SHOP.LOG_2"),
     *("SHOP.LOGX3", "HR.PEOPLE", "SYS.ORDERS", "SHOP.BIN$abc", "SHOP.DR$IDX$I"),
+    *("SHOP.OLR_PG_FALLBACK", "SHOP.OLR_PG_FALLBACK_RECORD"),
 ]
 
 
