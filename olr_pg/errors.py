@@ -991,7 +991,7 @@ class Code(IntEnum):
         "the replicating client requests nothing",
         "check whether the client hangs: until it continues or its connection ends, no other"
         " client can replicate, and the saved SCN does not move. After"
-        " `target.limits.silent-seconds` another client that asks replaces it",
+        " `target.limits.silent-seconds` another client that wants to replicate replaces it",
     )
     FILES_NOT_PRIVATE = _Entry(
         4060,
@@ -1189,7 +1189,8 @@ class Code(IntEnum):
     TARGET_TABLE_UNFIT = _Entry(
         5043,
         "a target table is of a kind that may move rows elsewhere",
-        "`olr-pg doctor` prints the SQL that changes it. Then run `olr-pg errors retry OWNER.NAME`",
+        "`olr-pg doctor` prints the SQL that changes the target table. Then run"
+        " `olr-pg errors retry OWNER.NAME`",
     )
     TARGET_DATABASE_UNFIT = _Entry(
         5044,
@@ -1407,8 +1408,8 @@ class Code(IntEnum):
     NOTHING_TO_COMPARE_WITH = _Entry(
         5125,
         "the rows of the source are missing for the comparison",
-        "pass the rows as of the end with --tables DIR, or continue without a comparison with"
-        " --unverified",
+        "with --tables DIR, pass the source's rows as they are after the last change; or continue"
+        " without a comparison, with --unverified",
     )
     SEQUENCES_TOO_OLD = _Entry(
         5126,
@@ -1492,7 +1493,7 @@ class Code(IntEnum):
     TRANSACTION_NOT_WHOLE = _Entry(
         5145,
         "a transaction cannot be applied as a whole",
-        "everything before it is applied. Look at the change with `olr-pg errors show`,"
+        "all earlier transactions are applied. Look at the change with `olr-pg errors show`,"
         " correct the target, or skip the change with `olr-pg errors skip`; then start"
         " again",
     )

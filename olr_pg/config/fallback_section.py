@@ -94,7 +94,9 @@ class Fallback(Section):
         description="the Oracle account that applies the changes (sql/oracle/fallback.sql creates"
         " it)",
     )
-    password: Secret = Field(description="the password of this user; as `source.password`")
+    password: Secret = Field(
+        description="the password of this user; written like `source.password`"
+    )
     server: OracleServer | None = Field(
         default=None,
         description="the service for this user, if it is not `source.server`; required with an"

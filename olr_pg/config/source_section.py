@@ -82,7 +82,8 @@ class SftpTransport(Section):
     user: str = Field(min_length=1, description="the user that may read the archived logs there")
     password: Secret | None = Field(
         default=None,
-        description="the password of the user, or of the key in key-file; as `source.password`",
+        description="the password of the user, or of the key in key-file; written like"
+        " `source.password`",
     )
     key_file: ConfigPath | None = Field(
         default=None,
@@ -215,7 +216,9 @@ class Prove(Section):
     """`prove`: the scratch schema in which `olr-pg prove` runs its scenarios (proving.md)."""
 
     user: str = Field(min_length=1, description="the owner of the scratch schema")
-    password: Secret = Field(description="the password of this user; as `source.password`")
+    password: Secret = Field(
+        description="the password of this user; written like `source.password`"
+    )
     server: OracleServer | None = Field(
         default=None,
         description="the service for this user, if it is not `source.server`. If a common user"

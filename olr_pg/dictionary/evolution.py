@@ -485,7 +485,9 @@ def renamed_columns(old: Table, new: Table) -> dict[str, str]:
 
 
 class _Columns(NamedTuple):
-    """The delivered columns of the old and of the new definition, by their names in the old one."""
+    """The delivered columns of the old and of the new definition. The keys are the columns' names
+    in the old definition, or in the new one if the column is new.
+    """
 
     before: dict[str, Column]
     after: dict[str, Column]

@@ -1,4 +1,5 @@
-"""The fallbacks of a configuration: Oracle's account, the tables, and the conversion of values.
+"""Sets up the way back of a configuration: the account in Oracle, the tables, and the conversion of
+values.
 
 Each PDB has a fallback of its own, with its own ledger and its own slot, because a transaction of
 Oracle cannot change two PDBs. So a closed PDB does not stop the fallback to the others.

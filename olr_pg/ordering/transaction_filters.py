@@ -28,7 +28,7 @@ class TransactionFilters:
     Args:
         filters: decide which transactions are left out.
         view_filters: further filters, one for each view of the subscription.
-        sessions: receives the sessions found in the redo; None to make a new directory.
+        sessions: receives the sessions found in the redo; None to begin with no known session.
 
     Attributes:
         sessions: the sessions found so far.

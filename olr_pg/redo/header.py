@@ -98,7 +98,7 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
     if start[0] != 0 or magic not in (_MAGIC_LITTLE, _MAGIC_BIG):
         raise OlrPgError(
             Code.NOT_A_REDO_LOG,
-            f"no byte-order mark at offset {FILE_MAGIC} (found {magic.hex()})",
+            f"no magic number of a log at offset {FILE_MAGIC} (found {magic.hex()})",
             file=path,
             offset=FILE_MAGIC,
         )

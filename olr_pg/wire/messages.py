@@ -276,7 +276,7 @@ def _status(number: int) -> Status:
         return Status(State(number))
     except ValueError:
         raise OlrPgError(
-            Code.MESSAGE_MALFORMED, f"Status {number} is not a state", field="Status"
+            Code.MESSAGE_MALFORMED, f"there is no status {number}", field="Status"
         ) from None
 
 

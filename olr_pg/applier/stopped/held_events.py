@@ -96,7 +96,7 @@ def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
     """Return the definition and the properties that a document of `source_document` contains.
 
     Raises:
-        OlrPgError: 3003, 3004, the document is not in this release's format.
+        OlrPgError: 3003 or 3004: the document is not in this release's format.
     """
     snapshot = parse_snapshot(orjson.loads(document), "olr_pg.ledger")
     database = snapshot.database

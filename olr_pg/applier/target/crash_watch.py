@@ -118,7 +118,8 @@ def look_for_crash(connection: Connection[Any], subscription: str) -> None:
 
 def _note(connection: Connection[Any], subscription: str) -> None:
     is_first = connection.execute(_WATCH, (subscription,)).rowcount == 1
-    connection.execute(_LOCK, (subscription,))  # another connection may do this at the same time
+    # Another connection could change the row at the same time.
+    connection.execute(_LOCK, (subscription,))
     known = {"subscription": subscription}
     row = connection.execute(_LOOK, known).fetchone()
     assert row is not None

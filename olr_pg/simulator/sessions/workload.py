@@ -283,7 +283,8 @@ class RandomWorkload:
             getattr(self, "_" + action)(session, table)
 
     def _commit_in_one_record(self, session: SimSession, table: SimTable) -> None:
-        """Make changes in the record of their commit, half the time in a new transaction.
+        """Make changes whose redo is in the same record as their commit; in half of the cases, in a
+        new transaction.
 
         Private redo is used for tables without supplemental logging, and contains the whole
         transaction.
