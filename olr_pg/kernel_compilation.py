@@ -25,7 +25,7 @@ from olr_pg.rendering.arrow_values import arrow_converter
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import LogDecoding, decode_logs
-from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, warm_online
+from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, uncollected, warm_online
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
 from olr_pg.server.kernel_warmup import warm_port
 from olr_pg.transactions.delimit import delimit
@@ -48,6 +48,7 @@ end in another.
 _NEW_YEAR: Final = bytes((120, 126, 1, 1, 1, 1, 1, 0, 0, 0, 1))
 
 
+@uncollected()
 def compile_kernels() -> None:
     """Compile the kernels, or load them if they are already on disk."""
     warm_decoder()

@@ -18,7 +18,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.load.kernel_warmup import warm_load
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
-from olr_pg.replicator.kernel_warmup import warm_kernels
+from olr_pg.replicator.kernel_warmup import uncollected, warm_kernels
 from olr_pg.simulator.simulation import WORKLOADS, simulate
 from olr_pg.spark.archiving import archive_classes
 from olr_pg.wire.frames import ByteOrder
@@ -30,6 +30,7 @@ _DECODED = (("lobs", 1), ("random", 6))
 _DECODED_BYTES = 100_000
 
 
+@uncollected()
 def main(share: str) -> None:
     """Compile one share."""
     if share == "decoding":

@@ -15,20 +15,21 @@ import numba
 from numba.core.dispatcher import Dispatcher
 
 from olr_pg.kernels.cache import KernelCache
-from olr_pg.kernels.parts import PartCompiler
+from olr_pg.kernels.parts import KernelCompiler, PartCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_KERNEL: Final = {"nogil": True, "_nrt": False}
+# A wrapper for C would be needed only if C code called a kernel, or if a function were an argument.
+_KERNEL: Final = {
+    "nogil": True,
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": KernelCompiler,
+}
 # Python does not call parts, so they need no wrappers. Compiling wrappers would take an eighth of
 # the time.
-_SMALL: Final = {
-    **_KERNEL,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    "forceinline": True,
-}
+_SMALL: Final = {**_KERNEL, "no_cpython_wrapper": True, "forceinline": True}
 # A part has no cache on disk: it is contained in the kernels that are on disk.
 _PART: Final = {**_SMALL, "pipeline_class": PartCompiler}
 

@@ -145,7 +145,7 @@ def test_one_from_the_disk_is_loaded_without_what_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = _package(tmp_path, monkeypatch, KERNEL, LOADED)
-    assert answer("WIDTH = 2") == "14 False JITCodeLibrary True"
+    assert answer("WIDTH = 2") == "14 False KernelLibrary True"
     assert answer("WIDTH = 2") == "14 True LoadedLibrary False"
 
 
@@ -153,6 +153,6 @@ def test_one_from_the_disk_is_part_of_one_that_is_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = _package(tmp_path, monkeypatch, KERNEL, LOADED)
-    assert answer("WIDTH = 2") == "14 False JITCodeLibrary True"
+    assert answer("WIDTH = 2") == "14 False KernelLibrary True"
     answer = _called(tmp_path, INLINED)
     assert answer("WIDTH = 2") == "30 None False"
