@@ -301,7 +301,7 @@ def test_files_from_before_the_key_are_encrypted_or_removed(tmp_path: Path) -> N
     [
         (["printf", KEY], None),
         (["printf", "no key"], "not base64"),
-        (["false"], "exit code 1: it said nothing"),
+        (["false"], "exit code 1: it printed nothing"),
         (["sh", "-c", "echo locked >&2; exit 3"], "exit code 3: locked"),
         (["/no/such/command"], "cannot be run"),
     ],

@@ -95,7 +95,7 @@ class LogCommand:
         text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
         if process.returncode:
             raise not_brought(
-                listed, f"exit code {process.returncode}: {text or 'it said nothing'}"
+                listed, f"exit code {process.returncode}: {text or 'it printed nothing'}"
             )
         return text
 
@@ -152,7 +152,7 @@ class RangeCommand:
         if process.returncode:
             text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
             raise _range_failed(
-                name, f"exit code {process.returncode}: {text or 'it said nothing'}"
+                name, f"exit code {process.returncode}: {text or 'it printed nothing'}"
             )
         if len(data) > size:
             raise _range_failed(
