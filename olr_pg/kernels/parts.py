@@ -28,7 +28,7 @@ _UNNEEDED: Final = frozenset(
 )
 """Numba's compilation steps for Python code that kernels do not contain: comprehensions, functions
 in functions, `inline="always"`, `literal_unroll`, and array expressions. These steps would not
-change a kernel, but would take a tenth of the compile time. Without these steps, Numba calls a
+change a kernel, but would take a twentieth of the compile time. Without these steps, Numba calls a
 function with `inline="always"` like any other; for the other code it reports an error.
 """
 
