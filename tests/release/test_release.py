@@ -135,7 +135,7 @@ def program(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv = release.uv_command()
     run(*uv, "venv", "--quiet", "--python", sys.executable, folder / "environment", folder=folder)
     (constraints,) = published.glob("*-constraints.txt")
-    install = (
+    install: tuple[str | Path, ...] = (
         *uv, "pip", "install", "--quiet", "--python", folder / "environment" / "bin" / "python",
         "--constraint", constraints, wheel_of(published),
     )  # fmt: skip
