@@ -113,10 +113,6 @@ def done(*command: str | Path, folder: Path, **environ: str) -> subprocess.Compl
     )  # fmt: skip
 
 
-def succeeds(*command: str | Path, folder: Path) -> bool:
-    return done(*command, folder=folder).returncode == 0
-
-
 def run(*command: str | Path, folder: Path, **environ: str) -> str:
     found = done(*command, folder=folder, **environ)
     assert found.returncode == 0, found.stdout + found.stderr
@@ -140,9 +136,8 @@ def program(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--constraint", constraints, wheel_of(published),
     )  # fmt: skip
     # What another installation has fetched is enough: to ask the index again takes 20 seconds.
-    if succeeds(*install, "--offline", folder=folder):
-        return folder / "environment" / "bin" / "olr-pg"
-    run(*install, folder=folder)
+    if done(*install, "--offline", folder=folder).returncode != 0:
+        run(*install, folder=folder)
     return folder / "environment" / "bin" / "olr-pg"
 
 
