@@ -37,7 +37,8 @@ def platform_text() -> str:
 def print_and_exit(wanted: bool) -> None:
     """Print the version and exit; called by the ``--version`` option."""
     if wanted:
-        print_line(f"olr-pg {version_of_package()}")
+        # Typer ends the process after this option, and nothing else flushes stdout.
+        print_line(f"olr-pg {version_of_package()}", at_once=True)
         raise typer.Exit
 
 

@@ -15,7 +15,6 @@ from olr_pg.redo.events import (
     direct_load_xid,
     field_of,
     find,
-    find_named,
     link_undo,
     push_event,
 )
@@ -36,7 +35,7 @@ from olr_pg.redo.lob_pieces import MALFORMED, LobSink
 from olr_pg.redo.lobs import LobFields, is_lob_object, lob_alone, lob_pair, table_of_lob
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, PIECES
-from olr_pg.redo.undecoded import push_undecoded, push_unknown
+from olr_pg.redo.undecoded import push_contradiction, push_undecoded, push_unknown
 from olr_pg.redo.vectors import container_of, dba_of, is_encrypted, object_of, read_fields
 from olr_pg.redo.walk import (
     CONTAINER,
@@ -199,44 +198,52 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
 def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
     """Find the subscribed table of a 19.1.
 
+    The vector's header and the block both contain a data object number. If both numbers are of
+    subscribed tables and differ, nobody can know which is right.
+
     Returns:
-        (table or −1, its data object number, status, named). The status is a `ChangeStatus`: OK, or
-        the reason why the block cannot be read. `named` is 1 if the vector's header names a
-        subscribed table, otherwise 0.
+        (table or −1, named, data object number, status). `named` is the subscribed table that the
+        vector's header names, or −1. The status is a `ChangeStatus`: OK, or the reason why the
+        block cannot be read.
     """
     payload, big = walk.payload, walk.big
-    named, dataobj = find_named(walk, at), object_of(payload, at, big)
+    con_id, dataobj = container_of(payload, at, walk.header, big), object_of(payload, at, big)
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    # Not by `find_named`: the vector has a block, whatever its TYP contains.
+    named = find(walk.objects.data, con_id, dataobj, scn)
     if is_encrypted(payload, at):
-        return named, dataobj, _ENCRYPTED, int(named >= 0)
+        return named, named, dataobj, _ENCRYPTED
     f1, size = field_of(walk, at, 1)
     in_block = block_object(payload, f1, size, big)
     if in_block >= 0:
-        con_id = container_of(payload, at, walk.header, big)
-        scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
         table = find(walk.objects.data, con_id, in_block, scn)
         if table >= 0:
-            return table, in_block, _OK, int(named >= 0)
+            agree = dataobj in (0, in_block)
+            return table, named, in_block, _OK if agree else _CONTRADICTION
         marked = direct_load_container(walk)
         if named < 0 and marked not in (-1, con_id):
-            return find(walk.objects.data, marked, in_block, scn), in_block, _CONTRADICTION, 0
+            return find(walk.objects.data, marked, in_block, scn), -1, in_block, _CONTRADICTION
     # Either the block is not a table block (an index block contains rows of an index-organised
     # table), or its data object number contradicts the vector's header.
     is_index = size > 0 and payload[f1] == BLOCK_INDEX
-    return named, dataobj, _LEAF_BLOCK if is_index else _CONTRADICTION, int(named >= 0)
+    return named, named, dataobj, _LEAF_BLOCK if is_index else _CONTRADICTION
 
 
 @inlined
 def direct_load(walk: Walk, vector: int, at: int) -> int:
     """Push the event of a 19.1 with a block of a table, if the table is subscribed."""
     payload, big = walk.payload, walk.big
-    table, dataobj, status, is_named = _loaded_table(walk, at)
+    table, named, dataobj, status = _loaded_table(walk, at)
     if table < 0:
         return 0
-    walk.tally[TALLY_NAMED] += is_named
-    walk.tally[TALLY_TOLD] += is_named
+    walk.tally[TALLY_NAMED] += named >= 0
+    walk.tally[TALLY_TOLD] += named >= 0
+    con_id = container_of(payload, at, walk.header, big)
+    if status == _CONTRADICTION and named >= 0 and named != table:
+        push_contradiction(walk, vector, con_id, table, named, dataobj)
+        return 0
     walk.tally[TALLY_ROW_VECTORS] += 1
     walk.tally[TALLY_CHANGES] += 1
-    con_id = container_of(payload, at, walk.header, big)
     xid = direct_load_xid(walk)
     if xid == 0 and status == _OK:
         status = _NO_TRANSACTION

@@ -14,8 +14,9 @@ from typing import Final
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.events import push_event, xid_of
+from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import EVENTS, FULL
-from olr_pg.redo.walk import RECORD_AT_HAND, Walk
+from olr_pg.redo.walk import RECORD_AT_HAND, TALLY_CHANGES, TALLY_ROW_VECTORS, Walk
 
 NO_TRANSACTION_USN: Final = 0x7FFF
 """The undo segment number in XIDs of changes without a known transaction. It is too high for a real
@@ -25,6 +26,8 @@ undo segment: the classes of its blocks would need more than 16 bits.
 _BEGIN = int(EventKind.BEGIN)
 _COMMIT = int(EventKind.COMMIT)
 _UNDECODED = int(EventKind.UNDECODED)
+
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 
 @inlined
@@ -76,6 +79,26 @@ def push_unknown(
     if alone:
         push_event(walk, _COMMIT, con_id, xid)
     return event
+
+
+@part
+def push_contradiction(
+    walk: Walk, vector: int, con_id: int, table: int, other: int, dataobj: int
+) -> None:
+    """Push the UNDECODED events of a change that names two subscribed tables, one for each of them.
+
+    Nobody can know which of the tables the change belongs to, so both stop. Like `push_unknown`
+    without a transaction, the change becomes a transaction of its own. `Tally` counts it twice.
+    """
+    xid = _own_xid(walk, vector)
+    push_event(walk, _BEGIN, con_id, xid)
+    for one in (table, other):
+        event = push_undecoded(walk, _CONTRADICTION, con_id, xid, one)
+        walk.events.dataobj[event] = dataobj
+        walk.events.undo_con_id[event] = con_id
+        walk.tally[TALLY_ROW_VECTORS] += 1
+        walk.tally[TALLY_CHANGES] += 1
+    push_event(walk, _COMMIT, con_id, xid)
 
 
 @inlined

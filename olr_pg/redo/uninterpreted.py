@@ -14,7 +14,7 @@ import numpy as np
 
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.column_tables import row_type
-from olr_pg.redo.events import find
+from olr_pg.redo.events import direct_load_xid, field_of, find
 from olr_pg.redo.format.file_fields import (
     BLOCK_HEADER,
     VECTOR_KIND,
@@ -55,6 +55,11 @@ record contains none.
 
 NOTES: Final = 16
 """Number of notes for which there is space at first."""
+
+_LARGE: Final = 1000
+"""Bytes of the first field of a vector that may contain a block. A block has 2,048 bytes or more;
+the longest harmless vector in real logs has 484 bytes.
+"""
 
 
 class PassedVector(NamedTuple):
@@ -149,11 +154,23 @@ def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
 
 
 @inlined
+def _may_be_loaded(walk: Walk, at: int) -> bool:
+    """Return whether a vector may be a block of a direct load (19.1) whose code was misread: it is
+    as large as a block, and its record names the transaction of a load.
+
+    Images of blocks under backup (18.x) and blocks of split indexes (10.x) are as large, but never
+    in such a record.
+    """
+    _, size = field_of(walk, at, 1)
+    return size >= _LARGE and direct_load_xid(walk) != 0
+
+
+@inlined
 def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
     """Count a vector that is not interpreted. Add a note if it may be a missed change."""
     walk.passed[walk.state[PASSED]] = op
     walk.state[PASSED] += 1
-    if not _IS_HARMLESS[op]:
+    if not _IS_HARMLESS[op] or _may_be_loaded(walk, at):
         _look_at(walk, vector, at, op)
 
 

@@ -73,7 +73,12 @@ from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece, row_slot
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push
 from olr_pg.redo.storage_vectors import direct_load, is_lob_undo, lob_vector
-from olr_pg.redo.undecoded import has_room, push_undecoded, push_unknown
+from olr_pg.redo.undecoded import (
+    has_room,
+    push_contradiction,
+    push_undecoded,
+    push_unknown,
+)
 from olr_pg.redo.undo_records import (
     agrees,
     begin_by_undo,
@@ -323,8 +328,12 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
                 _stray(walk, at, undo_at, ktub, walk.current[XID])
         return 0
     walk.tally[TALLY_TOLD] += is_counted
-    walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
     con_id = container_of(payload, at, walk.header, big)
+    if status == _CONTRADICTION and told >= 0 and told != table:
+        walk.tally[TALLY_ROW_VECTORS] -= layer == LAYER_ROW  # `push_contradiction` counts it
+        push_contradiction(walk, vector, con_id, table, told, object_of(payload, at, big))
+        return 0
+    walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
     if status != _OK:
         xid = walk.current[XID] if status == _ENCRYPTED else 0
         event = push_unknown(walk, vector, status, con_id, xid, table, object_of(payload, at, big))

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from olr_pg.decoding.split import subscribe
 from olr_pg.errors import Code
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.format.opcodes import HARMLESS
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.simulator.fields.row_fields import (
     OP_DRP,
     OP_IRP,
@@ -24,7 +28,7 @@ from olr_pg.simulator.fields.row_fields import (
 from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, ktb_continue
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot, table
 from tests.lobs.told import told
-from tests.redo.hand_made import block
+from tests.redo.hand_made import block, log_of
 from tests.redo.hand_made_fields import kdo, many
 
 if TYPE_CHECKING:
@@ -208,6 +212,75 @@ def test_a_block_that_is_not_read_stops_its_table(tmp_path: Path, image: bytes) 
     redo = LobRedo()
     load(redo, image)
     assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
+
+
+SECOND: Final = replace(table(), obj=TABLE_OBJ + 9, dataobj=TABLE_OBJ + 9, name="SECOND")
+
+
+def stopped(redo: LobRedo, folder: Path) -> set[int]:
+    """The tables, by index, that the changes of a log stop; the account of the log closes."""
+    told(redo, folder, snapshot(table(), SECOND))
+    log = log_of(redo, folder)
+    events = [
+        one.batch.events
+        for one in read_changes(log, subscribe((table(), SECOND), redo.con_id).objects)
+    ]
+    return {
+        int(of)
+        for one in events
+        for of, kind in zip(one.table, one.kind, strict=True)
+        if kind == EventKind.UNDECODED
+    }
+
+
+def test_a_block_of_two_subscribed_tables_stops_both(tmp_path: Path) -> None:
+    redo = LobRedo()
+    load(redo, block("<", PLAIN, obj=SECOND.obj))
+    assert stopped(redo, tmp_path) == {0, 1}
+
+
+def test_a_row_vector_of_two_subscribed_tables_stops_both(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    undo = redo.undo_vector(SECOND.obj, (11, 1), [delete_kdo(redo.redo, BASE, OP_DRP, 0)])
+    fields = [ktb_continue(redo.redo, bytes(8)), delete_kdo(redo.redo, BASE, OP_IRP, 0)]
+    redo.emit(undo, redo.vector((11, OP_IRP), fields, TABLE_OBJ, dba=BLOCK))
+    redo.end()
+    assert stopped(redo, tmp_path) == {0, 1}
+
+
+def test_the_type_of_a_loaded_block_s_vector_hides_no_rows(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    marker = redo.vector((24, 6), [bytes(8) + redo.xid], typ=6)
+    image = block("<", PLAIN, obj=TABLE_OBJ)
+    redo.emit(redo.vector((19, 1), [image, b"\x06"], TABLE_OBJ, dba=BLOCK, typ=0x86), marker)
+    redo.end()
+    assert told(redo, tmp_path).code == Code.TABLESPACE_ENCRYPTED
+
+
+@pytest.mark.parametrize("layer", HARMLESS)
+def test_a_block_beside_the_mark_of_a_load_is_told_whatever_its_layer(
+    tmp_path: Path, layer: int
+) -> None:
+    def noted(size: int, *, marked: bool) -> list[tuple[int, int]]:
+        redo = LobRedo()
+        redo.begin()
+        image = block("<", PLAIN, obj=TABLE_OBJ)
+        image += bytes(size - len(image))
+        code = 22 if layer == 10 else 10 if layer == 24 else 31
+        vector = redo.vector((layer, code), [image, b"\x06"], TABLE_OBJ, dba=BLOCK, typ=1)
+        mark = redo.vector((24, 6), [bytes(8) + redo.xid], typ=6)
+        redo.emit(vector, *[mark] * marked)
+        redo.end()
+        log = log_of(redo, tmp_path)
+        (extract,) = read_changes(log, subscribe((table(),), redo.con_id).objects)
+        return [(one.opcode >> 8, one.table) for one in extract.passed.noted]
+
+    assert noted(2024, marked=True) == [(layer, 0)]
+    # Blocks under backup and of split indexes, and what is too small to be a block.
+    assert noted(2024, marked=False) == []
+    assert noted(484, marked=True) == []
 
 
 # --- A4: an end before its change ---

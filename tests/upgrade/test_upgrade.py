@@ -48,7 +48,10 @@ def rows(connect_string: str) -> dict[str, list[Any]]:
 def state(archive: Path, folder: Path, database: str) -> Path:
     """Put a release's files and its target back; the configuration."""
     with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+        # Python 3.11.2, which is Debian 12's, has no filters yet.
+        if hasattr(tarfile, "data_filter"):
+            packed.extraction_filter = tarfile.data_filter
+        packed.extractall(folder)
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute((folder / "target.sql").read_bytes())
     return configuration(folder, folder / "logs", folder / "data", database)
