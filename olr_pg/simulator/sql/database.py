@@ -14,7 +14,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.model import Snapshot
-from olr_pg.dictionary.structure import INT64_MAX, Sequence
+from olr_pg.dictionary.structure import (
+    INT64_MAX,
+    ForeignKey,
+    Sequence,
+    Structure,
+    UniqueKey,
+)
 from olr_pg.simulator.database_start import start_containers, start_instance, start_session
 from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.transactions import Transaction
@@ -27,8 +33,9 @@ from olr_pg.simulator.sql.query_planner import Planner
 from olr_pg.simulator.sql.typed_values import DAY, SECOND, Timestamp, days_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from olr_pg.dictionary.structure import OnDelete
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.model.tables import Logging
     from olr_pg.simulator.sessions.session import SimSession
@@ -40,6 +47,12 @@ if TYPE_CHECKING:
 
 OWNER: Final = "APP"
 """The default schema of statements."""
+
+_ON_DELETE: Final[dict[str, OnDelete]] = {
+    "": "no action",
+    "CASCADE": "cascade",
+    "SET NULL": "set null",
+}
 
 
 class StatementRestart(Exception):  # noqa: N818 - no error: the statement begins anew
@@ -216,9 +229,21 @@ class SqlDatabase:
             self.instance.describe(self.container),
             tuple(table.describe() for table in described),
             self.dictionary.rows(sims),
-            structure=table_structure(sims).model_copy(
-                update={"sequences": self.drawn_sequences()}
-            ),
+            structure=self._structure(),
+        )
+
+    def _structure(self) -> Structure:
+        """Return the current indexes, keys and sequences."""
+        tables = self.tables.values()
+        unique = tuple(one for table in tables for one in _unique_keys(table))
+        named = {(one.table, one.columns) for one in unique}
+        indexes = table_structure(table.sim for table in tables).indexes
+        return Structure(
+            unique_keys=unique,
+            # Without the index of a unique key, which comes with the key.
+            indexes=tuple(one for one in indexes if (one.table, one.columns) not in named),
+            foreign_keys=tuple(one for table in tables for one in _foreign_keys(table)),
+            sequences=self.drawn_sequences(),
         )
 
     def drawn_sequences(self) -> tuple[Sequence, ...]:
@@ -309,3 +334,25 @@ class SqlDatabase:
             at = at.waits_for
         if at is waiter:
             min(circle, key=lambda one: one.waits_since).is_victim = True
+
+
+def _unique_keys(table: SqlTable) -> Iterator[UniqueKey]:
+    """Yield the unique keys of a table in the form of Oracle's dictionary."""
+    for key in table.keys:
+        if not key.is_primary:
+            yield UniqueKey(
+                owner=table.sim.owner, table=table.name, name=key.name,
+                columns=table.names(key.columns),
+            )  # fmt: skip
+
+
+def _foreign_keys(table: SqlTable) -> Iterator[ForeignKey]:
+    """Yield the enabled foreign keys of a table in the form of Oracle's dictionary."""
+    for one in table.foreign_keys:
+        yield ForeignKey(
+            owner=table.sim.owner, table=table.name, name=one.name,
+            columns=table.names(one.columns),
+            parent_owner=one.parent.sim.owner, parent=one.parent.name,
+            parent_columns=one.parent.names(one.parent_key.columns),
+            on_delete=_ON_DELETE[one.on_delete],
+        )  # fmt: skip

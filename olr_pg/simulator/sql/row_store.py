@@ -168,6 +168,10 @@ class SqlTable:
         """Return the 0-based number of a column, None if there is none."""
         return next((at for at, one in enumerate(self.columns) if one.name == name), None)
 
+    def names(self, positions: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of columns, given by their 0-based numbers."""
+        return tuple(self.columns[at].name for at in positions)
+
     @property
     def primary_key(self) -> Key | None:
         """Its primary key."""

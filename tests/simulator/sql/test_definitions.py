@@ -96,3 +96,36 @@ def test_a_load_by_direct_path_closes_its_table(made: Recorded) -> None:
         made.run("UPDATE t SET b = 2")
     made.run("ROLLBACK")
     assert made.rows("SELECT id FROM t") == [(1,)]
+
+
+def test_keys_are_in_the_dictionary_as_long_as_they_are_enabled(made: Recorded) -> None:
+    def keys() -> tuple[list[str], dict[str, tuple[str, ...]], list[str]]:
+        structure = made.database.snapshot(made.database.current_scn()).structure
+        for one in structure.foreign_keys:
+            assert (one.table, one.parent_columns) == (
+                "C",
+                ("A",) if one.name == "C_A" else ("ID",),
+            )
+        return (
+            [f"{one.name} {one.columns}" for one in structure.unique_keys],
+            {f"{one.name} {one.on_delete}": one.columns for one in structure.foreign_keys},
+            [f"{one.table} {one.columns}" for one in structure.indexes],
+        )
+
+    made.run(
+        "ALTER TABLE t ADD CONSTRAINT t_a UNIQUE (a)",
+        "CREATE TABLE c (id NUMBER(4) PRIMARY KEY, t_id NUMBER(4), a VARCHAR2(10), n NUMBER(4),"
+        " CONSTRAINT c_n UNIQUE (n), CONSTRAINT c_t FOREIGN KEY (t_id) REFERENCES t ON DELETE"
+        " CASCADE)",
+        "ALTER TABLE c ADD CONSTRAINT c_a FOREIGN KEY (a) REFERENCES t (a)",
+        "CREATE INDEX c_t_id ON c (t_id)",
+    )
+    unique, foreign = (
+        ["T_A ('A',)", "C_N ('N',)"],
+        {"C_T cascade": ("T_ID",), "C_A no action": ("A",)},
+    )
+    assert keys() == (unique, foreign, ["C ('T_ID',)"])
+    made.run("ALTER TABLE c DISABLE CONSTRAINT c_a", "ALTER TABLE c DROP CONSTRAINT c_n")
+    assert keys()[:2] == (unique[:1], {"C_T cascade": ("T_ID",)})
+    made.run("ALTER TABLE c ENABLE CONSTRAINT c_a", "ALTER TABLE c DROP CONSTRAINT c_t")
+    assert keys()[:2] == (unique[:1], {"C_A no action": ("A",)})
