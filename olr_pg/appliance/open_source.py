@@ -10,8 +10,8 @@ from olr_pg.appliance.container_names import join_under_known_names, offline_dic
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.config.fallback_section import LEDGER
 from olr_pg.config.source_section import OfflineSource
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
 
 if TYPE_CHECKING:

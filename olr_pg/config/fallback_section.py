@@ -10,12 +10,7 @@ from pydantic import AfterValidator, Field
 
 from olr_pg.config.fields import ConfigAddress, OracleServer, Secret, problem
 from olr_pg.config.section import Section
-
-LEDGER: Final = "OLR_PG_FALLBACK"
-"""Name of the table in the account's schema that records which transactions were applied to Oracle.
-Every transaction of the fallback changes this table, so these transactions can be recognised in
-Oracle's redo.
-"""
+from olr_pg.config.table_patterns import LEDGER
 
 _NAME_MAX: Final = 63
 _SLOT: Final = re.compile(r"[a-z0-9_]{1,63}")

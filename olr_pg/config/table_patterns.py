@@ -33,13 +33,19 @@ _WILD: Final = re.compile(r"[*?\[]")
 _PART: Final = r'(?:"[^"\0]+"|(?:\[[^\]\s".,;\0]+\]|[^\s".,;\0\[\]])+)'
 _PATTERN: Final = re.compile(rf"\s*(!?)\s*(?:({_PART})\s*\.\s*)?({_PART})\s*\.\s*({_PART})\s*")
 _TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
+LEDGER: Final = "OLR_PG_FALLBACK"
+"""Name of the table, in the schema of the account of `fallback`, that records which transactions
+were applied to Oracle. Every transaction of the fallback changes this table, so these transactions
+can be recognised in Oracle's redo.
+"""
+
 _OWN: Final = (
     *("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%"),
-    "OLR\\_PG\\_FALLBACK%",
+    LEDGER.replace("_", "\\_") + "%",
 )
 """LIKE patterns of tables that Oracle creates itself (recycle bin, logs of materialised views,
 overflow segments of index-organised tables, text indexes), and of the tables in which the way back
-keeps its position (`config.fallback_section.LEDGER`).
+keeps its position.
 """
 
 

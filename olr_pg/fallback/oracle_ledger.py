@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 
-from olr_pg.config.fallback_section import LEDGER
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection

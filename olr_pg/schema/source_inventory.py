@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.appliance.container_names import join_under_known_names
 from olr_pg.applier.statements.target_plan import check_names, target_schema
-from olr_pg.config.fallback_section import LEDGER
 from olr_pg.config.source_section import OfflineSource
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, read_inventory_file
 from olr_pg.dictionary.loader import load_snapshot
@@ -114,7 +114,7 @@ def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchem
     if isinstance(config.source, OfflineSource):
         paths = config.source.dictionary
         snapshots = [load_snapshot(str(path)) for path in paths]
-        inventories = [read_inventory_file(inventory_path(path)) for path in paths]
+        inventories = [_without_way_back(read_inventory_file(inventory_path(p))) for p in paths]
         joined = join_under_known_names(config, snapshots, keep=False)
         tables = query_tables(joined, query, with_refused=True)
         return _by_container(config, snapshots, inventories, joined, tables)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from olr_pg.config.fallback_section import LEDGER
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.spill import SpillFiles

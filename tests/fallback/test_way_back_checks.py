@@ -15,8 +15,9 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from olr_pg.cli.main import make_app
-from olr_pg.config.fallback_section import LEDGER, Fallback
+from olr_pg.config.fallback_section import Fallback
 from olr_pg.config.reading import load_config
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.fallback.oracle_values import ValueSettings
 from olr_pg.fallback.value_report import TableReport, Unfit, report_lines, report_values
 from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, slot_state

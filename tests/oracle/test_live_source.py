@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.lineage import Lineage
-from olr_pg.config.fallback_section import LEDGER
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.oracle_connection import OracleDatabase

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.config.reading import load_config
+from olr_pg.config.table_patterns import LEDGER
 from olr_pg.dictionary.inventory import InventoryColumn, InventoryView
 from olr_pg.dictionary.inventory_file import inventory_path, write_inventory
 from olr_pg.errors import Code, OlrPgError
@@ -107,3 +108,14 @@ def test_tables_that_would_be_one_in_the_target_are_refused(
     with pytest.raises(OlrPgError) as caught:
         read_schemas(config(tmp_path, dictionaries, **{"schema-mapping": mapping}))
     assert caught.value.code == Code.TARGET_NAME_CLASH
+
+
+def test_the_tables_of_the_way_back_are_not_part_of_the_schema(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "source", con_id=3)
+    for name in ("A", LEDGER, f"{LEDGER}_RECORD"):
+        source.create(name, {"ID": NUMBER})
+    path = source.directory / "dictionary.json"
+    write_inventory(with_objects(inventory_of(source.take_snapshot())), inventory_path(path))
+    assert {
+        name for kind, name in statements(config(tmp_path, [str(path)])) if kind == "table"
+    } == {"SHOP.A"}
