@@ -93,5 +93,8 @@ def _doubt(relations: Relations, table: InventoryTable, name: str, relation: Rel
     strays = non_flag_values(checks, name, column.pairs, is_number=is_number)
     if strays == ():
         return ""
-    known = f"its check allows {', '.join(strays)}" if strays else "no check says that it is a flag"
-    return f"; {known}: any other value stops the table. If it is no flag: {column.no_flag_setting}"
+    known = f"its check allows {', '.join(strays)}" if strays else "no check restricts its values"
+    return (
+        f"; {known}: a value that is not a flag stops the table. If the column is not a flag, add:"
+        f" {column.no_flag_setting}"
+    )

@@ -33,25 +33,34 @@ _BY_STATEMENT: Final = {
     "MATERIALIZED VIEW": "materialized view",
 }
 _OTHERS: Final = {
-    "SYNONYM": (Effort.LOW, "PostgreSQL has no synonyms: set search_path, or make a view"),
-    "JOB": (Effort.MEDIUM, "PostgreSQL has no jobs: pg_cron, or a timer of the system"),
-    "SCHEDULE": (Effort.LOW, "belongs to jobs: pg_cron, or a timer of the system"),
-    "PROGRAM": (Effort.LOW, "belongs to jobs: pg_cron, or a timer of the system"),
-    "DATABASE LINK": (Effort.MEDIUM, "a foreign server: postgres_fdw, oracle_fdw"),
-    "QUEUE": (Effort.HIGH, "Advanced Queuing: a queue of its own"),
-    "CLUSTER": (Effort.LOW, "clustered storage: its tables are plain ones"),
-    "JAVA CLASS": (Effort.HIGH, "Java in the database: do it in the application"),
-    "JAVA SOURCE": (Effort.HIGH, "Java in the database: do it in the application"),
-    "DIRECTORY": (Effort.LOW, "directories of the server: there are none"),
+    "SYNONYM": (Effort.LOW, "PostgreSQL has no synonyms: set search_path, or create a view"),
+    "JOB": (Effort.MEDIUM, "PostgreSQL has no jobs: use pg_cron or cron"),
+    "SCHEDULE": (
+        Effort.LOW,
+        "it is used by jobs, which PostgreSQL does not have: use pg_cron or cron",
+    ),
+    "PROGRAM": (
+        Effort.LOW,
+        "it is used by jobs, which PostgreSQL does not have: use pg_cron or cron",
+    ),
+    "DATABASE LINK": (Effort.MEDIUM, "use a foreign server (postgres_fdw or oracle_fdw)"),
+    "QUEUE": (Effort.HIGH, "Advanced Queuing: use a queue table or a message broker"),
+    "CLUSTER": (Effort.LOW, "PostgreSQL has no clusters: its tables become normal tables"),
+    "JAVA CLASS": (Effort.HIGH, "Java in the database: move it to the application"),
+    "JAVA SOURCE": (Effort.HIGH, "Java in the database: move it to the application"),
+    "DIRECTORY": (Effort.LOW, "PostgreSQL has no directory objects"),
 }
 _NAMED: Final = {
-    "COLUMN PRIVILEGE": (Effort.LOW, "a privilege on a column: GRANT … (column) ON the table"),
-    "VPD POLICY": (Effort.MEDIUM, "Virtual Private Database: row security (CREATE POLICY)"),
-    "REDACTION POLICY": (Effort.MEDIUM, "redaction: a view with CASE for those who see less"),
-    "APPLICATION CONTEXT": (Effort.LOW, "a context: a setting, named in `apply.contexts`"),
-    "AUDIT POLICY": (Effort.LOW, "fine-grained auditing: the extension pgaudit"),
+    "COLUMN PRIVILEGE": (Effort.LOW, "a privilege on a column: use GRANT … (column) ON the table"),
+    "VPD POLICY": (Effort.MEDIUM, "Virtual Private Database: use row security (CREATE POLICY)"),
+    "REDACTION POLICY": (Effort.MEDIUM, "redaction: use a view that hides the values with CASE"),
+    "APPLICATION CONTEXT": (
+        Effort.LOW,
+        "an application context: map it to a setting in `apply.contexts`",
+    ),
+    "AUDIT POLICY": (Effort.LOW, "fine-grained auditing: use the extension pgaudit"),
 }
-_UNKNOWN: Final = (Effort.MEDIUM, "olr_pg does not know this kind: look at it")
+_UNKNOWN: Final = (Effort.MEDIUM, "olr_pg does not know this kind of object: check it yourself")
 
 
 def assess(
@@ -145,7 +154,11 @@ class _Assessor:
         if one.kind == "INDEX":
             found = found or self._by_name["materialized view", one.full_name]
         if not found:
-            reason = "made with its identity column" if one.kind == "SEQUENCE" else "no statement"
+            reason = (
+                "created with its identity column"
+                if one.kind == "SEQUENCE"
+                else "it needs no statement of its own"
+            )
             return _plain(one, Carrier.WITH_TABLE, reason)
         statement = found[0]
         if statement.runs:
@@ -161,7 +174,7 @@ class _Assessor:
         """
         name = one.full_name
         if name in self._containers:
-            return _plain(one, Carrier.WITH_TABLE, "the rows of a materialized view")
+            return _plain(one, Carrier.WITH_TABLE, "the table of a materialized view")
         failed = [
             part
             for part in self._of_table[name]
@@ -178,10 +191,10 @@ class _Assessor:
         effort = Effort.MEDIUM if carrier is Carrier.BY_HAND else Effort.LOW
         effort = effort if failed or obstacle or not made else Effort.NONE
         if not reasons and not made:
-            reasons = ["the dictionary tells no more of it"]
+            reasons = ["the dictionary contains no reason"]
         minutes = effort.value * max(len(failed), 1)
         if carrier is Carrier.CONVERTED:
-            reasons.append("its rows are not in `apply.tables`")
+            reasons.append("its rows are not replicated: it is not in `apply.tables`")
         return Item("TABLE", name, carrier, effort, minutes, tuple(reasons))
 
     def _obstacle(self, name: str) -> str:
@@ -208,7 +221,11 @@ class _Assessor:
         done = sum(part.runs for part in parts)
         if one.kind.startswith("PACKAGE") and done:
             if done == len(parts) or one.kind == "PACKAGE":
-                return _plain(one, Carrier.CONVERTED, f"{done} routines in a schema of its name")
+                return _plain(
+                    one,
+                    Carrier.CONVERTED,
+                    f"{done} routines are created in a schema of the package's name",
+                )
             remark = f"{done} of its {len(parts)} parts are translated"
             text = "\n".join(part.source for part in parts if not part.runs)
         return code_item(one.kind, one.full_name, text or "", remark)
@@ -285,7 +302,7 @@ def _by_statement(kind: str, name: str, found: Sequence[Statement]) -> Item:
     if found and found[0].runs:
         reasons = (found[0].remark,) if found[0].remark else ()
         return _part(kind, name, Carrier.CONVERTED)._replace(reasons=reasons)
-    reason = found[0].reason if found else "its table is not made"
+    reason = found[0].reason if found else "its table is not created"
     reasons = (reason,)
     low = Effort.LOW
     return Item(kind, name, Carrier.BY_HAND, low, low.value // 3, reasons, is_object=False)

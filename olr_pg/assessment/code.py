@@ -24,8 +24,10 @@ def code_item(kind: str, name: str, text: str, remark: str = "") -> Item:
     effort = Effort.LOW if minutes <= _SHORT else Effort.MEDIUM
     if minutes > _LONG:
         effort = Effort.HIGH
-    reasons = [*([remark] if remark else []), f"{lines} lines of PL/SQL to be written anew"]
+    reasons = [*([remark] if remark else []), f"rewrite {lines} lines of PL/SQL"]
     reasons += [f"{one.places} × {one.advice}" for one in constructs if one.minutes]
     if kind == "PACKAGE":
-        reasons.append("a package: a schema, its routines as functions in it")
+        reasons.append(
+            "replace the package by a schema, and its routines by functions in this schema"
+        )
     return Item(kind, name, Carrier.BY_HAND, effort, minutes, tuple(reasons), lines)

@@ -88,9 +88,9 @@ def _head(report: Report, title: str) -> Iterator[str]:
     by_itself = sum(item.carrier is not Carrier.BY_HAND for item in report.items)
     replicated = [table for table in report.tables if table.replicated == "yes"]
     cards = [
-        (f"{len(report.items)}", "things found"),
-        (f"{by_itself}", "carried over by olr_pg"),
-        (f"{len(report.items) - by_itself}", "need a hand"),
+        (f"{len(report.items)}", "objects found"),
+        (f"{by_itself}", "migrated by olr_pg"),
+        (f"{len(report.items) - by_itself}", "to migrate by hand"),
         (duration(report.minutes), "estimated work by hand"),
         (f"{report.cost_units:,} ({report.level})", "ora2pg's cost units, level"),
         (f"{len(replicated)}", "tables replicated"),
@@ -102,11 +102,13 @@ def _head(report: Report, title: str) -> Iterator[str]:
     yield f'<div class="cards">{inner}</div>'
     yield _bar(report)
     yield (
-        '<p class="soft">The estimate is made by rule: minutes for each line of code, each'
-        " construct that PostgreSQL lacks, and each thing that is made by hand. It is a number to"
-        " compare and to plan with, not a measurement. A cost unit is five minutes, as in ora2pg."
-        " Level A needs no rewriting, B up to five days, C more; 1 has no code, 2 triggers and 3"
-        " routines that are carried over, 4 triggers or views to rewrite, 5 routines.</p>\n"
+        '<p class="soft">The estimate follows fixed rules: minutes for each line of code, for'
+        " each construct that PostgreSQL lacks, and for each object that you create by hand. Use it"
+        " to compare and to plan; it is not a measurement. A cost unit is five minutes, as in"
+        " ora2pg. The letter of the level is the cost: A needs no rewriting, B up to five days,"
+        " C more. The digit is the kind of code: 1 no code, 2 triggers that olr_pg converts,"
+        " 3 routines that olr_pg converts, 4 triggers or views that you must rewrite, 5 routines"
+        " that you must rewrite.</p>\n"
     )
 
 
@@ -143,7 +145,7 @@ def _grid(
 
 
 def _counts(report: Report) -> Iterator[str]:
-    yield '<h2 id="kinds">What there is</h2>'
+    yield '<h2 id="kinds">Objects by kind</h2>'
     heads = (("Kind", False), ("Count", True), ("By hand", True), ("Estimate", True))
     yield from _grid(
         heads,
@@ -184,15 +186,15 @@ def _tag(effort: Effort) -> str:
 
 def _causes(report: Report) -> Iterator[str]:
     if report.causes:
-        yield '<h2 id="causes">What each reason stops, with what needs that</h2>'
+        yield '<h2 id="causes">Objects that each reason blocks, including dependent objects</h2>'
         rows = ((str(count), _text(reason)) for count, reason in report.causes)
         yield from _grid((("Count", True), ("Reason", False)), rows)
 
 
 def _altered(report: Report) -> Iterator[str]:
     if report.altered:
-        yield '<h2 id="altered">What changes in a detail</h2>'
-        heads = (("Kind", False), ("Name", False), ("Change", False))
+        yield '<h2 id="altered">Different in PostgreSQL</h2>'
+        heads = (("Kind", False), ("Name", False), ("Difference", False))
         yield from _grid(
             heads,
             (
@@ -203,7 +205,7 @@ def _altered(report: Report) -> Iterator[str]:
 
 
 def _by_hand(report: Report) -> Iterator[str]:
-    yield '<h2 id="hand">What needs a hand</h2>'
+    yield '<h2 id="hand">Work by hand</h2>'
     work = sorted((i for i in report.items if i.minutes), key=lambda item: -item.minutes)
     if not work:
         yield "<p>Nothing.</p>"
@@ -234,7 +236,7 @@ def _tables(report: Report) -> Iterator[str]:
 
 
 def _table(table: AssessedTable) -> Iterator[str]:
-    heads = (("Column", False), ("Oracle", False), ("PostgreSQL", False), ("What is lost", False))
+    heads = (("Column", False), ("Oracle", False), ("PostgreSQL", False), ("Not preserved", False))
     yield (
         f"<details><summary>{_name(table.name)} <span>{_text(', '.join(table.facts))}"
         "</span></summary>"
@@ -261,7 +263,7 @@ def _redo(report: Report) -> Iterator[str]:
         rows = ((escape(day.day), str(day.logs), decimal(day.bytes)) for day in report.redo)
         yield from _grid(heads, rows, narrow=True)
     else:
-        yield "<p>The archived redo of the days is not known from a snapshot.</p>"
+        yield "<p>A snapshot does not contain the redo per day.</p>"
     yield from (f"<p>{_text(line)}</p>" for line in report.time_lines())
 
 
@@ -269,7 +271,7 @@ def _everything(report: Report) -> Iterator[str]:
     yield '<h2 id="all">Everything, by kind</h2>'
     for count in report.counts:
         own = [item for item in report.items if item.kind == count.kind]
-        heads = (("Name", False), ("Carried over", False), ("Effort", False), ("Remarks", False))
+        heads = (("Name", False), ("Migration", False), ("Effort", False), ("Remarks", False))
         yield (
             f"<details><summary>{escape(count.kind.lower())} <span>{count.total}</span></summary>"
         )
@@ -289,13 +291,13 @@ def _everything(report: Report) -> Iterator[str]:
 
 
 def _left_out(report: Report) -> Iterator[str]:
-    yield '<h2 id="unseen">Not looked at</h2><p>Look at these yourself:</p>'
+    yield '<h2 id="unseen">Not assessed</h2><p>Check these yourself:</p>'
     rows = ((escape(what), _text(f"`{view}`")) for what, view in report.not_looked_at)
     yield from _grid((("What", False), ("View", False)), rows)
     if report.unread:
-        yield "<h2>Not read</h2><p>The account may not read these; SELECT_CATALOG_ROLE is enough:"
+        yield "<h2>Views that cannot be read</h2><p>Grant SELECT_CATALOG_ROLE to assess:"
         yield f" {escape(', '.join(report.unread))}</p>"
     if report.others:
-        yield "<h2>Schemas not looked at</h2>"
+        yield "<h2>Schemas that were not assessed</h2>"
         heads = (("Schema", False), ("Objects", True))
         yield from _grid(heads, ((escape(one.owner), str(one.objects)) for one in report.others))

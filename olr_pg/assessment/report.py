@@ -97,7 +97,7 @@ class AssessedTable(NamedTuple):
             facts.append(f"{decimal(self.lob_bytes)} of LOBs")
         facts.append(f"replicated: {self.replicated}")
         facts.append(self.key or "no key")
-        facts.append(f"logging: {self.logging or 'none of the table itself'}")
+        facts.append(f"supplemental logging: {self.logging or 'none for this table'}")
         return facts
 
 
@@ -179,7 +179,7 @@ class CatchUp(NamedTuple):
 
 
 _DAY_SECONDS: Final = 86_400
-NEEDED: Final = re.compile(r"it needs (.+), which is not made")
+NEEDED: Final = re.compile(r"it needs (.+), which is not created")
 _UNIT_MINUTES: Final = 5
 _DAY_MINUTES, _FEW_DAYS = 8 * 60, 5
 _ROUTINES: Final = frozenset(
@@ -330,16 +330,16 @@ class Report(NamedTuple):
         """
         seconds, rates = self.load_seconds, self.rates
         if seconds is None or rates is None:
-            yield "The speed of the target was not measured."
+            yield "The times are not estimated, because the speed of the target was not measured."
             return
         yield (
-            f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. An"
-            f" estimate: COPY into the target took {decimal(int(rates.copy_bytes))} per second over"
-            f" one connection, measured now, times {rates.connections} connections; the source"
-            " keeps up."
+            f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. This is an estimate: a"
+            f" test wrote {decimal(int(rates.copy_bytes))} per second into the target with COPY"
+            f" over one connection, and the load uses {rates.connections} connections. It assumes"
+            " that the source is fast enough."
         )
         if self.catch_up is None:
-            yield "Catching up: not known without the source's archived redo of the days."
+            yield "Catching up: unknown, because the redo per day or a measured rate is missing."
             return
         yield self._catch_up_line(self.catch_up, rates)
 
@@ -347,18 +347,18 @@ class Report(NamedTuple):
         redo = self.redo_rates
         assert redo is not None
         takes = (
-            "never: the source makes more redo than is replicated"
+            "never, because the source writes redo faster than it can be replicated"
             if found.seconds is None
-            else f"{_span(found.seconds)} behind the load"
+            else f"{_span(found.seconds)} after the load"
         )
         return (
-            f"Catching up: {takes}. An estimate: {decimal(int(found.redo_per_second))} of redo per"
-            " second, as on the day with most; this machine decodes"
-            f" {decimal(int(redo.bytes_per_second))} per second and core, of {redo.cores}, and the"
-            f" target updates {rates.updates:,.0f} rows per second and connection, of"
-            f" {rates.connections}, both measured now with made-up orders, which have"
-            f" {redo.bytes_per_change:,.0f} bytes of redo for each changed row."
-            " `olr-pg bench` measures more."
+            f"Catching up: {takes}. This is an estimate: on its busiest day, the source wrote"
+            f" {decimal(int(found.redo_per_second))} of redo per second. This machine decodes"
+            f" {decimal(int(redo.bytes_per_second))} per second and core, and has"
+            f" {redo.cores} cores. The target updates {rates.updates:,.0f} rows per second and"
+            f" connection, over {rates.connections} connections. A test measured these rates with"
+            f" simulated orders ({redo.bytes_per_change:,.0f} bytes of redo for each changed row)."
+            " `olr-pg bench` measures in more detail."
         )
 
 

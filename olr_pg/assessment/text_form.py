@@ -25,7 +25,7 @@ def report_lines(report: Report) -> Iterator[str]:
     version = named_version(report.version) or "version unknown"
     yield f"{report.database}: Oracle {version}, schemas {schemas}"
     yield (
-        f"Estimate of the work by hand: {duration(report.minutes)}"
+        f"Estimated work by hand: {duration(report.minutes)}"
         f" ({report.cost_units} cost units and level {report.level}, as ora2pg counts)"
     )
     yield from report.time_lines()
@@ -35,10 +35,10 @@ def report_lines(report: Report) -> Iterator[str]:
         yield f"{count.kind}: {count.total}{work}"
     yield ""
     if report.causes:
-        yield "What each reason stops, with what needs that:"
+        yield "Number of objects that each reason blocks, including dependent objects:"
         yield from (f"{count}: {reason}" for count, reason in report.causes[:CAUSES_MAX])
         yield ""
-    yield "By hand, the most work first:"
+    yield "By hand, objects with the most work first:"
     for item in sorted(report.items, key=lambda item: -item.minutes):
         if item.minutes:
             yield f"{item.kind} {item.name} ({item.effort.name.lower()}, {duration(item.minutes)})"
@@ -49,15 +49,15 @@ def report_lines(report: Report) -> Iterator[str]:
             if column.lost or column.obstacle:
                 yield f"{table.name}.{column.name}: {column.obstacle or column.lost}"
         if table.replicated == "yes" and not table.key:
-            yield f"{table.name}: nothing identifies its rows; changes need all columns logged"
+            yield f"{table.name}: it has no key; log all columns (supplemental logging)"
     for item in report.altered:
-        yield f"changes in a detail: {item.kind} {item.name}: {'; '.join(item.reasons)}"
+        yield f"different in PostgreSQL: {item.kind} {item.name}: {'; '.join(item.reasons)}"
     for what, view in report.not_looked_at:
-        yield f"not looked at: {what} ({view})"
+        yield f"not assessed: {what} (see {view})"
     for one in report.unread:
-        yield f"not read: {one} (grant SELECT_CATALOG_ROLE)"
+        yield f"cannot be read: {one} (grant SELECT_CATALOG_ROLE)"
     for other in report.others:
-        yield f"not looked at: schema {other.owner}, {other.objects} objects (--owner)"
+        yield f"not assessed: schema {other.owner}, {other.objects} objects (use --owner)"
 
 
 def whole_report(report: Report) -> Iterator[str]:
@@ -68,7 +68,7 @@ def whole_report(report: Report) -> Iterator[str]:
     for table in report.tables:
         yield f"{table.name}: {', '.join(table.facts)}"
         for column in table.columns:
-            target = column.target_type or "not made"
+            target = column.target_type or "not created"
             remark = column.obstacle or column.lost
             yield f"    {column.name}: {column.oracle_type} → {target}" + (
                 f": {remark}" if remark else ""

@@ -32,7 +32,7 @@ def collection(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
     inner = call.expressions[0] if isinstance(call, exp.Anonymous) and call.expressions else None
     name = inner.name.upper().removeprefix("SYS.") if isinstance(inner, exp.Anonymous) else ""
     if call.name.upper() != "TABLE" or inner is None or name not in _LISTS:
-        raise UntranslatableError("it reads a collection: TABLE() of a function or column")
+        raise UntranslatableError("it reads a collection with TABLE()")
     typed, fact = _LISTS[name]
     for one in list(inner.expressions):
         t.translate(one)

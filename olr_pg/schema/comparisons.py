@@ -41,7 +41,7 @@ def comparable(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str
         return one, other
     if ValueKind.UNKNOWN in kinds:
         unknown = one if t.kind(left) is ValueKind.UNKNOWN else other
-        raise UntranslatableError(f"it compares {unknown}, whose type is not known")
+        raise UntranslatableError(f"it compares {unknown}, whose type is unknown")
     if kinds <= TEXTS:
         return _texts(t, left, right)
     if kinds <= NUMBERS | TEXTS:
@@ -50,13 +50,15 @@ def comparable(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str
             t.number(right) if t.is_text(right) else other,
         )
     if kinds & MOMENTS and kinds & TEXTS:
-        raise UntranslatableError(f"it compares a date with a text, which {NLS_TEXT}: use TO_DATE")
+        raise UntranslatableError(
+            f"it compares a date with a text; the result {NLS_TEXT}: use TO_DATE"
+        )
     if kinds <= MOMENTS or len(kinds) == 1:
         return one, other
     if kinds <= {ValueKind.RAW, *TEXTS}:
         return tuple(_bytes(t, node) for node in (left, right))  # type: ignore[return-value]
-    names = " with a ".join(sorted(kind.value for kind in kinds))
-    raise UntranslatableError(f"it compares a {names}")
+    names = " and ".join(sorted(kind.value for kind in kinds))
+    raise UntranslatableError(f"it compares values of the types {names}")
 
 
 def _bytes(t: Translator, node: exp.Expr) -> str:
@@ -146,7 +148,9 @@ def _beside_query(t: Translator, left: exp.Expr, query: exp.Expr) -> tuple[str, 
         inner = inner.this
     facts = t.columns_of(inner)
     if len(facts) != len(lefts):
-        raise UntranslatableError("it compares a list with a query of another number of columns")
+        raise UntranslatableError(
+            "it compares a list with a query of a different number of columns"
+        )
     names = [f'"c{number}"' for number in range(1, len(facts) + 1)]
     pairs = [
         comparable(t, one, t.raw(name, fact))
@@ -189,7 +193,7 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
     """Translate the condition IS JSON."""
     tested = node.expression
     if tested.args.get("this") or tested.args.get("unique") or not t.is_text(node.this):
-        raise UntranslatableError("IS JSON of an object, array or scalar, or with unique keys")
+        raise UntranslatableError("IS JSON with OBJECT, ARRAY, SCALAR or UNIQUE KEYS")
     return f"({t.text(node.this)} IS JSON)", BOOLEAN
 
 

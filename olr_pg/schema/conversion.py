@@ -68,11 +68,12 @@ if TYPE_CHECKING:
 _PRIVILEGES: Final = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "REFERENCES"})
 _INDEX_KINDS: Final = ("NORMAL", "FUNCTION-BASED NORMAL", "BITMAP", "NORMAL/REV")
 _PARTLY_NULL: Final = (
-    "Oracle refuses rows that are equal in all but {}, where that is NULL; PostgreSQL takes them"
+    "if {0} is NULL, Oracle refuses rows with equal values in the other key columns; PostgreSQL"
+    " accepts them"
 )
 _REMARKS: Final = {
-    "BITMAP": "a bitmap index becomes a B-tree; PostgreSQL combines indexes in bitmaps by itself",
-    "NORMAL/REV": "a reverse-key index becomes a plain one",
+    "BITMAP": "the bitmap index becomes a B-tree, which PostgreSQL can combine with other indexes",
+    "NORMAL/REV": "the reverse-key index becomes a normal index",
 }
 
 
@@ -186,7 +187,7 @@ class _Converter:
     def _constraint(self, one: Constraint) -> Iterator[Statement]:
         name = f"{one.owner}.{one.table}.{one.name}"
         if (one.owner, one.table) in self._materialized and one.kind in ("primary key", "unique"):
-            reason = "PostgreSQL has no keys of materialized views: make a unique index"
+            reason = "PostgreSQL has no keys of materialized views: create a unique index"
             yield Statement("by hand", name, "", reason, ", ".join(one.columns), what=one.kind)
         relation = self._table(one.owner, one.table)
         if relation is None or (one.not_null and self._is_not_null(one)):
@@ -212,8 +213,8 @@ class _Converter:
         if not one.validated and one.kind in ("check", "unique"):
             late = " NOT VALID" if one.kind == "check" else ""
             yield made._replace(sql=made.sql + late).refused(
-                "it is NOVALIDATE in the source, so that rows may break it: clean them, or add it"
-                " behind the load"
+                "it is NOVALIDATE in the source, so existing rows may violate it: correct them,"
+                " then create it after the load"
             )
             return
         yield made._replace(remark=self._constraint_remark(one, relation))
@@ -239,7 +240,7 @@ class _Converter:
         """
         referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
         if one.deferrable and (one.kind == "check" or (one.kind == "unique" and referred)):
-            return "DEFERRABLE in the source; here it is checked at once"
+            return "it is DEFERRABLE in the source; PostgreSQL checks it immediately"
         if one.kind != "unique" or len(one.columns) < 2:
             return ""
         table = self._relations.table(one.owner, one.table)
@@ -268,7 +269,7 @@ class _Converter:
             )
         if one.kind == "foreign key":
             return self._foreign_key(one, relation, made, columns)
-        raise UntranslatableError(f"a constraint of Oracle's kind {one.oracle_kind}")
+        raise UntranslatableError(f"a constraint of Oracle's type {one.oracle_kind}")
 
     def _foreign_key(
         self, one: Constraint, relation: Relation, made: Statement, columns: list[str]
@@ -276,7 +277,7 @@ class _Converter:
         parent = self._table(one.parent_owner, one.parent_table) if one.parent_table else None
         if parent is None:
             where = f"{one.parent_owner}.{one.parent_table}" if one.parent_table else "a table"
-            raise UntranslatableError(f"it refers to {where} outside of these schemas")
+            raise UntranslatableError(f"it refers to {where}, outside the converted schemas")
         rule = cast("OnDelete", one.delete_rule.lower() or "no action")
         parent_columns = _columns(parent, one.parent_columns)
         for own, other in zip(one.columns, one.parent_columns, strict=True):
@@ -307,9 +308,9 @@ class _Converter:
         made = Statement("index", one.full_name, "", source=_index_text(one), what=what)
         relation = self._indexed(one)
         if relation is None:
-            return made.refused(f"its table {one.table_owner}.{one.table} is not made")
+            return made.refused(f"its table {one.table_owner}.{one.table} is not created")
         if one.kind not in _INDEX_KINDS:
-            return made.refused(f"an index of the kind {one.kind}: PostgreSQL has GIN and GiST")
+            return made.refused(f"an index of the kind {one.kind}: use a GIN or GiST index")
         if not one.usable:
             return made.refused("it is unusable in the source")
         try:
@@ -329,7 +330,7 @@ class _Converter:
         remark = _REMARKS.get(one.kind, "")
         kind = made.kind
         if (one.table_owner, one.table) in self._materialized:
-            kind, remark = "materialized view", "an index of a materialized view"
+            kind, remark = "materialized view", "an index on a materialized view"
         return made._replace(kind=kind, sql=text, present=present, what="", remark=remark)
 
     def _indexed(self, one: InventoryIndex) -> Relation | None:
@@ -386,7 +387,7 @@ class _Converter:
         made = Statement("view", view.full_name, "", source=view.text, present=present)
         if view.read_only:
             made = made._replace(
-                remark="WITH READ ONLY: PostgreSQL has no such option; grant no more than SELECT"
+                remark="PostgreSQL has no option WITH READ ONLY: grant only SELECT on the view"
             )
         try:
             text, reads = translate_query(view.text, self._relations, view.owner)
@@ -454,9 +455,9 @@ class _Converter:
             )
             if relation is None or one.privilege not in _PRIVILEGES:
                 reason = (
-                    f"{one.privilege} has no like in PostgreSQL"
+                    f"PostgreSQL has no privilege {one.privilege}"
                     if relation is not None
-                    else f"{one.full_name} is not made"
+                    else f"{one.full_name} is not created"
                 )
                 yield made.refused(reason)
                 continue
@@ -478,19 +479,19 @@ class _Converter:
                 "by hand",
                 synonym.full_name,
                 "",
-                "PostgreSQL has no synonyms: set search_path, or make a view",
+                "PostgreSQL has no synonyms: set search_path, or create a view",
                 f"CREATE SYNONYM {synonym.full_name} FOR {where}",
                 what="synonym",
             )
         for job in found.jobs:
             yield Statement(
-                *("by hand", job.full_name, "", "PostgreSQL has no jobs: pg_cron, or a timer"),
+                *("by hand", job.full_name, "", "PostgreSQL has no jobs: use pg_cron or cron"),
                 f"{job.kind}: {job.action} ({job.schedule})",
                 what="job",
             )
         for link in found.links:
             yield Statement(
-                *("by hand", link.full_name, "", "a database link: a foreign server"),
+                *("by hand", link.full_name, "", "use a foreign server"),
                 f"CREATE DATABASE LINK {link.name} CONNECT TO {link.user} USING '{link.host}'",
                 what="database link",
             )
@@ -503,7 +504,7 @@ def _quoted(relation: Relation) -> str:
 def _columns(relation: Relation, names: tuple[str, ...]) -> list[str]:
     missing = [name for name in names if name not in relation.columns]
     if missing:
-        raise UntranslatableError(f"it is of the hidden column {missing[0]}")
+        raise UntranslatableError(f"it uses the hidden column {missing[0]}")
     return [relation.columns[name].name for name in names]
 
 

@@ -80,10 +80,10 @@ def _columns(
                 continue
             wanted = _type_name(connection, column.type_name)
             if found[0] != wanted:
-                told = f"{found[0]}, the source's is {wanted}"
+                told = f"{found[0]} in the target; the source requires {wanted}"
                 yield Difference("column", f"{name}.{column.source.name}", "type", told)
             if found[1] != (not column.source.nullable):
-                told = "NOT NULL in the target only" if found[1] else "NULL is allowed"
+                told = "NOT NULL in the target only" if found[1] else "NOT NULL in the source only"
                 yield Difference("column", f"{name}.{column.source.name}", "NOT NULL", told)
         for extra in there:
             yield Difference("column", f"{name}: {extra}", "extra column")

@@ -37,7 +37,10 @@ def _of_file(kind: str) -> str:
 
 def _text(kind: str, statements: Sequence[Statement]) -> str:
     running = sum(one.runs for one in statements)
-    head = f"-- {kind}: {len(statements)}, of which {len(statements) - running} are comments.\n"
+    left_out = len(statements) - running
+    head = (
+        f"-- {kind}: {len(statements)}, of which {left_out} are not created (see the comments).\n"
+    )
     return head + "".join("\n" + statement_text(one) for one in statements)
 
 

@@ -97,7 +97,7 @@ def _key(
     assert relation is not None
     lacking = [one for one in key.columns if one not in relation.columns]
     if lacking or not key.columns:
-        return TargetSql("", reason=f"its columns are not all in the target: {', '.join(lacking)}")
+        return TargetSql("", reason=f"the target lacks columns of it: {', '.join(lacking)}")
     target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
     names = [relation.columns[one].name for one in key.columns]
     suffix = "pkey" if what == "PRIMARY KEY" else "key"

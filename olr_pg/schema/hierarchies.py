@@ -57,7 +57,7 @@ def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
     if connect is None:
         return False
     if select.args.get("joins") or select.args.get("from_") is None:
-        raise UntranslatableError("CONNECT BY over a join: put the join into a subquery")
+        raise UntranslatableError("CONNECT BY of a join: put the join into a subquery")
     _Hierarchy(t, select, connect).rewrite()
     select.set("connect", None)
     return True
@@ -88,7 +88,7 @@ class _Hierarchy:
             condition = self._without_cycles(condition)
             self._keep_order()
         elif not self._is_dual:
-            raise UntranslatableError("CONNECT BY without PRIOR, of a table")
+            raise UntranslatableError("CONNECT BY without PRIOR, except from DUAL")
         for node in [*self._parts_of_select()]:
             self._replace(node)
         self._put(first, condition)
@@ -254,5 +254,7 @@ class _Hierarchy:
             raise UntranslatableError("CONNECT BY with PRIOR of an expression in the select list")
         column = self._source.columns[name]
         if not column.is_plain:
-            raise UntranslatableError(f"CONNECT BY, and the type of {column.name} is a choice")
+            raise UntranslatableError(
+                f"CONNECT BY with {column.name}, whose type you chose in `apply`"
+            )
         return name, column

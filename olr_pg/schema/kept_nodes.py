@@ -64,26 +64,26 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
 that is neither translated nor listed here is refused.
 """
 
-_CONNECT: Final = "a part of CONNECT BY in another place: rewrite it as WITH RECURSIVE"
+_CONNECT: Final = "a part of CONNECT BY in an unsupported place: use WITH RECURSIVE"
 
 REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
-    exp.MatchRecognize: "MATCH_RECOGNIZE has no like in PostgreSQL",
-    exp.Version: "a flashback query: PostgreSQL keeps no old rows",
-    exp.Partition: "it names a partition: partitions are tables of their own in PostgreSQL",
-    exp.TableSample: "SAMPLE: TABLESAMPLE draws other rows",
+    exp.MatchRecognize: "MATCH_RECOGNIZE has no equivalent in PostgreSQL",
+    exp.Version: "a flashback query: PostgreSQL does not keep old row versions",
+    exp.Partition: "it reads a partition by name: in PostgreSQL, partitions are separate tables",
+    exp.TableSample: "SAMPLE: TABLESAMPLE of PostgreSQL selects other rows",
     exp.Lock: "FOR UPDATE in a view",
-    exp.Parameter: "it has binds",
-    exp.Placeholder: "it has binds",
-    exp.Collate: "COLLATE: name a collation of PostgreSQL",
+    exp.Parameter: "it has bind variables",
+    exp.Placeholder: "it has bind variables",
+    exp.Collate: "COLLATE: use a collation of PostgreSQL",
 }
 """Nodes that are refused, and the reason that the user reads."""
 
 REFUSED_WORDS: Final = {
     "LEVEL": _CONNECT,
-    "ROWID": "ROWID: rows of PostgreSQL have no lasting address",
-    "ORA_ROWSCN": "ORA_ROWSCN has no like in PostgreSQL",
-    "UID": "UID has no like in PostgreSQL",
-    "DBTIMEZONE": "DBTIMEZONE has no like in PostgreSQL",
+    "ROWID": "ROWID: rows in PostgreSQL have no permanent address; use the key",
+    "ORA_ROWSCN": "ORA_ROWSCN has no equivalent in PostgreSQL",
+    "UID": "UID has no equivalent in PostgreSQL",
+    "DBTIMEZONE": "DBTIMEZONE has no equivalent in PostgreSQL",
     "CONNECT_BY_ISLEAF": _CONNECT,
     "CONNECT_BY_ISCYCLE": _CONNECT,
 }

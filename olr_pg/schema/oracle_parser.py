@@ -56,7 +56,7 @@ def _json_call(self: OracleParser, name: str) -> exp.Expr:
     self._match(TokenType.COMMA)
     path = self._parse_string()
     if not isinstance(path, exp.Literal):
-        self.raise_error(f"{name} with a path that is no literal")
+        self.raise_error(f"{name} with a path that is not a literal")
     clauses, columns = " ".join(_words(self, until="COLUMNS")), list[str]()
     if self._match_text_seq("COLUMNS"):
         bracketed = self._match(TokenType.L_PAREN)
@@ -164,7 +164,7 @@ def no_warnings() -> Iterator[None]:
         logger.removeHandler(heard)
         logger.propagate = before
     if heard.messages:
-        raise UntranslatableError(f"its translation is not safe: {heard.messages[0]}")
+        raise UntranslatableError(f"its SQL is not supported: {heard.messages[0]}")
 
 
 def parse_oracle(text: str) -> exp.Expr:
@@ -177,9 +177,9 @@ def parse_oracle(text: str) -> exp.Expr:
         trees = sqlglot.parse(text, read=_Dialect, error_level=sqlglot.ErrorLevel.RAISE)
     except SqlglotError as error:
         reason = plain_reason(error)
-        raise UntranslatableError(f"it cannot be read as SQL: {reason}") from error
+        raise UntranslatableError(f"it cannot be parsed as SQL: {reason}") from error
     if len(trees) != 1 or trees[0] is None:
-        raise UntranslatableError("it is no single statement")
+        raise UntranslatableError("it is not a single statement")
     tree = exp.Paren(this=trees[0])
     for node in list(tree.walk()):
         if isinstance(node, exp.Select):

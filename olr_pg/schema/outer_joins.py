@@ -54,7 +54,7 @@ def marked_sources(t: Translator, where: exp.Where | None) -> set[str]:
 def _source_of(t: Translator, column: exp.Column) -> Source:
     found = _own_source(t.scope, t, column)
     if found is None:
-        raise UntranslatableError(f"its outer join (+) is of {column.name}, which no table has")
+        raise UntranslatableError(f"no table has the column {column.name} of its outer join (+)")
     return found
 
 
@@ -85,11 +85,11 @@ def rewrite_outer_joins(t: Translator, select: exp.Select) -> set[str]:
         return marked
     joins = select.args.get("joins") or []
     if any(one.args.get("on") or one.args.get("using") or one.args.get("side") for one in joins):
-        raise UntranslatableError("it has both (+) and JOIN, which Oracle refuses")
+        raise UntranslatableError("it has both (+) and JOIN, which Oracle rejects")
     nodes = [select.args["from_"].this, *(one.this for one in joins)]
     by_name = dict(zip((one.called for one in t.scope.sources), nodes, strict=True))
     if len(by_name) < len(nodes):
-        raise UntranslatableError("two tables have the same name beside (+)")
+        raise UntranslatableError("it has (+), and two of its tables have the same name")
     conditions: dict[str, list[exp.Expr]] = {name: [] for name in by_name if name in marked}
     needs: dict[str, set[str]] = {name: set() for name in conditions}
     rest = list[exp.Expr]()
@@ -103,7 +103,7 @@ def rewrite_outer_joins(t: Translator, select: exp.Select) -> set[str]:
         found = [_own_source(t.scope, t, column) for column in columns]
         needs[called] |= {source.called for source in found if source is not None} - {called}
     if any(not others for others in needs.values()):
-        raise UntranslatableError("a table has (+), but no condition that joins it to another")
+        raise UntranslatableError("a table has (+), but no condition joins it to another table")
     _put_joins(select, by_name, conditions, needs)
     kept = exp.and_(*rest, copy=False) if rest else None
     select.set("where", exp.Where(this=kept) if kept is not None else None)
@@ -115,10 +115,10 @@ def _marked_source(t: Translator, condition: exp.Expr) -> str | None:
     if not columns:
         return None
     if condition.find(exp.Or):
-        raise UntranslatableError("(+) in a condition with OR, which Oracle refuses")
+        raise UntranslatableError("(+) in a condition with OR, which Oracle rejects")
     names = {_source_of(t, column).called for column in columns}
     if len(names) > 1:
-        raise UntranslatableError("a condition has (+) on two tables, which Oracle refuses")
+        raise UntranslatableError("a condition has (+) on two tables, which Oracle rejects")
     for column in columns:
         column.set("join_mark", None)
     return names.pop()
@@ -135,13 +135,13 @@ def _put_joins(
     """
     made = [name for name in by_name if name not in conditions]
     if not made:
-        raise UntranslatableError("its outer joins (+) are a circle")
+        raise UntranslatableError("its outer joins (+) form a circle")
     joins = [exp.Join(this=by_name[name], kind="CROSS") for name in made[1:]]
     waiting = list(conditions)
     while waiting:
         ready = next((name for name in waiting if needs[name] <= {*made}), None)
         if ready is None:
-            raise UntranslatableError("its outer joins (+) are a circle")
+            raise UntranslatableError("its outer joins (+) form a circle")
         waiting.remove(ready)
         made.append(ready)
         on = exp.and_(*conditions[ready], copy=False)

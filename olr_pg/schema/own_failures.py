@@ -27,7 +27,7 @@ def failure_reason(error: Exception) -> str:
     _log.error("schema_conversion_failed", exc_info=error)
     place = _place(error.__traceback__)
     return (
-        f"olr_pg failed at it ({type(error).__name__} in {place}): this is a defect; report it"
+        f"olr_pg has a defect ({type(error).__name__} in {place}): report it"
         " with the text of the object"
     )
 

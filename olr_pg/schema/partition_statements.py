@@ -38,24 +38,24 @@ def partition_clause(
     methods = [parted.method, *([parted.submethod] if parted.submethod else [])]
     unknown = [method for method in methods if method not in _METHODS]
     if unknown:
-        return "", f"partitioned by {unknown[0]}: the table is made without partitions"
+        return "", f"PARTITION BY {unknown[0]}: the table is created without partitions"
     columns = (*parted.columns, *parted.subcolumns)
     by_list = [parted.columns] if parted.method == "LIST" else []
     by_list += [parted.subcolumns] if parted.submethod == "LIST" else []
     if any(len(one) > 1 for one in by_list):
         return "", (
-            "partitioned by a list of several columns, which PostgreSQL has not: the table is made"
-            " without partitions"
+            "PARTITION BY LIST of several columns, which PostgreSQL does not have: the table is"
+            " created without partitions"
         )
     if key is not None and not set(columns) <= set(key.columns):
         return "", (
-            "its primary key does not have the partition key's columns, which PostgreSQL asks for:"
-            " the table is made without partitions"
+            "its primary key lacks columns of the partition key, which PostgreSQL requires there:"
+            " the table is created without partitions"
         )
     try:
         list(partition_statements(table, relations, relation))
     except UntranslatableError as error:
-        return "", f"{error}: the table is made without partitions"
+        return "", f"{error}: the table is created without partitions"
     return f" PARTITION BY {_by(parted.method, parted.columns, relation)}", ""
 
 

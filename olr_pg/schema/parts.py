@@ -126,7 +126,7 @@ def _node(t: Translator, node: exp.Expr) -> Translated | None:
     if isinstance(node, exp.Anonymous):
         return call(t, node)
     if isinstance(node, exp.Dot):
-        raise UntranslatableError(f"it names {node.sql(dialect='oracle')}")
+        raise UntranslatableError(f"the name {node.sql(dialect='oracle')} is not supported")
     rule = NODES.get(type(node))
     if rule is None:
         return None
@@ -176,7 +176,7 @@ def call(t: Translator, node: exp.Expr) -> Translated:
 
 def _unknown(t: Translator, name: str) -> str:
     if "." in name or t.relations.is_code(t.owner, name.upper()):
-        return f"it calls {name}, which is PL/SQL"
+        return f"it calls {name}, which is a PL/SQL routine"
     advice = advice_of(name.upper())
     return f"{name.upper()}: {advice}" if advice else f"{name.upper()} has no translation"
 
@@ -189,7 +189,7 @@ def _column(t: Translator, node: exp.Column) -> Translated | None:
         return None
     name, table = t.plain(node.this), node.args.get("table")
     if node.args.get("join_mark"):
-        raise UntranslatableError("its outer join (+) is in a place that Oracle refuses")
+        raise UntranslatableError("its outer join (+) is in a place where Oracle rejects it")
     if name in ("NEXTVAL", "CURRVAL") and table is not None:
         return _sequence(t, node, name)
     if table is not None:
@@ -209,8 +209,8 @@ def _column(t: Translator, node: exp.Column) -> Translated | None:
     if own is not None:
         return own
     if t.relations.is_code(t.owner, name):
-        raise UntranslatableError(f"it calls {name}, which is PL/SQL")
-    raise UntranslatableError(f"it names {name}, which is no column of what it reads")
+        raise UntranslatableError(f"it calls {name}, which is a PL/SQL routine")
+    raise UntranslatableError(f"{name} is not a column of the tables and views that it reads")
 
 
 def _qualified(t: Translator, node: exp.Column, name: str) -> Translated | None:
@@ -222,7 +222,7 @@ def _qualified(t: Translator, node: exp.Column, name: str) -> Translated | None:
         if name in REFUSED_WORDS and not node.this.args.get("quoted"):
             raise UntranslatableError(REFUSED_WORDS[name])
         whole = node.sql(dialect="oracle")
-        raise UntranslatableError(f"it names {whole}, which is no column of what it reads")
+        raise UntranslatableError(f"{whole} is not a column of the tables and views that it reads")
     return _found(t, node, known, source.alias)
 
 
@@ -247,7 +247,7 @@ def _sequence(t: Translator, node: exp.Column, function: str) -> Translated:
     schema = t.plain(owner) if owner else t.owner
     found = t.relations.sequence(schema, name)
     if found is None:
-        raise UntranslatableError(f"there is no sequence {schema}.{name}")
+        raise UntranslatableError(f"the sequence {schema}.{name} does not exist")
     text = ".".join(map(quoted, found)).replace("'", "''")
     return f"{function}('{text}')", Fact(ValueKind.INTEGER, filled=True)
 

@@ -66,7 +66,7 @@ def _pivot_columns(
     for value in field.expressions:
         literal = value.this if isinstance(value, exp.PivotAlias) else value
         if not isinstance(literal, exp.Literal):
-            raise UntranslatableError("PIVOT of values that are no literals")
+            raise UntranslatableError("PIVOT with values that are not literals")
         shown = f"'{literal.name}'" if literal.is_string else literal.name
         name = t.plain(value.args["alias"]) if isinstance(value, exp.PivotAlias) else shown
         for aggregate in pivot.expressions:
@@ -74,7 +74,7 @@ def _pivot_columns(
             if isinstance(aggregate, exp.Alias):
                 label = f"{name}_{t.plain(aggregate.args['alias'])}"
             elif len(pivot.expressions) > 1:
-                raise UntranslatableError("PIVOT of several aggregates without names")
+                raise UntranslatableError("PIVOT with several aggregates without aliases")
             else:
                 label = name
             test = exp.EQ(this=field.this.copy(), expression=literal.copy())
@@ -87,10 +87,10 @@ def _only_where(call: exp.Expr, test: exp.Expr) -> exp.Expr:
     """Return an aggregate that takes only rows that meet a condition."""
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name not in ("SUM", "COUNT", "AVG", "MIN", "MAX") or len(call.expressions) != 1:
-        raise UntranslatableError(f"PIVOT of {name or 'an expression'}")
+        raise UntranslatableError(f"PIVOT with {name or 'an expression'} as aggregate")
     value = call.expressions[0]
     if isinstance(value, exp.Distinct):
-        raise UntranslatableError("PIVOT of DISTINCT values")
+        raise UntranslatableError("PIVOT with DISTINCT")
     one = exp.Literal.number(1) if isinstance(value, exp.Star) else value.copy()
     call.set("expressions", [exp.Case(ifs=[exp.If(this=test, true=one)])])
     return call

@@ -71,7 +71,7 @@ def translate_frame(t: Translator, node: exp.Expr) -> list[Output]:
         elif isinstance(node, exp.Select):
             found = _select(t, node)
         else:
-            raise UntranslatableError("it is no query")
+            raise UntranslatableError("it is not a query")
     finally:
         t.scope = outer
     facts = [one.column.fact for one in found]
@@ -113,7 +113,7 @@ def _search(t: Translator, held: exp.Expr, name: str) -> None:
     key, made = t.plain(search.this), t.plain(search.args["expression"])
     columns = dict(t.scope.ctes[name])
     if key not in columns:
-        raise UntranslatableError(f"SEARCH by {key}, which is no column of {name}")
+        raise UntranslatableError(f"SEARCH by {key}, which is not a column of {name}")
     columns[made] = RelationColumn(t.relations.name(made, column=True), UNKNOWN)
     t.scope.ctes[name] = columns
     search.set("this", t.folded(key, column=True))
@@ -139,7 +139,9 @@ def _recursive(
 ) -> dict[str, RelationColumn]:
     """Translate a recursive WITH query. The first branch of its UNION determines its columns."""
     if not isinstance(query, exp.Union) or query.args.get("with_") or not names:
-        raise UntranslatableError("it reads itself in another form than with UNION ALL")
+        raise UntranslatableError(
+            "it is recursive, but not with UNION ALL and a list of column names"
+        )
     first = translate_frame(t, query.this)
     columns = _renamed(t, first, names)
     for key, column in columns.items():
@@ -180,7 +182,9 @@ def recast(t: Translator, query: exp.Expr, forms: Mapping[int, Callable[[str], s
         select = select.this
     items = select.expressions if isinstance(select, exp.Select) else []
     if any(item.is_star for item in items) or not items or max(forms) >= len(items):
-        raise UntranslatableError("a part of it gives columns of another type than the first")
+        raise UntranslatableError(
+            "a branch of its set operation has columns of other types than the first branch"
+        )
     for at, form in forms.items():
         item = items[at]
         inner = item.this if isinstance(item, exp.Alias) else item
@@ -199,7 +203,9 @@ def _set_operation(t: Translator, node: exp.SetOperation) -> list[Output]:
     parts = [left, *(one.expression for one in reversed(spine))]
     outputs = [translate_frame(t, part) for part in parts]
     if len({len(one) for one in outputs}) > 1:
-        raise UntranslatableError("its parts give different numbers of columns")
+        raise UntranslatableError(
+            "the branches of its set operation have different numbers of columns"
+        )
     found = list[Output]()
     for at, same in enumerate(zip(*outputs, strict=True)):
         fact = _unified_column(t, parts, at, [one.column.fact for one in same])
@@ -346,10 +352,10 @@ def _source(
         t.scope.sources = []
     elif isinstance(node, exp.Subquery):
         if isinstance(node.this, exp.Table):
-            raise UntranslatableError("a join in brackets: write it without them")
+            raise UntranslatableError("a join in parentheses: write it without them")
         outputs = translate_frame(t, node)
     else:
-        raise UntranslatableError(f"it reads from {node.sql(dialect='oracle')}")
+        raise UntranslatableError(f"FROM with {node.sql(dialect='oracle')}")
     alias = node.args.get("alias")
     if alias is None:
         name = exp.to_identifier(f"subquery_{number}", quoted=True)
@@ -386,7 +392,7 @@ def _rows(t: Translator, node: exp.Table, before: list[Source]) -> Source:
 def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
     name, db, alias = t.plain(node.this), node.args.get("db"), node.args.get("alias")
     if "@" in node.name:
-        raise UntranslatableError("it reads over a database link")
+        raise UntranslatableError("it reads through a database link")
     called = t.plain(alias.this) if alias is not None and alias.this else name
     folded = t.relations.name(called)
     if alias is not None:
@@ -400,7 +406,7 @@ def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
     if relation is None:
         if name == "DUAL":
             return _dual(t, node, called, select)
-        raise UntranslatableError(f"it reads {owner}.{name}, which is not in these schemas")
+        raise UntranslatableError(f"it reads {owner}.{name}, which is not in the converted schemas")
     t.read.add(f"{relation.owner}.{relation.source}")
     node.set("this", exp.to_identifier(relation.name, quoted=True))
     node.set("db", exp.to_identifier(relation.schema, quoted=True))
@@ -454,7 +460,9 @@ def _expand_stars(t: Translator, select: exp.Select, *, changed: bool) -> None:
             continue
         if is_merged:
             odd = next(c.name for s in chosen for c in s.columns.values() if not c.is_plain)
-            raise UntranslatableError(f"it selects *, and the type of {odd} is a choice")
+            raise UntranslatableError(
+                f"it selects * with the column {odd}, whose type you chose in `apply`"
+            )
         items += [
             exp.Column(
                 this=exp.to_identifier(name, quoted=True),
@@ -472,7 +480,7 @@ def _star_sources(t: Translator, item: exp.Expr) -> list[Source]:
         return t.scope.sources
     found = t.scope.source(t.plain(table))
     if found is None:
-        raise UntranslatableError(f"it selects {table.name}.*, and reads no {table.name}")
+        raise UntranslatableError(f"it selects {table.name}.*, but does not read {table.name}")
     return [found]
 
 

@@ -90,7 +90,10 @@ class RelationColumn(NamedTuple):
             return cast.format(sql), ""
         if self.pairs:
             return self._flag(sql)
-        return sql, f"its column {self.name} is {self.made.name} by choice"
+        return sql, (
+            f"you chose {self.made.name} for its column {self.name}, and olr_pg cannot convert it"
+            " back"
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -122,8 +125,8 @@ class RelationColumn(NamedTuple):
         values = self._values()
         if len(values) != 2:
             return sql, (
-                f"its column {self.name} is boolean by choice, and of {', '.join(values)} nobody"
-                " knows which its values were: give it one pair (`boolean-values`)"
+                f"you chose boolean for its column {self.name}, and a boolean can stand for several"
+                f" of {', '.join(values)}: give the column one pair (`boolean-values`)"
             )
         (true, _), (false, _) = values.items()
         return f"(CASE WHEN {sql} THEN {true} WHEN NOT {sql} THEN {false} END)", ""
@@ -141,7 +144,7 @@ def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name:
     if own.made.kind is not PgKind.NUMERIC or parent.made.kind not in _INTEGERS:
         return ""
     return (
-        f"its column {own.name} is {own.made.name} and refers to a {parent.made.name}: choose one"
+        f"its column {own.name} is {own.made.name}, but refers to {parent.made.name}: choose one"
         f' type for both in `apply.columns`: "{parent_name}": {{"type": "numeric"}}'
     )
 

@@ -33,7 +33,7 @@ def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
     bounds = {id(one): bound for one in parts if (bound := _bound(one)) is not None}
     rest = [one for one in parts if id(one) not in bounds]
     if any(_is_rownum(node) for one in rest for node in one.walk(prune=_is_query)):
-        raise UntranslatableError("ROWNUM in another condition than ROWNUM <= n")
+        raise UntranslatableError("ROWNUM in a condition other than ROWNUM <= n")
     if not bounds:
         return
     limit = exp.Limit(expression=exp.Literal.number(max(min(bounds.values()), 0)))
@@ -45,8 +45,8 @@ def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
     begin = select.args.get("from_")
     if begin is None or select.args.get("joins") or not isinstance(begin.this, exp.Table):
         raise UntranslatableError(
-            "ROWNUM beside ORDER BY, GROUP BY, DISTINCT or analytic functions, which Oracle applies"
-            " after it: put the condition into a subquery"
+            "ROWNUM in a query that also has ORDER BY, GROUP BY, DISTINCT or analytic functions,"
+            " and does not read only one table: put the ROWNUM condition into a subquery"
         )
     _limit_source(t, select, new, limit)
 

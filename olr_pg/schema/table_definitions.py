@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 _INTEGERS: Final = frozenset({PgKind.INT2, PgKind.INT4, PgKind.INT8})
 _NOT_MADE: Final = {
-    "temporary table": "a global temporary table: PostgreSQL's are made by each session"
+    "temporary table": "a global temporary table: in PostgreSQL, each session creates its own"
     " (CREATE TEMPORARY TABLE … ON COMMIT …)",
     "external table": "an external table: read the file with file_fdw, or load it",
-    "nested table": "the storage of a nested table",
+    "nested table": "the storage table of a nested table",
     "object table": "an object table",
-    "materialized view log": "the log of a materialized view: PostgreSQL refreshes wholly",
+    "materialized view log": "a materialized view log: PostgreSQL needs none, because a refresh"
+    " runs the whole query",
 }
 
 
@@ -235,10 +236,10 @@ def _default(
     except UntranslatableError as error:
         return one.refused(str(error))
     if text == "NULL" or text.startswith("(CASE NULL "):
-        return one.refused("an empty text is NULL in Oracle: there is no default to make")
+        return one.refused("an empty text is NULL in Oracle, so the column needs no default")
     remark = ""
     if column.source.default_on_null:
-        remark = "DEFAULT ON NULL: in PostgreSQL a NULL that is inserted stays one"
+        remark = "DEFAULT ON NULL: PostgreSQL does not replace an inserted NULL by the default"
     return one._replace(
         remark=remark,
         sql=f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} SET DEFAULT {text}",

@@ -169,10 +169,12 @@ class Translator:
         if fact.kind is ValueKind.RAW:
             return f"UPPER(ENCODE({sql}, 'hex'))"
         if fact.kind is ValueKind.XML:
-            raise UntranslatableError("the text of XML: PostgreSQL writes it otherwise")
+            raise UntranslatableError("XML converted to text: PostgreSQL formats it differently")
         if fact.kind is ValueKind.UNKNOWN:
-            raise UntranslatableError(f"the text of {sql}, whose type is not known")
-        raise UntranslatableError(f"the text of a {fact.kind.value} without a format {NLS_TEXT}")
+            raise UntranslatableError(f"{sql} converted to text: its type is unknown")
+        raise UntranslatableError(
+            f"a {fact.kind.value} converted to text without a format {NLS_TEXT}"
+        )
 
     def number(self, node: exp.Expr) -> str:
         """Return SQL for the value as numeric, because PostgreSQL's other number types divide and
@@ -219,7 +221,9 @@ class Translator:
         if fact.kind is ValueKind.NOTHING:
             return "CAST(NULL AS TIMESTAMP)"
         if fact.kind in TEXTS:
-            raise UntranslatableError(f"a text where a date is expected {NLS_TEXT}: use TO_DATE")
+            raise UntranslatableError(
+                f"a text where a date is expected: it {NLS_TEXT}; use TO_DATE"
+            )
         if fact.kind not in MOMENTS:
             raise UntranslatableError(f"a {fact.kind.value} where a date is expected")
         return sql
@@ -309,7 +313,7 @@ class Translator:
             )
         if len(kinds) > 1:
             names = ", ".join(sorted(kind.value for kind in kinds))
-            raise UntranslatableError(f"values of different kinds together ({names})")
+            raise UntranslatableError(f"values of types that cannot be combined ({names})")
         return [self.sql(node) for node in nodes], first._replace(filled=filled)
 
     def _unified_numbers(
@@ -363,5 +367,5 @@ def string_literal(t: Translator, node: exp.Expr, what: str) -> str:
     """
     found = t.literal(node)
     if found is None:
-        raise UntranslatableError(f"{what} that is no literal")
+        raise UntranslatableError(f"{what} that is not a literal")
     return found

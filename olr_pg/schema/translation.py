@@ -100,7 +100,7 @@ def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
     if wanted in MOMENTS and wanted is not ValueKind.TIMESTAMPTZ:
         return t.day(node) if wanted is ValueKind.DATE else t.moment(node)
     if wanted is ValueKind.TIMESTAMPTZ and not t.is_moment(node):
-        raise UntranslatableError(f"a text where a date is expected {NLS_TEXT}")
+        raise UntranslatableError(f"a text where a date is expected: it {NLS_TEXT}")
     if wanted is ValueKind.RAW and t.is_text(node):
         return f"DECODE({t.text(node)}, 'hex')"
     return t.sql(node)
@@ -133,7 +133,7 @@ def guarded(translate: Callable[[], _Found]) -> _Found:
     except UntranslatableError:
         raise
     except SqlglotError as error:
-        raise UntranslatableError(f"its translation is not safe: {plain_reason(error)}") from error
+        raise UntranslatableError(f"its SQL is not supported: {plain_reason(error)}") from error
     except Exception as error:
         raise UntranslatableError(failure_reason(error)) from error
 
@@ -158,10 +158,10 @@ def _value(
 ) -> tuple[Translator, exp.Expr]:
     tree = parse_oracle(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or len(tree.selects) != 1 or tree.args.get("from_"):
-        raise UntranslatableError("it is no single expression")
+        raise UntranslatableError("it is not a single expression")
     value = tree.selects[0]
     if isinstance(value, exp.Alias):
-        raise UntranslatableError("it is no single expression")
+        raise UntranslatableError("it is not a single expression")
     sources = [Source(relation.source, "", relation.columns)] if relation is not None else []
     translator = translator_of(relations, owner, Scope(sources))
     holder = exp.Paren(this=value)
@@ -174,7 +174,7 @@ def _value(
 def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
     tree = parse_oracle(text)
     if not isinstance(tree, exp.Query):
-        raise UntranslatableError("it is no query")
+        raise UntranslatableError("it is not a query")
     translator = translator_of(relations, owner, Scope())
     refuse_unknown(tree)
     translate_frame(translator, tree)

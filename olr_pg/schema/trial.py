@@ -72,7 +72,10 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
             # hold many locks. Try smaller pieces.
             smaller = needs.halves(piece)
             if not smaller:
-                trial.refuse(piece, f"{_said(error)}: raise max_locks_per_transaction to try it")
+                trial.refuse(
+                    piece,
+                    f"{_said(error)}: increase max_locks_per_transaction, then it can be tried",
+                )
             waiting[:0] = smaller
     return trial.judged()
 
@@ -121,7 +124,7 @@ class _Trial:
             root = self._roots.get(maker, one.name)
             self._roots[at] = root
             self._statements[at] = self._statements[at].refused(
-                f"it needs {root}, which is not made"
+                f"it needs {root}, which is not created"
             )
             return True
         return False

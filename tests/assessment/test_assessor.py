@@ -102,7 +102,7 @@ def test_a_table_tells_its_columns_and_what_they_lose(report: Report) -> None:
     assert "zone" in shipped.lost
     text = "\n".join(report_lines(report))
     assert "SHOP.ORDERS.SHIPPED" in text
-    assert "not looked at: schema HR" in text
+    assert "not assessed: schema HR" in text
 
 
 def test_flags_that_nobody_says_are_flags_are_named(snapshot: Snapshot) -> None:
@@ -119,9 +119,9 @@ def test_flags_that_nobody_says_are_flags_are_named(snapshot: Snapshot) -> None:
         assert column.target_type == "boolean"
         lost.append(column.lost)
     assert lost[0].endswith("1/0")
-    assert "its check allows Q: any other value stops the table" in lost[1]
+    assert "its check allows Q: a value that is not a flag stops the table" in lost[1]
     assert f'"SHOP.{active.table}.ACTIVE": {{"type": "char(1)"}}' in lost[1]
-    assert "no check says that it is a flag" in lost[2]
+    assert "no check restricts its values" in lost[2]
 
 
 def test_the_times_are_told_with_their_basis(report: Report) -> None:
@@ -140,12 +140,12 @@ def test_the_times_are_told_with_their_basis(report: Report) -> None:
     assert found.catch_up == (1e6, 8e6, 10e6, 900 / 7)
     text = "\n".join(report_lines(found))
     assert "Load: about 15 min for 3.6 GB" in text
-    assert "Catching up: about 2 min behind the load" in text
+    assert "Catching up: about 2 min after the load" in text
     assert "10,000 rows per second" in "".join(html_pieces(found))
     slow = found._replace(rates=MeasuredRates(copy_bytes=1e6, connections=1, updates=100))
     assert slow.catch_up is not None
     assert slow.catch_up.seconds is None
-    assert "never: the source makes more redo" in "\n".join(report_lines(slow))
+    assert "never, because the source writes redo faster" in "\n".join(report_lines(slow))
 
 
 def test_the_report_as_csv_has_every_thing(report: Report) -> None:
@@ -163,8 +163,8 @@ def _by_hand(name: str, reason: str, kind: str = "VIEW", minutes: int = 60) -> I
 def test_a_reason_counts_what_needs_the_thing_that_it_stops(report: Report) -> None:
     items = [
         _by_hand("S.A", "no way"),
-        _by_hand("S.B", "it needs S.A, which is not made"),
-        _by_hand("S.C", "it needs S.A, which is not made"),
+        _by_hand("S.B", "it needs S.A, which is not created"),
+        _by_hand("S.C", "it needs S.A, which is not created"),
         *(_by_hand(f"S.D{n}", "other") for n in range(2)),
     ]
     assert report._replace(items=items).causes == [(3, "no way"), (2, "other")]
@@ -260,11 +260,11 @@ def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot
     )
     report = _report(found, snapshot)
     counts = {reason: count for count, reason in report.causes}
-    assert counts["ROWID: rows of PostgreSQL have no lasting address"] >= 3
+    assert counts["ROWID: rows in PostgreSQL have no permanent address; use the key"] >= 3
     assert "SHOP.RO" in [item.name for item in report.altered]
     lines = "\n".join(report_lines(report))
     page = "".join(html_pieces(report))
-    for told in ("ROWID: rows of PostgreSQL", "WITH READ ONLY", "Virtual Private Database"):
+    for told in ("ROWID: rows in PostgreSQL", "WITH READ ONLY", "Virtual Private Database"):
         assert told in lines
         assert told in page
     assert {one["view"] for one in report_json(report)["not_looked_at"]} >= {"DBA_POLICIES"}

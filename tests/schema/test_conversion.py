@@ -212,6 +212,6 @@ def test_what_postgresql_refuses_is_a_comment_with_its_words(
     assert by_kind["table"].runs
     assert by_kind["default"].runs  # too long is told when a row comes, as in Oracle
     assert "IMMUTABLE" in by_kind["index"].reason
-    assert "it names NOTHING, which is no column" in by_kind["view"].reason
+    assert "NOTHING is not a column" in by_kind["view"].reason
     text_of = file_texts(statements)
     assert text_of["11-index.sql"].count("-- ") == len(text_of["11-index.sql"].splitlines()) - 1

@@ -206,16 +206,16 @@ REFUSED = {
     "SELECT TO_CHAR(seen, 'HH24') FROM staff": "does not keep the time zone",
     "SELECT CAST(seen AS DATE) FROM staff": "does not keep the time zone",
     "SELECT id FROM staff WHERE begun > '01/02/2020'": "depends on NLS",
-    "SELECT today_at_bank FROM dual": "it calls TODAY_AT_BANK, which is PL/SQL",
-    "SELECT id FROM p, q WHERE p.id = q.id(+) OR q.id(+) = 1": "which Oracle refuses",
+    "SELECT today_at_bank FROM dual": "it calls TODAY_AT_BANK, which is a PL/SQL routine",
+    "SELECT id FROM p, q WHERE p.id = q.id(+) OR q.id(+) = 1": "which Oracle rejects",
     "SELECT p.id FROM p, q WHERE p.id(+) = q.id AND q.id(+) = p.id": "circle",
-    "SELECT nothing FROM p": "no column of what it reads",
-    "SELECT p.nothing FROM p": "no column of what it reads",
+    "SELECT nothing FROM p": "is not a column of the tables and views that it reads",
+    "SELECT p.nothing FROM p": "is not a column of the tables and views that it reads",
     "SELECT LISTAGG(f, ',' ON OVERFLOW TRUNCATE) WITHIN GROUP (ORDER BY f) FROM p": "on_overflow",
     "SELECT CHR(0) FROM dual": "CHR(0)",
     "SELECT id FROM p ORDER BY id FETCH FIRST 50 PERCENT ROWS WITH TIES": "PERCENT",
     "SELECT " + "(" * 3000 + "1" + ")" * 3000 + " FROM dual": "nested too deeply",
-    "SELECT 'a": "cannot be read as SQL",
+    "SELECT 'a": "cannot be parsed as SQL",
 }
 
 
@@ -265,5 +265,5 @@ def test_a_view_that_fails_in_the_translator_is_a_line_of_the_report(
     statements = convert(INVENTORY.model_copy(update={"views": (view,)}), SETTINGS)
     (made,) = (one for one in statements if one.kind == "view")
     assert made.name == "LAW.V"
-    assert "this is a defect" in made.reason
+    assert "olr_pg has a defect" in made.reason
     assert "ZeroDivisionError in test_queries.py" in made.reason

@@ -111,7 +111,7 @@ def test_a_schema_with_choices_is_made_and_has_oracles_results(postgres_database
             for one in differences(connection, INVENTORY, RELATIONS, statements)
             if one.what == "type"
         ]
-        assert told.detail == "text, the source's is boolean"
+        assert told.detail == "text in the target; the source requires boolean"
 
 
 def test_lobs_that_are_bytes_or_hexadecimal_are_read_as_oracle_has_them() -> None:
@@ -124,8 +124,8 @@ def test_lobs_that_are_bytes_or_hexadecimal_are_read_as_oracle_has_them() -> Non
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("any_of || ''", "nobody knows which its values were"),
-        ("LENGTH(odd)", "its column odd is jsonb by choice"),
+        ("any_of || ''", "a boolean can stand for several"),
+        ("LENGTH(odd)", "you chose jsonb for its column odd"),
     ],
 )
 def test_what_cannot_be_told_is_refused(text: str, reason: str) -> None:

@@ -269,7 +269,7 @@ def _remarks(_target: Target) -> None:
     found = _converted(tables=(table,), constraints=(_key("N", "N_UK", "unique", "A", "B"),))
     remarks = " ".join(f"{one.remark} {one.reason}" for one in found)
     assert "NULL" in remarks
-    assert "PostgreSQL takes them" in remarks
+    assert "other key columns; PostgreSQL accepts them" in remarks
 
 
 _JOINED = ((1, 10), (2, 20), (3, None))
@@ -330,7 +330,7 @@ CHECKS: Final[dict[str, Callable[[Target], None]]] = {
             *(1, 2, 3),
         ),
         _gives("SELECT /*+ FULL(t) */ t.id FROM a t", 1, 2, 3),
-        _refused("SELECT bankdate FROM dual", "it calls BANKDATE, which is PL/SQL"),
+        _refused("SELECT bankdate FROM dual", "it calls BANKDATE, which is a PL/SQL routine"),
     ),
     "29-comments-and-indexes-of-views": _views,
     "30-nls-dates-as-literals": _refused("SELECT id FROM e WHERE hired > '01/02/2020'", "NLS"),

@@ -92,7 +92,7 @@ def export(
     for path in paths:
         print_line(str(path))
     left = sum(not one.runs for one in found.statements)
-    print_line(f"{len(found.statements) - left} statements; {left} things are comments")
+    print_line(f"{len(found.statements) - left} statements; {left} objects are comments")
 
 
 @app.command("apply")
@@ -104,8 +104,8 @@ def apply(
         typer.Option(
             "--only",
             metavar="PART",
-            help="before-data: only schemas, sequences, tables, keys, checks and defaults;"
-            " after-data: only indexes, foreign keys, views and grants.",
+            help="before-data: only schemas, sequences, tables, primary keys, defaults, checks and"
+            " comments; after-data: only the other objects.",
         ),
     ] = None,
     owner: OwnerOption = None,
@@ -168,7 +168,7 @@ def diff(
             detail = f": {one.detail.splitlines()[0]}" if one.detail else ""
             print_line(f"{one.what}: {one.kind} {one.name}{detail}")
         real = sum(one.what != "by hand" for one in listed)
-        print_line(f"{real} differences, {len(listed) - real} things by hand")
+        print_line(f"{real} differences, {len(listed) - real} objects to create by hand")
     if any(one.what != "by hand" for one in listed):
         raise typer.Exit(EXIT_DIFFERENT)
 

@@ -35,7 +35,7 @@ def _bare(node: exp.Expr) -> tuple[str, exp.Expr]:
     """Return (the keyword DISTINCT if the argument has it, the value without the keyword)."""
     if isinstance(node, exp.Distinct):
         if len(node.expressions) != 1:
-            raise UntranslatableError("DISTINCT of several values in a function")
+            raise UntranslatableError("a function with DISTINCT of several values")
         return "DISTINCT ", node.expressions[0]
     return "", node
 
@@ -214,7 +214,7 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
     if isinstance(inner, exp.WithinGroup) and order is None and spec is None:
         return _share_of_partition(t, inner, partition)
     if not isinstance(inner, exp.Anonymous):
-        raise UntranslatableError("WITHIN GROUP with OVER: join the query with the grouped one")
+        raise UntranslatableError("WITHIN GROUP with OVER: group in a subquery, and join it")
     name, arguments = inner.name.upper(), inner.expressions
     if ignores:
         return _not_null(t, name, arguments, (partition, order, spec))
@@ -246,7 +246,7 @@ def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Exp
         return f"FIRST_VALUE({t.sql(value)}) OVER ({ordered})", t.fact(value)._replace(filled=False)
     value, order, between = _list_parts(t, inner)
     if isinstance(value, exp.Distinct):
-        raise UntranslatableError("LISTAGG of DISTINCT values with OVER")
+        raise UntranslatableError("LISTAGG with DISTINCT and OVER")
     called = f"STRING_AGG({t.text(value)}, {between})"
     return t.nonempty(f"{called} OVER ({by}{order} {_ALL_ROWS})".replace("( ", "("))
 
@@ -349,7 +349,7 @@ def _not_null(
     over = _over(t, partition, order, spec)
     if name in ("LAG", "LEAD"):
         if len(arguments) > 1:
-            raise UntranslatableError(f"{name} with IGNORE NULLS, a distance or a default")
+            raise UntranslatableError(f"{name} with IGNORE NULLS and an offset or a default")
         over = f"{_over(t, partition, order, None)} {_BEFORE if name == 'LAG' else _BEHIND}"
     values = f"ARRAY_AGG({sql}) FILTER (WHERE {sql} IS NOT NULL) OVER ({over})"
     if name in ("FIRST_VALUE", "LEAD"):
@@ -399,7 +399,7 @@ def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool
     _, fact = FUNCTIONS[call.name.upper()].rule(t, call.expressions)  # raises if it is not a number
     name, value = call.name.upper(), call.expressions[0]
     if isinstance(value, exp.Distinct):
-        raise UntranslatableError(f"{name} of DISTINCT values with KEEP")
+        raise UntranslatableError(f"{name} with DISTINCT and KEEP")
     keys = [t.sql(one.this) for one in order.expressions]
     # For COUNT(*), collect a value that depends on a column: with a constant, PostgreSQL would not
     # take the array for an aggregate of the surrounding query.
@@ -437,7 +437,9 @@ def _hypothetical(
     for value, key in pairs:
         kinds = {t.kind(value), t.kind(key.this)}
         if len(kinds) > 1 and not kinds <= NUMBERS and not kinds <= TEXTS:
-            raise UntranslatableError(f"{name} of a value of another type than its order")
+            raise UntranslatableError(
+                f"{name} of a value whose type differs from that of its ORDER BY"
+            )
     given = ", ".join(t.sql(value) for value, _ in pairs)
     return f"{name}({given}) WITHIN GROUP ({t.sql(order)})", _HYPOTHETICAL[name]
 
@@ -466,7 +468,7 @@ def _share(t: Translator, node: exp.Expr) -> tuple[str, exp.Expr, exp.Expr]:
         raise UntranslatableError(f"{name or 'a function'} WITHIN GROUP has no translation")
     key = order.expressions[0].this
     if name == "PERCENTILE_CONT" and not t.is_number(key):
-        raise UntranslatableError("PERCENTILE_CONT of what is no number")
+        raise UntranslatableError("PERCENTILE_CONT of a value that is not a number")
     return name, call.expressions[0], key
 
 

@@ -62,7 +62,7 @@ def elements(form: str) -> list[Element]:
     while at < len(form):
         match = _ELEMENT.match(form, at)
         if match is None or "\\" in match.group():
-            raise UntranslatableError(f"a date in the format {form!r}")
+            raise UntranslatableError(f"a date with the format {form!r}")
         if match["word"] is None:
             text = match["quoted"] if match["quoted"] is not None else match["mark"]
             found.append(Element("", text, quoted=match["quoted"] is not None))
@@ -105,7 +105,7 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
     if word.startswith("FF"):
         wanted = int(word[2:] or digits)
         if wanted == 0:
-            raise UntranslatableError(f"{one.text} in the format {form!r}, of whole seconds")
+            raise UntranslatableError(f"{one.text} in the format {form!r}, for whole seconds")
         word = f"FF{min(wanted, 6)}" + "0" * max(wanted - 6, 0)
     return fill + word + one.ordinal
 
@@ -139,7 +139,8 @@ def read_format(form: str) -> ReadFormat:
     words = {one.word for one in found if one.word and one.word != "FM"}
     lacking = sorted(words - _READ)
     if lacking or any(one.ordinal for one in found):
-        raise UntranslatableError(f"a date read in the format {form!r}: {(lacking or ['TH'])[0]}")
+        element = (lacking or ["TH"])[0]
+        raise UntranslatableError(f"{element} in the format {form!r} of a text that becomes a date")
     has_day_of_year = bool(words & {"DDD", "J"})
     missing = "" if words & _YEARS or "J" in words else "YYYY-"
     missing += "" if words & {"MM", "MON", "MONTH"} or has_day_of_year else "MM-"

@@ -177,7 +177,7 @@ def _truncate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     value = arguments[0]
     if not (t.is_moment(value) or _is_word(t, arguments)):
         return truncate_number(t, arguments)
-    form = string_literal(t, arguments[1], "a unit") if len(arguments) > 1 else "DD"
+    form = string_literal(t, arguments[1], "TRUNC with a unit") if len(arguments) > 1 else "DD"
     return _cut(_unit(form.upper()), t.moment(value)), DATE._replace(filled=t.fact(value).filled)
 
 
@@ -185,7 +185,9 @@ def _round(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     value = arguments[0]
     if not (t.is_moment(value) or _is_word(t, arguments)):
         return round_number(t, arguments)
-    form = string_literal(t, arguments[1], "a unit").upper() if len(arguments) > 1 else "DD"
+    form = (
+        string_literal(t, arguments[1], "ROUND with a unit").upper() if len(arguments) > 1 else "DD"
+    )
     unit, moment = _unit(form), t.moment(value)
     fact = DATE._replace(filled=t.fact(value).filled)
     if unit in _LATE:
@@ -231,7 +233,7 @@ def _last_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 def _next_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     word = (t.literal(arguments[1]) or "").upper()[:3]
     if word not in _DAYS:
-        raise UntranslatableError("NEXT_DAY of a day that is no English name")
+        raise UntranslatableError("NEXT_DAY with a day that is not an English name")
     moment = t.day(arguments[0])
     days = f"((CAST({_DAYS.index(word) + 6} - EXTRACT(DOW FROM {moment}) AS INT) % 7) + 1)"
     return f"({moment} + {days} * INTERVAL '1 day')", DATE
@@ -260,9 +262,9 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if t.is_number(value):
         return format_number(t, arguments)
     if not t.is_moment(value):
-        raise UntranslatableError("TO_CHAR with a format, of what is not known to be a date")
+        raise UntranslatableError("TO_CHAR with a format, of a value whose type is unknown")
     if len(arguments) > 2 and not _ENGLISH.fullmatch(t.literal(arguments[2]) or ""):
-        raise UntranslatableError("TO_CHAR of a date with NLS parameters that are not English")
+        raise UntranslatableError("TO_CHAR of a date with NLS parameters other than English")
     fact = t.fact(value)
     if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
         t.moment(value)  # raises an error, because its time zone is lost
@@ -273,7 +275,7 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         return shown, TEXT._replace(filled=fact.filled)
     form = shown_format(given, fact.length if fact.kind is not ValueKind.DATE else 0)
     if (fact.kind is not ValueKind.TIMESTAMPTZ or fact.zone) and "TZ" in form:
-        raise UntranslatableError(f"a date without time zone in the format {given!r}")
+        raise UntranslatableError(f"the format {given!r} of a date without a time zone")
     quoted = form.replace("'", "''")
     return f"TO_CHAR({at}, '{quoted}')", TEXT._replace(filled=fact.filled)
 
@@ -300,7 +302,7 @@ def _read(name: str, fact: Fact) -> CallRule:
         if len(arguments) == 1:
             raise UntranslatableError(f"{name} without a format {_DEPENDS}")
         if len(arguments) > 2 and not _ENGLISH.fullmatch(t.literal(arguments[2]) or ""):
-            raise UntranslatableError(f"{name} with NLS parameters that are not English")
+            raise UntranslatableError(f"{name} with NLS parameters other than English")
         given = string_literal(t, arguments[1], f"{name} with a format")
         text = t.literal(arguments[0])
         moment = plain_moment(text, given) if text is not None else None
@@ -321,7 +323,8 @@ def _read_text(t: Translator, text: str, given: str, fact: Fact) -> str:
         text = f"TO_CHAR(STATEMENT_TIMESTAMP(), '{read.missing}') || {text}"
         form = read.missing + form
     if read.has_zone != (fact.kind is ValueKind.TIMESTAMPTZ):
-        raise UntranslatableError(f"a date read in the format {given!r}: its time zone")
+        found = "a" if read.has_zone else "no"
+        raise UntranslatableError(f"the format {given!r} contains {found} time zone")
     if read.has_zone:
         found = f"TO_TIMESTAMP({text}, '{form}')"
     elif read.has_time:
@@ -333,12 +336,12 @@ def _read_text(t: Translator, text: str, given: str, fact: Fact) -> str:
 
 
 def _date_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    text = string_literal(t, arguments[0], "DATE of a text")
+    text = string_literal(t, arguments[0], "DATE with a text")
     return f"CAST('{text.strip()} 00:00:00' AS TIMESTAMP)", _NOW_DATE
 
 
 def _timestamp_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    text = string_literal(t, arguments[0], "TIMESTAMP of a text").replace("'", "''")
+    text = string_literal(t, arguments[0], "TIMESTAMP with a text").replace("'", "''")
     if _ZONE.search(text):
         return f"CAST('{text}' AS TIMESTAMPTZ)", TIMESTAMPTZ._replace(filled=True)
     return f"CAST('{text}' AS TIMESTAMP)", TIMESTAMP._replace(filled=True)
@@ -355,7 +358,7 @@ def _interval(t: Translator, node: exp.Expr) -> Translated:
         return t.sql(node.this), INTERVAL
     if t.is_number(node.this) and not is_months:
         return f"({t.sql(node.this)} * INTERVAL '1 day')", INTERVAL
-    raise UntranslatableError("an interval of what is no literal")
+    raise UntranslatableError("an interval that is not a literal")
 
 
 def _interval_unit(unit: exp.Expr | None) -> str:
@@ -363,7 +366,7 @@ def _interval_unit(unit: exp.Expr | None) -> str:
         return f"{_interval_unit(unit.this)} TO {_interval_unit(unit.expression)}"
     name = unit.name.upper() if unit is not None else ""
     if name not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
-        raise UntranslatableError(f"an interval of {name or 'no unit'}")
+        raise UntranslatableError(f"an interval with the unit {name or '(none)'}")
     return name
 
 
@@ -372,9 +375,9 @@ def _number_to_interval(units: tuple[str, ...], fact: Fact) -> CallRule:
         value, unit = arguments
         word = (t.literal(unit) or "").lower()
         if word not in units:
-            raise UntranslatableError("an interval of a unit that is no literal")
+            raise UntranslatableError("an interval whose unit is not a literal")
         if fact is MONTHS and t.kind(value) is not ValueKind.INTEGER:
-            raise UntranslatableError("an interval of a part of a month")
+            raise UntranslatableError("an interval of a fraction of a month")
         return f"({t.number(value)} * INTERVAL '1 {word}')", fact
 
     return translate
@@ -382,7 +385,7 @@ def _number_to_interval(units: tuple[str, ...], fact: Fact) -> CallRule:
 
 def _text_to_interval(unit: str, fact: Fact) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-        text = string_literal(t, arguments[0], "an interval of a text")
+        text = string_literal(t, arguments[0], "an interval with a text")
         if not re.fullmatch(r"[-+]?[\d :.-]+", text.strip()):
             raise UntranslatableError(f"an interval in the form {text!r}")
         return f"INTERVAL '{text.strip()}' {unit}", fact._replace(filled=True)
@@ -391,7 +394,7 @@ def _text_to_interval(unit: str, fact: Fact) -> CallRule:
 
 
 def _from_zone(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    zone = string_literal(t, arguments[1], "FROM_TZ with a zone")
+    zone = string_literal(t, arguments[1], "FROM_TZ with a time zone")
     name = _zone_name(zone)
     return f"({t.moment(arguments[0])} AT TIME ZONE {name})", TIMESTAMPTZ._replace(zone=name)
 
@@ -407,7 +410,7 @@ def _at_zone(t: Translator, node: exp.Expr) -> Translated:
     """Translate AT TIME ZONE: the point in time stays the same; the zone is recorded, because other
     functions may need the local time.
     """
-    zone = string_literal(t, node.args["zone"], "AT TIME ZONE with a zone")
+    zone = string_literal(t, node.args["zone"], "AT TIME ZONE with a time zone")
     value, kind = node.this, t.kind(node.this)
     if kind is not ValueKind.TIMESTAMPTZ:
         moment = f"CAST({t.moment(value)} AS TIMESTAMPTZ)"
@@ -418,7 +421,7 @@ def _at_zone(t: Translator, node: exp.Expr) -> Translated:
 
 def _utc(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if t.kind(arguments[0]) is not ValueKind.TIMESTAMPTZ:
-        raise UntranslatableError("SYS_EXTRACT_UTC of what has no time zone")
+        raise UntranslatableError("SYS_EXTRACT_UTC of a value without a time zone")
     return f"({t.sql(arguments[0])} AT TIME ZONE 'UTC')", TIMESTAMP
 
 
@@ -445,10 +448,10 @@ _AMERICAN: Final = {
 
 
 def _new_time(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    names = [string_literal(t, one, "NEW_TIME with a zone").upper() for one in arguments[1:]]
+    names = [string_literal(t, one, "NEW_TIME with a time zone").upper() for one in arguments[1:]]
     unknown = [name for name in names if name not in _AMERICAN]
     if unknown:
-        raise UntranslatableError(f"NEW_TIME does not know the zone {unknown[0]}")
+        raise UntranslatableError(f"NEW_TIME does not know the time zone {unknown[0]}")
     minutes = 30 * (_AMERICAN[names[1]] - _AMERICAN[names[0]])
     at = t.day(arguments[0])
     return f"({at} + INTERVAL '{minutes} minutes')", DATE

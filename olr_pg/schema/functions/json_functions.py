@@ -61,7 +61,7 @@ _RETURNED: Final = re.compile(
 def _document(t: Translator, node: exp.Expr, to: str = "JSONB") -> str:
     """Return SQL that converts a text to JSON; it is NULL if the text does not begin like JSON."""
     if not t.is_text(node):
-        raise UntranslatableError(f"JSON of a {t.kind(node).value}")
+        raise UntranslatableError(f"a {t.kind(node).value} where JSON is expected")
     text, given = t.text(node), t.literal(node)
     if given is None:
         return f"(CASE WHEN {text} ~ {_LIKE_JSON} THEN CAST({text} AS {to}) END)"
@@ -69,7 +69,7 @@ def _document(t: Translator, node: exp.Expr, to: str = "JSONB") -> str:
         return f"CAST({text} AS {to})"
     if given.lstrip().startswith(("[", "{")):
         raise UntranslatableError(
-            "a JSON document that is none to PostgreSQL: write names in quotation marks"
+            "a literal that is not valid JSON in PostgreSQL: write names in quotation marks"
         )
     return f"CAST(NULL AS {to})"
 
@@ -85,7 +85,7 @@ def _is_json(text: str) -> bool:
 def _path(text: str) -> str:
     if not _PATH.fullmatch(text):
         raise UntranslatableError(
-            f"the JSON path {text!r}: only steps to members and elements are the same in both"
+            f"the JSON path {text!r}: only members and elements are supported"
         )
     return "'" + text.replace("'", "''") + "'"
 
@@ -97,7 +97,7 @@ def _found(t: Translator, node: exp.Expr) -> str:
 def _call(t: Translator, node: exp.Expr) -> Translated:
     name, clauses = node.args["name"], str(node.args.get("clauses") or "")
     if node.args.get("columns"):
-        raise UntranslatableError("JSON_TABLE in another place than FROM")
+        raise UntranslatableError("JSON_TABLE outside FROM")
     if name == "JSON_VALUE":
         return _scalar(_found(t, node), clauses)
     if clauses and name == "JSON_EXISTS":
@@ -124,7 +124,7 @@ def _query(t: Translator, node: exp.Expr, clauses: str) -> str:
     has_wrapper = (returned[2] or "WITHOUT").startswith("WITH ")
     if tail:
         if not has_wrapper:
-            raise UntranslatableError("JSON_QUERY of several parts without WITH WRAPPER")
+            raise UntranslatableError("JSON_QUERY of several values without WITH WRAPPER")
         found = f"(SELECT '[' || STRING_AGG({_compact('v')}, ',' ORDER BY \"n\") || ']'" + tail
     elif has_wrapper:
         found = f"(SELECT '[' || {_compact('p')} || ']'"
@@ -163,11 +163,13 @@ def _steps(path: str) -> tuple[list[str], str, str]:
     """
     steps, strict, at = list[str](), "strict $", 1
     if not path.startswith("$"):
-        raise UntranslatableError(f"the JSON path {path!r}")
+        raise UntranslatableError(f"the JSON path {path!r}, which does not begin with $")
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None:
-            raise UntranslatableError(f"the JSON path {path!r}: only members and elements")
+            raise UntranslatableError(
+                f"the JSON path {path!r}: only members and elements are supported"
+            )
         at = step.end()
         if step[4]:
             return steps, strict, _several(step[4])
@@ -285,7 +287,7 @@ def _generated(t: Translator, node: exp.Expr) -> str:
         return f"('\"' || TO_CHAR({t.sql(node)}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || '\"')"
     if fact.kind is ValueKind.NOTHING:
         return "CAST(NULL AS TEXT)"
-    raise UntranslatableError(f"JSON of a {fact.kind.value}")
+    raise UntranslatableError(f"a {fact.kind.value} converted to JSON")
 
 
 _JSON: Final = TEXT._replace(filled=True, json=True)
@@ -301,7 +303,7 @@ def _keeps_null(node: exp.Expr, *, by_default: bool) -> bool:
 
 def _pair(t: Translator, node: exp.Expr) -> tuple[str, str]:
     if not isinstance(node, exp.JSONKeyValue) or isinstance(node.expression, exp.Star):
-        raise UntranslatableError("JSON_OBJECT of columns without keys: write KEY … VALUE …")
+        raise UntranslatableError("JSON_OBJECT with columns but no keys: write KEY … VALUE …")
     return f"{_generated(t, node.this)} || ':'", _generated(t, node.expression)
 
 

@@ -116,7 +116,7 @@ def number_value(t: Translator, value: exp.Expr, form: exp.Expr) -> str:
     if _HEXADECIMAL.fullmatch(given):
         return f"CAST(CAST('x' || LPAD({t.text(value)}, 16, '0') AS BIT(64)) AS BIGINT)"
     if not _VALUE.fullmatch(given) or "L" in given:
-        raise UntranslatableError("TO_NUMBER with a format that PostgreSQL has not")
+        raise UntranslatableError("TO_NUMBER with a format that PostgreSQL does not have")
     target = given.replace("G", ",").replace("D", ".").replace("$", "")
     text = f"REPLACE({t.text(value)}, '$', '')" if "$" in given else t.text(value)
     return f"TO_NUMBER({text}, '{target}')"

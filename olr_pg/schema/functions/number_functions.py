@@ -110,7 +110,7 @@ def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     (asked,) = arguments
     if not isinstance(asked, exp.Alias) or asked.alias.upper() != "NUMBER":
         raise UntranslatableError(
-            "VALIDATE_CONVERSION: a trial conversion: PG_INPUT_IS_VALID from PostgreSQL 16 on"
+            "VALIDATE_CONVERSION: in PostgreSQL 16 and later, use PG_INPUT_IS_VALID"
         )
     if t.is_number(asked.this) or t.is_null(asked.this):
         return "1", INTEGER._replace(filled=True)
@@ -162,7 +162,7 @@ def _rounded(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         if t.kind(arguments[0]) is ValueKind.FLOAT:
             if len(arguments) > 1:
-                raise UntranslatableError(f"{name} of a BINARY_DOUBLE to places: it ties to even")
+                raise UntranslatableError(f"{name} of a BINARY_DOUBLE to decimal places")
             # As Oracle does, round a floating-point number that lies halfway between two integers
             # to the even one.
             return f"{name}(CAST({t.sql(arguments[0])} AS DOUBLE PRECISION))", FLOAT

@@ -9,25 +9,29 @@ from __future__ import annotations
 from typing import Final
 
 _APPROXIMATE: Final = (
-    "PostgreSQL has the exact aggregate: COUNT(DISTINCT …), PERCENTILE_CONT or SUM"
+    "PostgreSQL has exact aggregates: use COUNT(DISTINCT …), PERCENTILE_CONT or SUM"
 )
-_BYTES: Final = "it counts bytes of the source's character set: use the function of characters"
-_COLLECTION: Final = "a nested table: an array, or a table of its own"
-_CONTAINER: Final = "containers of Oracle: PostgreSQL has none"
-_DOMAIN: Final = "a domain's function: CREATE DOMAIN with a check, and a function of your own"
-_DST: Final = "versions of Oracle's time zones"
-_HIERARCHY: Final = "an analytic view: a view with GROUP BY"
-_MINING: Final = "data mining in the database: do it in the application"
+_BYTES: Final = (
+    "it counts bytes or code units of the source: use the function that counts characters"
+)
+_COLLECTION: Final = "nested tables: use an array or a separate table"
+_CONTAINER: Final = "a function for containers (CDB), which PostgreSQL does not have"
+_DOMAIN: Final = "a function for domains: use CREATE DOMAIN with a check, and your own function"
+_DST: Final = "a function for versions of Oracle's time zone file"
+_HIERARCHY: Final = "a function for analytic views: use a view with GROUP BY"
+_MINING: Final = "data mining: do it in the application"
 _MODEL: Final = "a function of MODEL: rewrite the query, or do it in the application"
-_OBJECT: Final = "an object type's reference or type: a foreign key, or a column with the kind"
-_OLAP: Final = "a function of analytic workspaces: a view with GROUP BY and window functions"
-_ROWID: Final = "a ROWID: rows of PostgreSQL have no lasting address; use the key"
-_SCN: Final = "an SCN: PostgreSQL keeps no old rows; a column with the time"
-_SORT: Final = "a linguistic order: COLLATE with a collation of PostgreSQL"
-_STATISTICS: Final = "a statistical test: do it in the application"
-_UUID: Final = "a UUID as text or RAW: the type uuid and GEN_RANDOM_UUID()"
-_VECTOR: Final = "vectors: the extension pgvector"
-_XML_CHANGE: Final = "a change within a document: XMLTABLE and XMLELEMENT, or the application"
+_OBJECT: Final = (
+    "a function for object types: use a foreign key, or a column that contains the type"
+)
+_OLAP: Final = "a function for analytic workspaces: use a view with GROUP BY or window functions"
+_ROWID: Final = "ROWID: rows in PostgreSQL have no permanent address; use the key"
+_SCN: Final = "PostgreSQL has no SCN: use a column with the time of the change"
+_SORT: Final = "linguistic sorting: use COLLATE with a collation of PostgreSQL"
+_STATISTICS: Final = "statistics: compute them in the application"
+_UUID: Final = "a UUID as text or RAW: use the type uuid and GEN_RANDOM_UUID()"
+_VECTOR: Final = "vectors: use the extension pgvector"
+_XML_CHANGE: Final = "changes in an XML document: use XMLTABLE and XMLELEMENT, or the application"
 
 REFUSED_FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -130,11 +134,11 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
             "BITMAP_COUNT",
             "BITMAP_OR_AGG",
         ),
-        "a bitmap of distinct values: COUNT(DISTINCT …)",
+        "a bitmap of distinct values: use COUNT(DISTINCT …)",
     ),
     **dict.fromkeys(
         ("BIT_AND_AGG", "BIT_OR_AGG", "BIT_XOR_AGG"),
-        "an aggregate of bits: BIT_AND, BIT_OR and BIT_XOR of a bigint",
+        "an aggregate of bits: use BIT_AND, BIT_OR or BIT_XOR of a bigint",
     ),
     **dict.fromkeys(
         (
@@ -146,17 +150,17 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
             "JSON_TRANSFORM",
             "JSON",
         ),
-        "a function of JSON documents: the operators and functions of jsonb",
+        "a function for JSON documents: use the operators and functions of jsonb",
     ),
     **dict.fromkeys(
         ("NLS_CHARSET_DECL_LEN", "NLS_CHARSET_ID", "NLS_CHARSET_NAME"),
-        "character sets of Oracle: a database of PostgreSQL has one",
+        "a function for Oracle's character sets: a PostgreSQL database has only one",
     ),
     **dict.fromkeys(
         ("ASCIISTR", "CONVERT"),
-        "another form of a text: CONVERT_TO or TRANSLATE",
+        "character set conversion: use CONVERT_TO or TRANSLATE",
     ),
-    **dict.fromkeys(("DEPTH", "PATH"), "a path in Oracle's XML repository: a table of files"),
+    **dict.fromkeys(("DEPTH", "PATH"), "a path in Oracle XML DB Repository: use a table of files"),
     **dict.fromkeys(
         (
             "SYS_DBURIGEN",
@@ -175,7 +179,7 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
             "XMLSEQUENCE",
             "XMLSERIALIZE",
         ),
-        "a function of XML documents: XMLTABLE, XPATH or XMLSERIALIZE of PostgreSQL",
+        "a function for XML documents: use PostgreSQL's XMLTABLE, XPATH or XMLSERIALIZE",
     ),
     **dict.fromkeys(
         (
@@ -184,36 +188,36 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
         ),
         _OLAP,
     ),
-    "BFILENAME": "a file outside the database: keep its path, or its bytes",
-    "BIT_COMPLEMENT": "undocumented: the operator ~ of integers",
-    "BIT_OR": "undocumented: the operator | of integers",
-    "BIT_XOR": "undocumented: the operator # of integers",
-    "BOOL_TO_INT": "undocumented: CASE WHEN … THEN 1 ELSE 0 END",
-    "CHECKSUM": "a checksum of rows: MD5 of an aggregate",
-    "CONTAINS": "a text index: tsvector and @@",
-    "DUMP": "Oracle's inner form of a value",
-    "FUZZY_MATCH": "a fuzzy comparison: the extensions pg_trgm and fuzzystrmatch",
-    "GROUP_ID": "the number of a duplicate group: name each group once",
-    "ORA_HASH": "Oracle's hash: PostgreSQL has others (HASHTEXT), with other numbers",
-    "ORA_INVOKING_USER": "the invoker: SESSION_USER",
-    "ORA_INVOKING_USERID": "the invoker: SESSION_USER",
-    "PHONIC_ENCODE": "a phonetic code: the extension fuzzystrmatch",
-    "ROUND_TIES_TO_EVEN": "rounding to even: ROUND of a double precision",
-    "SHARD_CHUNK_ID": "shards of Oracle",
-    "TIME_BUCKET": "a bucket of times: DATE_BIN",
-    "TO_BOOLEAN": "a text as a boolean: CAST, or CASE",
-    "TO_LOB": "a LONG as a LOB: the column is text already",
-    "TO_UTC_TIMESTAMP_TZ": "a time in ISO 8601: CAST AS TIMESTAMPTZ",
-    "TZ_OFFSET": "the offset of a zone: pg_timezone_names",
-    "USERENV": "SYS_CONTEXT('USERENV', …) has the same",
-    "WM_CONCAT": "undocumented: LISTAGG(…) WITHIN GROUP (ORDER BY …), or STRING_AGG with an order",
+    "BFILENAME": "a file outside the database: store its path or its content",
+    "BIT_COMPLEMENT": "an undocumented function: use the operator ~ of integers",
+    "BIT_OR": "an undocumented function: use the operator | of integers",
+    "BIT_XOR": "an undocumented function: use the operator # of integers",
+    "BOOL_TO_INT": "an undocumented function: use CASE WHEN … THEN 1 ELSE 0 END",
+    "CHECKSUM": "a checksum of rows: use MD5 of an aggregate",
+    "CONTAINS": "full-text search: use tsvector and @@",
+    "DUMP": "the internal form of a value in Oracle, which PostgreSQL does not have",
+    "FUZZY_MATCH": "fuzzy comparison: use the extensions pg_trgm and fuzzystrmatch",
+    "GROUP_ID": "the number of a duplicate group: list each group only once",
+    "ORA_HASH": "PostgreSQL's hash functions (HASHTEXT) return other numbers",
+    "ORA_INVOKING_USER": "the invoking user: use SESSION_USER",
+    "ORA_INVOKING_USERID": "the invoking user: use SESSION_USER",
+    "PHONIC_ENCODE": "a phonetic code: use the extension fuzzystrmatch",
+    "ROUND_TIES_TO_EVEN": "rounding to even: use ROUND of a double precision",
+    "SHARD_CHUNK_ID": "a function for Oracle's sharding, which PostgreSQL does not have",
+    "TIME_BUCKET": "time intervals: use DATE_BIN",
+    "TO_BOOLEAN": "conversion to boolean: use CAST or CASE",
+    "TO_LOB": "conversion of LONG to LOB: the column in PostgreSQL needs no conversion",
+    "TO_UTC_TIMESTAMP_TZ": "a time in ISO 8601: use CAST AS TIMESTAMPTZ",
+    "TZ_OFFSET": "the offset of a time zone: use pg_timezone_names",
+    "USERENV": "use SYS_CONTEXT('USERENV', …)",
+    "WM_CONCAT": "an undocumented function: use LISTAGG(…) WITHIN GROUP (ORDER BY …)",
 }
 """For each function name: the function's purpose, and its replacement."""
 
 REFUSED_FAMILIES: Final = {
-    "CALENDAR_": "a calendar function of 26ai: TO_CHAR, TRUNC, ADD_MONTHS or EXTRACT of the date",
-    "FISCAL_": "a fiscal calendar of 26ai: join a table of your calendar",
-    "RETAIL_": "a retail calendar of 26ai: join a table of your calendar",
+    "CALENDAR_": "a calendar function of 26ai: use TO_CHAR, TRUNC, ADD_MONTHS or EXTRACT",
+    "FISCAL_": "a fiscal calendar of 26ai: join a table with your calendar",
+    "RETAIL_": "a retail calendar of 26ai: join a table with your calendar",
 }
 """For each prefix of function names: the functions' purpose, and their replacement."""
 

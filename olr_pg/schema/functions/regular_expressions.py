@@ -81,7 +81,7 @@ def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
     """
     if len(arguments) <= place or t.is_null(arguments[place]):
         return ""
-    flags = string_literal(t, arguments[place], "a regular expression with flags").lower()
+    flags = string_literal(t, arguments[place], "a match parameter").lower()
     if set(flags) - set(_FLAGS):
         raise UntranslatableError(f"a regular expression with the flags {flags}")
     return flags
@@ -112,7 +112,7 @@ def _call(name: str, kind: str, flags_at: int) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         flags = _flags(t, arguments, flags_at)
         if name == "REGEXP_COUNT" and _may_be_empty(t, arguments[1]):
-            raise UntranslatableError("REGEXP_COUNT of a pattern that matches nothing, too")
+            raise UntranslatableError("REGEXP_COUNT of a pattern that also matches the empty text")
         parts = [t.text(arguments[0]), _pattern(t, arguments[1], flags)]
         for at, argument in enumerate(arguments[2:], 2):
             parts.append(_target_flags(flags) if at == flags_at else t.integer(argument))
@@ -139,7 +139,7 @@ def _like(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 def _replace(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     flags = _flags(t, arguments, 5)
     if _may_be_empty(t, arguments[1]):
-        raise UntranslatableError("REGEXP_REPLACE of a pattern that matches nothing, too")
+        raise UntranslatableError("REGEXP_REPLACE of a pattern that also matches the empty text")
     by = "''"
     if len(arguments) > 2 and not t.is_null(arguments[2]):
         by = _replacement(t, arguments[2])

@@ -190,7 +190,7 @@ def _character(t: Translator, node: exp.Expr) -> Translated:
     if number is not None and number > _ASCII:
         return _of_bytes(number)
     if number == 0:
-        raise UntranslatableError("CHR(0): PostgreSQL keeps no text with this character")
+        raise UntranslatableError("CHR(0): PostgreSQL cannot store this character in a text")
     return f"CHR({t.integer(code)})", Fact(ValueKind.TEXT, filled=t.fact(code).filled)
 
 
@@ -205,7 +205,7 @@ def _of_bytes(number: int) -> Translated:
         found = number.to_bytes((number.bit_length() + 7) // 8, "big").decode("utf-8")
     except UnicodeDecodeError:
         raise UntranslatableError(
-            f"CHR({number}): it depends on the character set of the source; write the character"
+            f"CHR({number}) depends on the character set of the source: write the character itself"
         ) from None
     return f"'{found}'", Fact(ValueKind.TEXT, filled=True)
 
@@ -243,7 +243,11 @@ def _width(before: str, behind: str) -> CallRule:
 
 def _decompose(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     forms = {"CANONICAL": "NFD", "COMPATIBILITY": "NFKD"}
-    form = string_literal(t, arguments[1], "a form").upper() if len(arguments) > 1 else "CANONICAL"
+    form = (
+        string_literal(t, arguments[1], "DECOMPOSE with a form").upper()
+        if len(arguments) > 1
+        else "CANONICAL"
+    )
     if form not in forms:
         raise UntranslatableError(f"DECOMPOSE with {form}")
     return f"NORMALIZE({t.text(arguments[0])}, {forms[form]})", TEXT
@@ -313,7 +317,7 @@ def _cast_or_default(t: Translator, value: exp.Expr, to: exp.Expr, default: exp.
     become the default.
     """
     if to.this is not exp.DType.DECIMAL or to.expressions or not t.is_text(value):
-        raise UntranslatableError("a default ON CONVERSION ERROR of another type than NUMBER")
+        raise UntranslatableError("DEFAULT … ON CONVERSION ERROR for a type other than NUMBER")
     text, given = t.text(value), t.literal(value)
     if given is not None and not is_numeral(given):
         # PostgreSQL would cast a literal before it evaluates the condition, so the cast would fail.
@@ -370,7 +374,7 @@ def _context(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     setting = t.relations.context(names[0])
     if setting and _SETTING.fullmatch(names[1]):
         return t.nonempty(f"CURRENT_SETTING('{setting}.{names[1].lower()}', TRUE)")
-    advice = "" if names[0] == "USERENV" else ": name a setting for it in `apply.contexts`"
+    advice = "" if names[0] == "USERENV" else ": map the context to a setting in `apply.contexts`"
     raise UntranslatableError(f"SYS_CONTEXT of {', '.join(names)}{advice}")
 
 
@@ -387,24 +391,28 @@ def _size(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     """Translate VSIZE of a text: its number of bytes in UTF-8."""
     kind = t.kind(arguments[0])
     if kind in NUMBERS or kind in MOMENTS:
-        raise UntranslatableError(f"VSIZE of a {kind.value}: PostgreSQL keeps it in another form")
+        raise UntranslatableError(f"VSIZE of a {kind.value}: PostgreSQL stores it in another form")
     value = t.sql(arguments[0]) if kind is ValueKind.RAW else t.text(arguments[0])
     return f"OCTET_LENGTH({value})", INTEGER
 
 
 def _hash(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    method = string_literal(t, arguments[1], "a method").upper() if len(arguments) > 1 else "SHA1"
+    method = (
+        string_literal(t, arguments[1], "STANDARD_HASH with a method").upper()
+        if len(arguments) > 1
+        else "SHA1"
+    )
     text = f"CONVERT_TO({t.text(arguments[0])}, 'UTF8')"
     if method == "MD5":
         return f"DECODE(MD5({text}), 'hex')", RAW
     if method in ("SHA256", "SHA384", "SHA512"):
         return f"{method}({text})", RAW
-    raise UntranslatableError(f"STANDARD_HASH by {method}: PostgreSQL has MD5 and SHA-2")
+    raise UntranslatableError(f"STANDARD_HASH with {method}: PostgreSQL has only MD5 and SHA-2")
 
 
 def _to_bytes(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if t.kind(arguments[0]) is not ValueKind.RAW:
-        raise UntranslatableError("TO_BLOB of what is no RAW")
+        raise UntranslatableError("TO_BLOB of a value that is not RAW")
     return t.sql(arguments[0]), RAW
 
 
@@ -414,7 +422,7 @@ def _unicode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     """
     given = t.sql(arguments[0])
     if not _QUOTED.fullmatch(given):
-        raise UntranslatableError("UNISTR of a text that is no literal")
+        raise UntranslatableError("UNISTR of a text that is not a literal")
     text = given[1:-1].replace("''", "'")
     units = _UNIT.sub(lambda found: chr(int(found[1] or "5C", 16)), text)
     shown = units.encode("utf-16", "surrogatepass").decode("utf-16").replace("'", "''")

@@ -109,7 +109,7 @@ def xml_table(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
     """
     passing = call.args.get("passing") or []
     if call.args.get("namespaces") or call.args.get("by_ref") or len(passing) != 1:
-        raise UntranslatableError("XMLTABLE with namespaces, by reference, or of several documents")
+        raise UntranslatableError("XMLTABLE with namespaces, BY REF, or several documents")
     t.translate(passing[0])
     alias = node.args.get("alias")
     called = t.plain(alias.this) if alias is not None and alias.this else "XMLTABLE"

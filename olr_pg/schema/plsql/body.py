@@ -63,19 +63,19 @@ _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
 _SQL_COUNT: Final = "SQL%ROWCOUNT"
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _REFUSED: Final = {
-    "COMMIT": "COMMIT: only in procedures that are called outside a transaction",
-    "ROLLBACK": "ROLLBACK: only in procedures that are called outside a transaction",
-    "SAVEPOINT": "SAVEPOINT: a block with EXCEPTION",
-    "FORALL": "FORALL: one statement over unnest()",
-    "GOTO": "GOTO: rewrite the flow",
-    "LOCK": "LOCK TABLE: other lock modes",
-    "PIPE": "PIPE ROW: RETURN NEXT",
-    "WITH": "WITH … SELECT INTO: a subquery",
+    "COMMIT": "COMMIT: allowed only in procedures that are called outside a transaction",
+    "ROLLBACK": "ROLLBACK: allowed only in procedures that are called outside a transaction",
+    "SAVEPOINT": "SAVEPOINT: use a block with EXCEPTION",
+    "FORALL": "FORALL: use one statement with unnest()",
+    "GOTO": "GOTO: use loops and conditions",
+    "LOCK": "LOCK TABLE: PostgreSQL has other lock modes",
+    "PIPE": "PIPE ROW: use RETURN NEXT",
+    "WITH": "WITH … SELECT INTO: use a subquery",
     "PRAGMA": "a PRAGMA",
-    "TYPE": "a type of its own",
-    "SUBTYPE": "a type of its own",
-    "PROCEDURE": "a procedure within it",
-    "FUNCTION": "a function within it",
+    "TYPE": "it declares a type",
+    "SUBTYPE": "it declares a type",
+    "PROCEDURE": "it declares a nested procedure",
+    "FUNCTION": "it declares a nested function",
 }
 
 
@@ -125,14 +125,15 @@ class Body:
         calls = self._sql.called - called
         changes, ends_with_change = self._changes - before + calls, ends_with_change and not calls
         if calls and self._counts:
-            raise UntranslatableError("SQL%ROWCOUNT beside calls, which may change it")
+            raise UntranslatableError("SQL%ROWCOUNT in a block with calls, which may change it")
         handlers = self._handlers() if cursor.take("EXCEPTION") else []
         may_lose = changes > 1 or (changes == 1 and not ends_with_change)
         if may_lose and not all(
             ends.startswith("RAISE EX") or ends == "RAISE;" for _, ends in handlers
         ):
             raise UntranslatableError(
-                "an exception after changes of rows: PostgreSQL takes the changes of the block back"
+                "an exception handler of a block that changes rows or calls routines: PostgreSQL"
+                " rolls back the block's changes"
             )
         cursor.expect("END")
         if cursor.word() != ";" and not cursor.is_done:
@@ -196,7 +197,7 @@ class Body:
         digits = number.replace(" ", "").removeprefix("-")
         condition = _NUMBERED.get(int(digits)) if digits.isdigit() else None
         if condition is None or name.upper() not in self._exceptions:
-            raise UntranslatableError(f"the exception {name} of ORA-{digits}: name its SQLSTATE")
+            raise UntranslatableError(f"the exception {name} for ORA-{digits}: use its SQLSTATE")
         self._exceptions[name.upper()] = condition
 
     def _cursor_declaration(self) -> list[str]:
@@ -326,7 +327,7 @@ class Body:
         cursor.expect(";")
         number = code.replace(" ", "").removeprefix("-")
         if not number.isdigit():
-            raise UntranslatableError("RAISE_APPLICATION_ERROR with a number that is no literal")
+            raise UntranslatableError("RAISE_APPLICATION_ERROR with a number that is not a literal")
         message = f"'ORA-{number}: ' || COALESCE({self._sql.value(text, TEXT)}, '')"
         return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'P0001';"
 
@@ -337,7 +338,7 @@ class Body:
             return f"RAISE EXCEPTION USING ERRCODE = {own.split()[1]}, MESSAGE = {_UNHANDLED};"
         condition = own or CONDITIONS.get(name, "OTHERS").split(" ")[0]
         if condition == "OTHERS":
-            raise UntranslatableError(f"RAISE of {name}, which it does not declare")
+            raise UntranslatableError(f"RAISE of {name}, which the routine does not declare")
         return f"RAISE {condition};"
 
     def _assignment(self) -> str:
@@ -367,11 +368,15 @@ class Body:
             one = by_name.get(named[1].upper()) if named else None
             one = called.parameters[place] if one is None and place_known else one
             if one is None:
-                raise UntranslatableError(f"it calls {called.full_name} with other arguments")
+                raise UntranslatableError(
+                    f"it calls {called.full_name} with arguments that do not match"
+                )
             values.append(self._argument(one, named[2] if named else text, is_named=bool(named)))
             by_name.pop(one.name, None)
         if any(not one.default for one in by_name.values()):
-            raise UntranslatableError(f"it calls {called.full_name} with other arguments")
+            raise UntranslatableError(
+                f"it calls {called.full_name} with arguments that do not match"
+            )
         self._sql.note_call(called)
         return f"CALL {quoted(called.schema)}.{quoted(called.name)}({', '.join(values)});"
 
@@ -379,7 +384,9 @@ class Body:
         if one.mode:
             value, fact = self._sql.target(Cursor(text).path())
             if fact.kind is not one.typed.fact.kind:
-                raise UntranslatableError(f"a {fact.kind.value} for the parameter {one.name}")
+                raise UntranslatableError(
+                    f"a {fact.kind.value} as argument for the parameter {one.name} of another type"
+                )
         else:
             value = f"CAST({self._sql.value(text, one.typed.fact)} AS {one.typed.sql})"
         return f"{variable(one.name)} => {value}" if is_named else value
@@ -482,7 +489,7 @@ class Body:
         cursor.expect("OPEN")
         name = cursor.name()
         if cursor.word() == "FOR":
-            raise UntranslatableError("OPEN FOR: a function that returns the rows")
+            raise UntranslatableError("OPEN FOR: use a function that returns the rows")
         opened = self._opened(name, cursor.until(";"))
         cursor.expect(";")
         found, count = (variable(f"{name}%{what}") for what in ("FOUND", "ROWCOUNT"))
@@ -503,7 +510,7 @@ class Body:
         cursor.expect("FETCH")
         name = cursor.name()
         if not cursor.take("INTO"):
-            raise UntranslatableError("FETCH BULK COLLECT: array_agg, or a loop")
+            raise UntranslatableError("FETCH BULK COLLECT: use array_agg or a loop")
         targets = [cursor.path()]
         while cursor.take(","):
             targets.append(cursor.path())
@@ -514,7 +521,7 @@ class Body:
             outputs = [Output(one.name, one) for one in columns]
             moved = [f"{sql.into_row(targets[0][0], outputs)} := {taken};"]
         elif len(targets) != len(columns):
-            raise UntranslatableError("FETCH into another number of variables")
+            raise UntranslatableError("FETCH into a different number of variables")
         else:
             moved = [
                 f"{sql.into(target, one.fact)} := {taken}.{quoted(one.name)};"
@@ -551,7 +558,7 @@ class Body:
         literal = _LITERAL.fullmatch(outer.until("INTO", "USING", ";"))
         if literal is None:
             raise UntranslatableError(
-                "EXECUTE IMMEDIATE of a text that is put together: EXECUTE format(…) USING …"
+                "EXECUTE IMMEDIATE of a computed text: use EXECUTE format(…) USING …"
             )
         into = outer.until("USING", ";") if outer.word() == "INTO" else ""
         values = outer.list_until(";") if outer.take("USING") else []
@@ -562,9 +569,11 @@ class Body:
         try:
             text = _BIND.sub(lambda one: one[1] or f"({_given(next(places))})", text)
         except StopIteration:
-            raise UntranslatableError("EXECUTE IMMEDIATE with fewer values than binds") from None
+            raise UntranslatableError(
+                "EXECUTE IMMEDIATE with fewer values than bind variables"
+            ) from None
         if next(places, None) is not None:
-            raise UntranslatableError("EXECUTE IMMEDIATE with more values than binds")
+            raise UntranslatableError("EXECUTE IMMEDIATE with more values than bind variables")
         word = text.split(" ")[0].upper()
         if word not in (*_CHANGES, "SELECT") or (word == "SELECT") != bool(into):
             raise UntranslatableError(f"EXECUTE IMMEDIATE of {word or 'nothing'}")
@@ -591,7 +600,7 @@ class Body:
         cursor.expect("SELECT")
         items = cursor.until("INTO", "BULK", ";")
         if not cursor.take("INTO"):
-            raise UntranslatableError("BULK COLLECT: array_agg, or a loop")
+            raise UntranslatableError("BULK COLLECT: use array_agg or a loop")
         targets = [cursor.path()]
         while cursor.take(","):
             targets.append(cursor.path())
@@ -604,7 +613,7 @@ class Body:
             row = self._sql.into_row(targets[0][0], outputs)
             return [*first, f"{text} INTO STRICT {row};", *last]
         if len(outputs) != len(targets):
-            raise UntranslatableError("SELECT INTO another number of variables")
+            raise UntranslatableError("SELECT INTO a different number of variables")
         names = [
             self._sql.into(target, one.column.fact)
             for target, one in zip(targets, outputs, strict=True)
@@ -658,13 +667,13 @@ class Body:
             handled = {**CONDITIONS, **self._exceptions}
             unknown = [name for name in names if name not in handled]
             if unknown:
-                raise UntranslatableError(f"the exception {unknown[0]}")
+                raise UntranslatableError(f"a handler for the exception {unknown[0]}")
             known = self._sql.types
             self._sql.types = {**known, "SQLERRM": Typed("text", TEXT)}
             body, _ = self._statements()
             self._sql.types = known
             if any('"sqlerrm"' in line for line in body):
-                self._sql.remarks.append("SQLERRM is the message of PostgreSQL")
+                self._sql.remarks.append("SQLERRM contains the message of PostgreSQL")
             conditions = " OR ".join(handled[name] for name in names)
             found.append(([f"WHEN {conditions} THEN", *map(_in, body)], body[-1] if body else ""))
         return found

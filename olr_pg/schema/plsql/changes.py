@@ -39,7 +39,7 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
     if isinstance(tree, exp.Insert):
         return _insert(t, tree)
     if any(one.name.upper() == "ROWNUM" for one in tree.find_all(exp.Column)):
-        raise UntranslatableError(f"{tree.key.upper()} of the first rows (ROWNUM): name their keys")
+        raise UntranslatableError(f"{tree.key.upper()} with ROWNUM: select the rows by their key")
     tables = tree.args.get("tables") or [tree.this]
     relation, source = _target(t, tables[0])
     outer, t.scope = t.scope, Scope([source], t.scope)
@@ -127,7 +127,7 @@ def _inserted(t: Translator, parts: Merge, target: Source) -> str:
         names.append(cursor.path()[-1])
     known = [target.columns[name] for name in names or target.columns if name in target.columns]
     if len(known) < len(names):
-        raise UntranslatableError("it inserts columns that its table has not")
+        raise UntranslatableError("it inserts columns that its table does not have")
     row = parse_oracle(f"SELECT {parts.values}").expressions
     _same_number(row, known)
     values = ", ".join(_value(t, *pair) for pair in zip(row, known, strict=True))
@@ -141,22 +141,26 @@ def _full(relation: Relation) -> str:
 
 def _target(t: Translator, table: exp.Expr) -> tuple[Relation, Source]:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise UntranslatableError("it changes something else than a table")
+        raise UntranslatableError("it changes an object that is not a table")
     db, alias = table.args.get("db"), table.args.get("alias")
     owner = t.plain(db) if db is not None else t.owner
     relation = t.relations.find(owner, t.plain(table.this))
     if relation is None:
-        raise UntranslatableError(f"it changes {owner}.{table.name}, which is not in these schemas")
+        raise UntranslatableError(
+            f"it changes {owner}.{table.name}, which is not in the converted schemas"
+        )
     called = t.plain(alias.this) if alias is not None and alias.this else relation.source
     return relation, Source(called, called.lower(), relation.columns, owner=owner)
 
 
 def _set(t: Translator, item: exp.Expr, source: Source) -> str:
     if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
-        raise UntranslatableError("UPDATE of several columns by one query")
+        raise UntranslatableError("UPDATE of several columns with one subquery")
     column = source.columns.get(t.plain(item.this.this))
     if column is None:
-        raise UntranslatableError(f"it changes {item.this.name}, which is no column of its table")
+        raise UntranslatableError(
+            f"it changes {item.this.name}, which is not a column of its table"
+        )
     return f"{quoted(column.name)} = {_value(t, item.expression, column)}"
 
 
@@ -174,7 +178,7 @@ def _insert(t: Translator, tree: exp.Insert) -> str:
     columns = [relation.columns.get(name) for name in names] or [*relation.columns.values()]
     known = [one for one in columns if one is not None]
     if len(known) < len(columns):
-        raise UntranslatableError(f"it inserts columns that {relation.source} has not")
+        raise UntranslatableError(f"it inserts columns that {relation.source} does not have")
     listed = ", ".join(quoted(one.name) for one in known)
     into = f"INSERT INTO {_full(relation)} ({listed})"
     source = tree.expression
@@ -187,10 +191,12 @@ def _insert(t: Translator, tree: exp.Insert) -> str:
     _same_number(outputs, known)
     for output, column in zip(outputs, known, strict=True):
         if output.column.fact.kind is not column.fact.kind or column.pairs:
-            raise UntranslatableError(f"it inserts a query of another type into {column.name}")
+            raise UntranslatableError(
+                f"it inserts a query value of a different type into {column.name}"
+            )
     return f"{into} {t.sql(source)}"
 
 
 def _same_number(values: Sequence[object], columns: Sequence[RelationColumn]) -> None:
     if len(values) != len(columns):
-        raise UntranslatableError("it inserts another number of values than of columns")
+        raise UntranslatableError("it inserts a different number of values than columns")

@@ -45,7 +45,7 @@ class Cursor:
         try:
             self._tokens = _Words().tokenize(self.text)
         except TokenError as error:
-            raise UntranslatableError("it cannot be read as PL/SQL") from error
+            raise UntranslatableError("it cannot be parsed as PL/SQL") from error
         self._at = 0
 
     def word(self, ahead: int = 0) -> str:
@@ -80,7 +80,7 @@ class Cursor:
             UntranslatableError: there are no more tokens.
         """
         if self.is_done:
-            raise UntranslatableError("it ends in the middle")
+            raise UntranslatableError("its text ends too early")
         self._at += 1
 
     def rest(self) -> str:
@@ -107,7 +107,7 @@ class Cursor:
     def name(self) -> str:
         """Read a name; return it in the form in which Oracle stores it."""
         if self.is_done:
-            raise UntranslatableError("it ends in the middle")
+            raise UntranslatableError("its text ends too early")
         token = self._tokens[self._at]
         is_quoted = token.token_type is TokenType.IDENTIFIER
         if not is_quoted and not _NAMES.fullmatch(token.text.upper()):
@@ -137,7 +137,7 @@ class Cursor:
                 return self._between(begin, self._at)
             depth += {"(": 1, "CASE": 1, ")": -1, "END": -1}.get(word, 0)
             self._at += 1
-        raise UntranslatableError(f"it ends before {' or '.join(ends)}")
+        raise UntranslatableError(f"its text ends before {' or '.join(ends)}")
 
     def list_until(self, *ends: str) -> list[str]:
         """Read texts that are separated by commas, up to one of the words in `ends`; move past that

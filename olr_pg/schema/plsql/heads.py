@@ -84,5 +84,5 @@ def _options(cursor: Cursor) -> tuple[bool, bool]:
             or cursor.take("PARALLEL_ENABLE")
             or cursor.take("RESULT_CACHE")
         ):
-            raise UntranslatableError(f"{cursor.word() or 'something'} before its body")
+            raise UntranslatableError(f"the option {cursor.word() or '(none)'} before its body")
     return is_definer, is_fixed

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {
     "CURSOR": ("cursor", "declare it in the routine"),
-    "TYPE": ("type", "a type of PostgreSQL"),
-    "SUBTYPE": ("type", "a domain, or the type itself"),
-    "EXCEPTION": ("exception", "an SQLSTATE of your own"),
-    "": ("variable", "a setting (set_config), or a table"),
+    "TYPE": ("type", "use a type of PostgreSQL"),
+    "SUBTYPE": ("type", "use a domain or the base type"),
+    "EXCEPTION": ("exception", "use your own SQLSTATE"),
+    "": ("variable", "use a setting (set_config) or a table"),
 }
 _PRAGMA: Final = "PRAGMA"
 
@@ -216,7 +216,7 @@ def constants_and_state(
             except UntranslatableError:
                 kind = ""
         what, advice = _KINDS[kind]
-        state[name] = f"the {what} {name} of its package: {advice}"
+        state[name] = f"it uses the {what} {name} of its package: {advice}"
     return constants, state
 
 

@@ -92,9 +92,9 @@ class RoutineSql:
         def translate() -> str:
             tree = parse_oracle(f"SELECT {text}")
             if not isinstance(tree, exp.Select) or len(tree.selects) != 1:
-                raise UntranslatableError("it is no single expression")
+                raise UntranslatableError("it is not a single expression")
             if tree.args.get("from_") or isinstance(tree.selects[0], exp.Alias):
-                raise UntranslatableError("it is no single expression")
+                raise UntranslatableError("it is not a single expression")
             t = self._translator()
             holder = exp.Paren(this=tree.selects[0])
             refuse_unknown(holder)
@@ -116,7 +116,7 @@ class RoutineSql:
         def translate() -> tuple[str, list[Output]]:
             tree = parse_oracle(text)
             if not isinstance(tree, exp.Query):
-                raise UntranslatableError("it is no query")
+                raise UntranslatableError("it is not a query")
             t = self._translator()
             refuse_unknown(tree)
             outputs = translate_frame(t, tree)
@@ -160,7 +160,7 @@ class RoutineSql:
         columns = [*self.records[name].columns.values()]
         kinds = [one.fact.kind for one in columns]
         if kinds != [one.column.fact.kind for one in outputs] or any(one.pairs for one in columns):
-            raise UntranslatableError(f"a row of other columns into {name}")
+            raise UntranslatableError(f"a row is assigned to {name}, which has other columns")
         return f'"{name.lower()}"'
 
     def into(self, target: list[str], given: Fact) -> str:
@@ -173,9 +173,13 @@ class RoutineSql:
         kinds = {fact.kind, given.kind}
         is_same = len(kinds) == 1 or kinds <= NUMBERS or given.kind is ValueKind.NOTHING
         if not is_same and kinds != {ValueKind.TEXT, ValueKind.CHAR}:
-            raise UntranslatableError(f"a {given.kind.value} into {'.'.join(target)}")
+            raise UntranslatableError(
+                f"a {given.kind.value} is assigned to {'.'.join(target)}, which has another type"
+            )
         if given.kind is ValueKind.CHAR and fact.kind is ValueKind.TEXT:
-            raise UntranslatableError(f"a CHAR into {'.'.join(target)}, which is none")
+            raise UntranslatableError(
+                f"a CHAR is assigned to {'.'.join(target)}, which has another type"
+            )
         return name
 
     def target(self, names: list[str]) -> tuple[str, Fact]:
@@ -191,7 +195,9 @@ class RoutineSql:
             column = self.records[names[0]].columns.get(names[1])
             if column is not None and column.is_plain:
                 return f'"{names[0].lower()}"."{column.name}"', column.fact
-        raise UntranslatableError(f"it assigns to {'.'.join(names)}")
+        raise UntranslatableError(
+            f"it assigns a value to {'.'.join(names)}, which is not a supported variable"
+        )
 
     def _translator(self) -> Translator:
         variables = {

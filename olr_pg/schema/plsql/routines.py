@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TAG: Final = "$olr_pg$"
 _CONFLICT: Final = "#variable_conflict use_column"
 _DEFINER: Final = (
-    "in Oracle it runs with the rights of its owner: add SECURITY DEFINER if callers need them"
+    "Oracle runs it with its owner's privileges: add SECURITY DEFINER if callers need these"
 )
 _OF_INVOKER: Final = re.compile(r"\bAUTHID\s+CURRENT_USER\b", re.IGNORECASE)
 _OF_COLUMNS: Final = re.compile(r"\bUPDATE\s+OF\s+(.+?)\s+(?:OR|ON)\s", re.IGNORECASE | re.DOTALL)
@@ -66,13 +66,13 @@ def routine_statement(
     kind = source.kind.lower()
     made = Statement("by hand", source.full_name, "", source=source.text, what=kind)
     if kind not in ("function", "procedure"):
-        return made.refused("it is PL/SQL")
+        return made.refused("PL/SQL of this kind is not translated")
     try:
         sql = RoutineSql(relations, source.owner, signatures.find if signatures else None)
         target = relations.code_name(source.owner, source.name)
         return _routine(source.text, sql, target, made._replace(kind=kind, what=""))
     except UntranslatableError as error:
-        return made.refused(f"it is PL/SQL: {error}")
+        return made.refused(f"its PL/SQL is not translated: {error}")
 
 
 def package_statements(
@@ -90,12 +90,12 @@ def package_statements(
         both = Package([*declared.declarations, *body.declarations], [])
         constants, state = constants_and_state(both, relations, source.owner)
     except UntranslatableError as error:
-        return [whole.refused(f"it is PL/SQL: {error}")]
+        return [whole.refused(f"its PL/SQL is not translated: {error}")]
     schema = relations.name(source.name)
     if relations.has_schema(schema):
-        return [whole.refused(f"its schema would be {schema}, which is there: name it otherwise")]
+        return [whole.refused(f"its schema {schema} already exists for tables: rename the package")]
     if signatures.is_shared(source.name):
-        return [whole.refused("several schemas have a package of this name: name one otherwise")]
+        return [whole.refused("several schemas have a package of this name: rename one of them")]
     found = [
         _of_package(source, text, relations, signatures, (constants, state))
         for text in body.routines
@@ -104,9 +104,13 @@ def package_statements(
     if _OF_INVOKER.search(specification):
         found = [one._replace(remark=one.remark.removeprefix(_DEFINER)) for one in found]
     if body.is_initialised:
-        found.append(whole.refused("its initialisation: call it where a session begins"))
+        found.append(
+            whole.refused(
+                "its initialisation statements: run them at the beginning of each session"
+            )
+        )
     if not any(one.runs for one in found):
-        return [*found, whole.refused("it is PL/SQL: none of its routines is translated")]
+        return [*found, whole.refused("none of its routines is translated")]
     made = Statement("schema", source.full_name, f"CREATE SCHEMA {quoted(schema)}")
     return [made._replace(present=has_schema(schema), what="package"), *found]
 
@@ -126,7 +130,7 @@ def _of_package(
     made = Statement("by hand", f"{source.full_name}.{name}", "", source=text, what=kind)
     try:
         if signatures.is_overloaded(source.owner, source.name, name):
-            raise UntranslatableError("it is overloaded: give each routine a name of its own")
+            raise UntranslatableError("it is overloaded: give each routine its own name")
         for missing in used(state, text):
             raise UntranslatableError(state[missing])
         sql = RoutineSql(relations, source.owner, signatures.find, source.name)
@@ -134,7 +138,7 @@ def _of_package(
         target = target_of(relations, source.owner, source.name, name)
         return _routine(text, sql, target, made._replace(kind=kind, what=""))
     except UntranslatableError as error:
-        return made.refused(f"it is PL/SQL: {error}")
+        return made.refused(f"its PL/SQL is not translated: {error}")
 
 
 def with_their_calls(statements: list[Statement]) -> list[Statement]:
@@ -148,7 +152,7 @@ def with_their_calls(statements: list[Statement]) -> list[Statement]:
         for at, one in enumerate(statements):
             missing = next((name for name in one.calls if name in reasons), None)
             if one.runs and missing is not None:
-                reason = f"it calls {missing}, which is not made"
+                reason = f"it calls {missing}, which is not created"
                 kind = {"kind": "by hand", "what": one.kind, "sql": "", "trial": ""}
                 statements[at] = one._replace(**kind).refused(reason)  # type: ignore[arg-type]
                 reasons[one.name] = reason
@@ -195,7 +199,7 @@ def _trial(target: str, parameters: Sequence[Parameter]) -> str:
 def _check_end(cursor: Cursor) -> None:
     cursor.take("/")
     if not cursor.is_done:
-        raise UntranslatableError("it goes on behind its end")
+        raise UntranslatableError("its text continues after its END")
 
 
 def trigger_statement(
@@ -223,10 +227,10 @@ def trigger_statement(
     )
     try:
         if relation is None:
-            raise UntranslatableError(f"it is on {on}")
+            raise UntranslatableError(f"it is defined on {on}, which is not converted")
         text, sql = _trigger(trigger, relations, relation, signatures)
     except UntranslatableError as error:
-        return made.refused(f"its body is PL/SQL: {error}")
+        return made.refused(f"the trigger is not translated: {error}")
     remark, calls = "; ".join(dict.fromkeys(sql.remarks)), tuple(sorted(sql.calls))
     return made._replace(kind="trigger", sql=text, what="", remark=remark, calls=calls)
 
@@ -239,11 +243,13 @@ def _trigger(
     """
     when = {"BEFORE EACH ROW": "BEFORE", "AFTER EACH ROW": "AFTER", "INSTEAD OF": "INSTEAD OF"}
     if trigger.kind not in when:
-        raise UntranslatableError(f"a trigger of the kind {trigger.kind}: once for each statement")
+        raise UntranslatableError(
+            f"only row triggers and INSTEAD OF triggers are supported, not {trigger.kind}"
+        )
     if not trigger.enabled:
         raise UntranslatableError("it is disabled in the source")
     if _NAMED_OTHERWISE.search(trigger.head):
-        raise UntranslatableError("REFERENCING, FOLLOWS or PRECEDES")
+        raise UntranslatableError("it has REFERENCING, FOLLOWS or PRECEDES")
     events = _events(trigger, relation)
     sql = RoutineSql(relations, trigger.owner, signatures.find if signatures else None)
     for record in ("NEW", "OLD"):
@@ -278,7 +284,7 @@ def _events(trigger: Trigger, relation: Relation) -> str:
         return found
     if not trigger.head:
         raise UntranslatableError(
-            "whether it is UPDATE OF some columns is not in this inventory: export it again"
+            "this inventory does not contain its UPDATE OF columns: export the dictionary again"
         )
     columns = _OF_COLUMNS.search(trigger.head)
     if columns is None:
@@ -286,6 +292,6 @@ def _events(trigger: Trigger, relation: Relation) -> str:
     names = [one.strip() for one in columns[1].split(",")]
     names = [one[1:-1] if one.startswith('"') else one.upper() for one in names]
     if any(name not in relation.columns for name in names):
-        raise UntranslatableError("UPDATE OF a column that its table has not")
+        raise UntranslatableError("UPDATE OF a column that its table does not have")
     listed = ", ".join(quoted(relation.columns[name].name) for name in names)
     return found.replace("UPDATE", f"UPDATE OF {listed}")

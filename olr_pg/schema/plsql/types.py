@@ -103,7 +103,7 @@ def read_type(
     if sized:
         return found
     if found.fact.kind is ValueKind.CHAR:
-        raise UntranslatableError("a parameter or result of the type CHAR, which has no length")
+        raise UntranslatableError("a parameter or result of the type CHAR, whose length is unknown")
     # With %TYPE, a parameter has the type of the column, but not its precision and length.
     return _UNSIZED.get(found.fact.kind, found)
 

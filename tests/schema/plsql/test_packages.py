@@ -105,16 +105,17 @@ def test_the_text_is_split_into_declarations_and_routines() -> None:
 
 
 def test_what_has_no_like_is_named(made: list[Statement]) -> None:
-    reasons = {name: text.removeprefix("it is PL/SQL: ") for name, text in _reasons(made).items()}
+    prefix = "its PL/SQL is not translated: "
+    reasons = {name: text.removeprefix(prefix) for name, text in _reasons(made).items()}
     assert reasons == {
-        "BANK.PAY": "its initialisation: call it where a session begins",
-        "BANK.PAY.RAISED": "a function within it",
+        "BANK.PAY": "its initialisation statements: run them at the beginning of each session",
+        "BANK.PAY.RAISED": "it declares a nested function",
         "BANK.PAY.GIVE": "",
-        "BANK.PAY.COUNTED": "the variable G_CALLS of its package: a setting (set_config), or a"
-        " table",
+        "BANK.PAY.COUNTED": "it uses the variable G_CALLS of its package: use a setting"
+        " (set_config) or a table",
         "BANK.PAY.OWN": "",
         "BANK.PAY.TWICE": "",
-        "BANK.PAY.UNMADE": "it calls BANK.PAY.RAISED, which is not made",
+        "BANK.PAY.UNMADE": "it calls BANK.PAY.RAISED, which is not created",
         "BANK.PAY.NAMED": "",
         "BANK.OUTSIDE": "",
     }
@@ -155,12 +156,14 @@ def test_its_classes_add_up(made: list[Statement]) -> None:
 
 
 REFUSED = {
-    "PROCEDURE p IS BEGIN pay.give(1); END;": "it calls BANK.PAY.GIVE with other arguments",
+    "PROCEDURE p IS BEGIN pay.give(1); END;": "it calls BANK.PAY.GIVE with arguments that do not"
+    " match",
     "PROCEDURE p IS BEGIN pay.give(1, 2); END;": "a name is expected",
     "FUNCTION p RETURN NUMBER IS BEGIN RETURN pay.twice(); END;": "with 0 arguments",
     "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'x'; pay.named; IF SQL%ROWCOUNT = 1 THEN NULL;"
-    " END IF; END;": "beside calls",
-    "PROCEDURE p IS BEGIN pay.named; EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception after",
+    " END IF; END;": "in a block with calls",
+    "PROCEDURE p IS BEGIN pay.named; EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception"
+    " handler of a block that changes rows or calls routines",
     "PROCEDURE p IS BEGIN pay.nothing; END;": "it calls PAY.NOTHING",
 }
 
@@ -184,7 +187,7 @@ def test_overloaded_routines_and_a_taken_schema_are_named() -> None:
     )
     statements = convert(_inventory(*units), SETTINGS)
     (reason,) = [one.reason for one in statements if one.name == "BANK.BANK"]
-    assert "which is there" in reason
+    assert "already exists for tables" in reason
 
 
 def test_packages_of_one_name_in_two_schemas_are_named() -> None:

@@ -229,7 +229,7 @@ def test_a_function(target: Target, text: str, call: str | None, value: Any) -> 
     if call is None:
         (found,) = (one for one in convert(_inventory(sources=(_unit(text),)), SETTINGS)
                     if one.source == text)  # fmt: skip
-        assert "it is PL/SQL: " in found.reason
+        assert "its PL/SQL is not translated: " in found.reason
         return
     _made(target, "function", sources=(_unit(text),))
     target.execute(
@@ -262,7 +262,7 @@ def test_a_handler_of_the_only_change_goes_on(target: Target) -> None:
         " EXCEPTION WHEN DUP_VAL_ON_INDEX THEN UPDATE accounts SET name = p_name WHERE id = p_id;"
         " END;"
     )
-    assert "rights of its owner" in _made(target, "procedure", sources=(_unit(text),)).remark
+    assert "its owner's privileges" in _made(target, "procedure", sources=(_unit(text),)).remark
     target.execute("CALL bank.put(1, 'a')")
     target.execute("CALL bank.put(1, 'b')")
     assert _rows(target, "SELECT id, name FROM bank.accounts") == [(1, "b")]
@@ -321,7 +321,7 @@ def test_a_handler_of_an_error_with_a_number(target: Target) -> None:
         " (SUBSTR(SQLERRM, 1, 10)); END;"
     )
     made = _made(target, "procedure", sources=(_unit(text),))
-    assert made.remark.endswith("SQLERRM is the message of PostgreSQL")
+    assert made.remark.endswith("SQLERRM contains the message of PostgreSQL")
     target.execute("CALL bank.p()")
     assert _rows(target, "SELECT what FROM bank.history") == [("null value",)]
 
@@ -330,12 +330,13 @@ REFUSED = {
     "PROCEDURE p IS BEGIN COMMIT; END;": "COMMIT",
     "PROCEDURE p IS PRAGMA AUTONOMOUS_TRANSACTION; BEGIN NULL; END;": "PRAGMA",
     "PROCEDURE p IS BEGIN EXECUTE IMMEDIATE 'TRUNCATE TABLE history'; END;": "OF TRUNCATE",
-    "PROCEDURE p(t VARCHAR2) IS BEGIN EXECUTE IMMEDIATE 'DELETE FROM ' || t; END;": "put together",
+    "PROCEDURE p(t VARCHAR2) IS BEGIN EXECUTE IMMEDIATE 'DELETE FROM ' || t; END;": "of a computed"
+    " text",
     "PROCEDURE p IS BEGIN EXECUTE IMMEDIATE 'DELETE FROM history WHERE id = :1'; END;": "fewer",
     "FUNCTION f RETURN NUMBER IS CURSOR c IS SELECT id FROM accounts; n NUMBER; BEGIN OPEN c;"
     " FETCH c BULK COLLECT INTO n; RETURN n; END;": "BULK COLLECT",
     "FUNCTION f RETURN NUMBER IS CURSOR c IS SELECT id FROM accounts; n NUMBER; BEGIN OPEN c;"
-    " FETCH c INTO n, n; RETURN n; END;": "another number",
+    " FETCH c INTO n, n; RETURN n; END;": "a different number",
     "PROCEDURE p IS CURSOR c IS SELECT id FROM accounts; BEGIN OPEN c; IF c%ISOPEN THEN NULL;"
     " END IF; END;": "C%ISOPEN",
     "PROCEDURE p IS e EXCEPTION; PRAGMA EXCEPTION_INIT(e, -2291); BEGIN NULL; END;": "ORA-2291",
@@ -343,9 +344,9 @@ REFUSED = {
     "FUNCTION f RETURN NUMBER IS r nothing%ROWTYPE; BEGIN RETURN 1; END;": "NOTHING%ROWTYPE",
     "PROCEDURE p IS BEGIN other(1); END;": "it calls OTHER",
     "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'a'; UPDATE accounts SET name = 'b';"
-    " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception after changes",
+    " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception handler of a block that changes",
     "PROCEDURE p IS BEGIN FOR r IN (SELECT id FROM accounts) LOOP DELETE FROM history; END LOOP;"
-    " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception after changes",
+    " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception handler of a block that changes",
     "FUNCTION f RETURN accounts%ROWTYPE IS BEGIN RETURN NULL; END;": "TYPE",
     "FUNCTION f RETURN NUMBER IS TYPE t IS TABLE OF NUMBER; BEGIN RETURN 1; END;": "a type",
     "FUNCTION f RETURN NUMBER IS BEGIN RETURN SQLCODE; END;": "SQLCODE",
@@ -356,9 +357,9 @@ REFUSED = {
     "FUNCTION f RETURN NUMBER PIPELINED IS BEGIN RETURN; END;": "PIPELINED",
     "PROCEDURE p IS BEGIN MERGE INTO accounts a USING dual ON (1 = 1) WHEN MATCHED THEN"
     " UPDATE SET name = 'a' DELETE WHERE id = 1; END;": "MERGE with DELETE",
-    "FUNCTION f(c CHAR) RETURN NUMBER IS BEGIN RETURN 1; END;": "CHAR, which has no length",
+    "FUNCTION f(c CHAR) RETURN NUMBER IS BEGIN RETURN 1; END;": "CHAR, whose length is unknown",
     "PROCEDURE p IS BEGIN DELETE FROM history WHERE ROWNUM < 9; END;": "ROWNUM",
-    "PACKAGE p IS n NUMBER; END;": "it is PL/SQL",
+    "PACKAGE p IS n NUMBER; END;": "PL/SQL of this kind is not translated",
 }
 
 
@@ -372,11 +373,13 @@ def test_what_is_otherwise_is_named(text: str) -> None:
 
 
 REFUSED_TRIGGERS = {
-    "once for each statement": _trigger("BEGIN NULL; END;", "BEFORE STATEMENT"),
+    "only row triggers and INSTEAD OF triggers are supported": _trigger(
+        "BEGIN NULL; END;", "BEFORE STATEMENT"
+    ),
     "disabled": _trigger("BEGIN NULL; END;", enabled=False),
-    "export it again": _trigger("BEGIN NULL; END;", event="UPDATE", head=""),
+    "export the dictionary again": _trigger("BEGIN NULL; END;", event="UPDATE", head=""),
     "REFERENCING": _trigger("BEGIN NULL; END;", head="TRIGGER t REFERENCING NEW AS n OLD AS o"),
-    "assigns to OLD.ID": _trigger("BEGIN :OLD.id := 1; END;"),
+    "assigns a value to OLD.ID": _trigger("BEGIN :OLD.id := 1; END;"),
 }
 
 
