@@ -66,7 +66,7 @@ def routine_statement(
     kind = source.kind.lower()
     made = Statement("by hand", source.full_name, "", source=source.text, what=kind)
     if kind not in ("function", "procedure"):
-        return made.refused("PL/SQL of this kind is not translated")
+        return made.refused(f"units of the kind {source.kind} are not translated")
     try:
         sql = RoutineSql(relations, source.owner, signatures.find if signatures else None)
         target = relations.code_name(source.owner, source.name)

@@ -359,7 +359,7 @@ REFUSED = {
     " UPDATE SET name = 'a' DELETE WHERE id = 1; END;": "MERGE with DELETE",
     "FUNCTION f(c CHAR) RETURN NUMBER IS BEGIN RETURN 1; END;": "CHAR, whose length is unknown",
     "PROCEDURE p IS BEGIN DELETE FROM history WHERE ROWNUM < 9; END;": "ROWNUM",
-    "PACKAGE p IS n NUMBER; END;": "PL/SQL of this kind is not translated",
+    "PACKAGE p IS n NUMBER; END;": "units of the kind PACKAGE are not translated",
 }
 
 
