@@ -1376,6 +1376,11 @@ class Code(IntEnum):
         " lists them) and stop it, then start the verification or `olr-pg run` again."
         " `--mend-per-hour` or `verify.repairs-per-hour` sets the limit",
     )
+    DEFINITION_CHANGED = _Entry(
+        5118,
+        "the definition of a table in Oracle changed while its rows were read",
+        "run the command again, a load with --resume: it reads the definition again",
+    )
     STRUCTURE_NOT_CREATED = _Entry(
         5120,
         "a key, index or sequence cannot be created in the target",

@@ -24,6 +24,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
+from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOUT, oracle_error
 from olr_pg.oracle.facts import ReadableScn, is_physical_standby, read_readable_scn, read_scn
 from olr_pg.oracle.large_row import LargeRow
@@ -32,8 +33,10 @@ from olr_pg.oracle.rowids import (
     RowidRange,
     ranges_by_extents,
     ranges_by_sample,
+    ranges_in_segments,
     read_extents,
     read_sample,
+    read_segments,
     segments_of,
 )
 from olr_pg.oracle.source_containers import ContainerDatabases
@@ -230,8 +233,8 @@ class LiveTables:
                 )
             now = read_moments(self._containers)
             self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
-            dictionaries = self._containers.read_dictionaries(self._names, self.moment.scn)
-            self.snapshot: Snapshot = join(dictionaries)
+            self._dictionaries = self._containers.read_dictionaries(self._names, self.moment.scn)
+            self.snapshot: Snapshot = join(self._dictionaries)
         except BaseException:
             self.close()
             raise
@@ -269,12 +272,44 @@ class LiveTables:
         )
 
     def later(self, source: SourceTable) -> SourceTable:
-        """See `TableSource.later`."""
-        table = source.table
+        """See `TableSource.later`.
+
+        Raises:
+            OlrPgError: 5118, the table has another definition now; 7001 to 7009.
+        """
+        table, of = source.table, self.source_of(source.table)
         # Open transactions of other containers do not affect this table.
         moment = self._database_of(table).read("looking for open transactions", read_moment)
-        data = live_data(self.source_of(table), table, moment, self._ranges(table))
-        return SourceTable(table, data, moment.scn, moment.start_scn)
+        self._refuse_other_definition(table, moment.scn)
+        ranges: Sequence[RowidRange | None] = self._ranges(table)
+        if not table.index_organised:
+            ranges = _ranges_as_of(of, table, ranges, moment.scn)
+        return SourceTable(
+            table, live_data(of, table, moment, ranges), moment.scn, moment.start_scn
+        )
+
+    def _refuse_other_definition(self, table: Table, scn: int) -> None:
+        """Raise an error if, as of an SCN, a table has other columns or another key than in
+        `snapshot`. Other segments do not matter.
+        """
+        names = list(self._containers.databases)
+        at = names.index(self._containers.container_of(table, self.snapshot))
+        owner, name = table.source_owner, table.name
+        found = read_dictionary(self._database_of(table), [(owner, name)], scn)
+        now, before = (
+            [
+                replace(one, dataobj=None, partitions=(), segments=())
+                for one in of.tables
+                if (one.owner, one.name) == (owner, name)
+            ]
+            for of in (found, self._dictionaries[at])
+        )
+        if now != before:
+            raise OlrPgError(
+                Code.DEFINITION_CHANGED,
+                f"its definition as of SCN {scn} is not that as of SCN {self.moment.scn}",
+                table=table.full_name,
+            )
 
     def by_key(self, table: Table) -> SourceTable:
         """See `TableSource.by_key`."""
@@ -407,7 +442,26 @@ def _as_of(
     if identity is not None:
         found: list[Any] = json.loads(identity)
         ranges = [None if one is None else RowidRange(*one) for one in found]
+    elif not table.index_organised:
+        ranges = _ranges_as_of(source, table, ranges, scn)
     return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
+
+
+def _ranges_as_of(
+    source: OracleSource, table: Table, ranges: Sequence[RowidRange | None], scn: int
+) -> Sequence[RowidRange]:
+    """Return ranges that contain all rows of a table as of an SCN. Since its definition was read,
+    the table may have got other segments (TRUNCATE, MOVE, a new partition).
+    """
+    oracle = OracleDatabase(source)
+    try:
+        segments = oracle.read(
+            f"reading the segments of {table.full_name}",
+            lambda connection: read_segments(connection, unqualified(table), scn),
+        )
+    finally:
+        oracle.close()
+    return ranges_in_segments((one for one in ranges if one is not None), segments)
 
 
 def _reached(source: OracleSource) -> ReadableScn:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlalchemy import func, select
 
 from olr_pg.oracle import tables
-from olr_pg.oracle.tables import bound
+from olr_pg.oracle.flashback import as_of
+from olr_pg.oracle.tables import among, bound
 from olr_pg.scalars import format_rowid, parse_rowid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from sqlalchemy import Connection
 
@@ -39,6 +40,10 @@ block number (PL/SQL reference, DBMS_ROWID).
 _BLOCK_BITS: Final = 22
 _DBA_MAX: Final = (1 << 32) - 1
 _SLOT_MAX: Final = (1 << 16) - 1
+
+
+_TYPES_WITH_ROWS: Final = (2, 19, 34)
+"""OBJ$.TYPE# of tables, partitions and subpartitions."""
 
 
 class RowidRange(NamedTuple):
@@ -97,6 +102,39 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
 
 def _dba(file: int, block: int) -> int:
     return block if file == _BIGFILE else file << _BLOCK_BITS | block
+
+
+def read_segments(connection: Connection, table: Table, scn: int) -> frozenset[int]:
+    """Read DATAOBJ# of each segment that the table had at an SCN.
+
+    TRUNCATE and MOVE give a table or partition another segment, and so other ROWIDs.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: OBJ$ cannot be read as of the SCN.
+    """
+    objects, users = as_of(tables.OBJ, scn, "o"), tables.USER
+    query = (
+        select(objects.c["DATAOBJ#"])
+        .select_from(objects.join(users, objects.c["OWNER#"] == users.c["USER#"]))
+        .where(
+            bound(table.owner) == users.c.NAME,
+            bound(table.name) == objects.c.NAME,
+            objects.c["TYPE#"].in_(among(_TYPES_WITH_ROWS)),
+        )
+    )
+    return frozenset(int(number) for (number,) in connection.execute(query) if number)
+
+
+def ranges_in_segments(
+    ranges: Iterable[RowidRange], segments: Collection[int]
+) -> tuple[RowidRange, ...]:
+    """Return the ranges that lie in some segments, and one range for each segment without any."""
+    found = [(parse_rowid(one.first)[0], one) for one in ranges]
+    new = sorted({*segments} - {segment for segment, _ in found})
+    return (
+        *(one for segment, one in found if segment in segments),
+        *(one for segment in new for one in _between(segment, ())),
+    )
 
 
 def ranges_by_extents(table: Table, extents: Iterable[Extent]) -> list[RowidRange]:

@@ -46,6 +46,7 @@ from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.stopped.pausing import pause_all, pause_table, resume_all, unpause_table
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.config.reading import load_config
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import live_rows, sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
@@ -635,16 +636,17 @@ class Campaign:
 
     def _find(self, table: Live, words: str, row: int, count: int) -> None:
         """The walk at work may end; the next one must find the damage, and mend it."""
-        found = 0
+        # A DDL lets a walk begin anew: what it has mended before is in no proof.
+        mending = Mending(15)
         if self._is_walking(table):
-            found += self._walk(table, Mending(5)).mended
+            self._walk(table, mending)
         for _ in range(3):
-            proof = self._walk(table, Mending(5))
+            proof = self._walk(table, mending)
             if not proof.failure:
                 break
             self.counts[f"not compared: {proof.failure[:9]}"] += 1
             self._judge_failure(table, proof)
-        found += proof.mended
+        found = sum(rows for _, rows in mending._mended)
         after = self._walk(table)
         if proof.failure or proof.differences or found != count:
             self._fault(f"{words} of {table.name}, but {found} were mended, and found {proof}")
@@ -692,15 +694,23 @@ class Campaign:
 
     def _open(self) -> None:
         """Read the definitions of the tables, and what the files say of earlier walks."""
-        self._stack.close()
         config = load_config(self.write_config())
-        self._known_ddl = {table.name: table.ddl for table in self._writer.tables}
-        source = self._stack.enter_context(sources.open_tables(config))
+        while True:
+            self._stack.close()
+            self._known_ddl = {table.name: table.ddl for table in self._writer.tables}
+            source = self._stack.enter_context(sources.open_tables(config))
+            try:
+                tables = source.choose(())
+                break
+            except OlrPgError as error:
+                # Between DROP and CREATE; the statements are one after the other.
+                if error.code is not Code.TABLE_UNKNOWN:
+                    raise
         settings = sources.target_settings(config, source.snapshot, self._database)
         self._verification = ContinuousVerification(
             settings, source, self._folder, no_session, None, time.sleep
         )
-        self._tables = {table.full_name: table for table in source.choose(())}
+        self._tables = {table.full_name: table for table in tables}
 
     def _states(self, table: Live, files: set[int | None]) -> set[str]:
         row = self._target.execute(_LOOK, (f"APP.{table.name}",)).fetchone()

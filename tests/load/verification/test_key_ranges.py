@@ -15,14 +15,16 @@ import psycopg
 import pytest
 
 from olr_pg.config.reading import load_config
+from olr_pg.errors import OlrPgError
 from olr_pg.load import live_rows, sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification import continuous
-from olr_pg.load.verification.continuous import Budget, ContinuousVerification
+from olr_pg.load.verification.continuous import Budget, ContinuousVerification, Mending
 from olr_pg.load.verification.differences import read_differences
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.walks import DIFFERENCES, FILE_NAME, WalkFile
 from olr_pg.oracle.key_cuts import KeyValue, key_cuts
+from olr_pg.oracle.large_row import LargeRow
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.sql_serving import SqlServer
 
@@ -45,7 +47,12 @@ TABLES: dict[str, tuple[str, Callable[[int], tuple[Any, ...]]]] = {
     "PAIRS": ("a VARCHAR2(9), b NUMBER(5), c DATE, PRIMARY KEY (a, b, c)",
               lambda n: (f"k{n % 3}", n // 6, _DAY + timedelta(n))),
     "KEYLESS": ("a NUMBER", lambda n: (n,)),
+    "PARTED": ("a NUMBER", lambda n: (n,)),
 }  # fmt: skip
+PARTITIONS = {
+    "PARTED": "PARTITION BY RANGE (a)"
+    " (PARTITION low VALUES LESS THAN (50), PARTITION middle VALUES LESS THAN (60))"
+}
 ROWS = 15
 
 
@@ -72,7 +79,8 @@ class Walked:
     def make(self, names: list[str]) -> None:
         for name in names:
             columns, values = TABLES[name]
-            self.owner.execute(f"CREATE TABLE {name} ({columns}, v NUMBER)")
+            parts = PARTITIONS.get(name, "")
+            self.owner.execute(f"CREATE TABLE {name} ({columns}, v NUMBER) {parts}")
             rows = [(*values(n), n) for n in range(ROWS)]
             marks = ", ".join(f":{place + 1}" for place in range(len(rows[0])))
             if name == "MOMENTS":
@@ -148,7 +156,7 @@ def test_every_kind_of_key_is_walked_in_ranges_on_both_sides_alike(walked: Walke
     found = walked.walk(names)
     assert [proof.failure for proof in found if proof.failure] == []
     steps = {name: sum(proof.table == f"APP.{name}" for proof in found) for name in names}
-    assert steps == {**dict.fromkeys(names, 3), "KEYLESS": 1}
+    assert steps == {**dict.fromkeys(names, 3), "KEYLESS": 1, "PARTED": 1}
     last = {proof.table: proof for proof in found}
     assert all(one.is_equal and one.rows == ROWS for one in last.values()), last
     assert not any(proof.at for proof in found[:2])  # nothing is known before a walk has ended
@@ -229,6 +237,69 @@ def test_rows_without_a_key_that_lack_listed_values_are_no_difference(
     )
     (found,) = walked.walk(["KEYLESS"])
     assert (found.differences, found.lacking) == (2, 1)
+
+
+NEW_SEGMENTS = {
+    "TRUNCATE TABLE keyless": 0,
+    "ALTER TABLE keyless MOVE": ROWS,
+    "ALTER TABLE parted TRUNCATE PARTITION low": 0,
+    "ALTER TABLE parted MOVE PARTITION low": ROWS,
+    "ALTER TABLE parted ADD PARTITION high VALUES LESS THAN (100)": ROWS,
+}
+"""Statements that give a table other segments, and how many of its rows they leave."""
+
+
+@pytest.mark.parametrize("statement", NEW_SEGMENTS)
+def test_rows_in_new_segments_are_no_difference(walked: Walked, statement: str) -> None:
+    name, left = statement.split()[2], NEW_SEGMENTS[statement]
+    walked.make([name.upper()])
+    config = walked.config([name.upper()])
+    with sources.open_tables(config) as source:
+        settings = sources.target_settings(config, source.snapshot, walked.database)
+        one = ContinuousVerification(
+            settings, source, walked.folder, no_session, Mending(100), pause=walked.pauses.append
+        )
+        (table,) = source.choose(())
+        assert one.prove(table).rows == ROWS
+        # Its rows, and others, get ROWIDs that those who know the old segment do not look for.
+        added = 99 if " ADD " in statement else 9
+        walked.in_source(statement, f"INSERT INTO {name} VALUES ({added}, 99)")
+        walked.in_target(
+            *[f"TRUNCATE app.{name}"] * (left == 0),
+            f"INSERT INTO app.{name} VALUES ({added}, 99)",
+            f"UPDATE olr_pg.ledger SET commit_scn = {walked.scn()}",
+        )
+        found = one.prove(table)
+        (work,) = source.sources([table])
+        later = source.later(work)
+    assert (found.failure, found.is_equal, found.mended) == ("", True, 0)
+    assert found.rows == left + 1
+    # A load that begins again as of a later SCN reads them too.
+    assert later is not None
+    rows = [batch for part in later.data.partitions for batch in part.batches()]
+    assert sum(batch.num_rows for batch in rows if not isinstance(batch, LargeRow)) == left + 1
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER TABLE numbers ADD (w NUMBER)"],
+        ["ALTER TABLE numbers RENAME COLUMN v TO w"],
+        ["ALTER TABLE numbers MODIFY (v NUMBER(30))"],
+        ["DROP TABLE numbers"],
+        ["DROP TABLE numbers", "CREATE TABLE numbers (id NUMBER PRIMARY KEY, v NUMBER)"],
+    ],
+)
+def test_a_load_does_not_begin_again_by_an_old_definition(
+    walked: Walked, statements: list[str]
+) -> None:
+    walked.make(["NUMBERS"])
+    with sources.open_tables(walked.config(["NUMBERS"])) as source:
+        (work,) = source.sources(source.choose(()))
+        assert source.later(work) is not None
+        walked.in_source(*statements)
+        with pytest.raises(OlrPgError, match=r"OLR-05118.*APP\.NUMBERS"):
+            source.later(work)
 
 
 def test_a_range_that_is_too_slow_is_made_smaller_and_at_last_the_table_is_compared_whole(
