@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 _WRITING: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLE: Final = (*_WRITING, "TRUNCATE")
-_LEDGER: Final = {
+LEDGER_PRIVILEGES: Final = {
     "version": ("SELECT",),
     **dict.fromkeys(("ledger", "error", "subscription", "way_back"), _WRITING[:3]),
     **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside", "paused"), _WRITING),
     **dict.fromkeys(("crash_mark", "crash_watch", "unlogged"), _WRITING),
+    **dict.fromkeys(("incomplete", "structure"), _WRITING),
 }
 """The privileges on the ledger's tables that role.sql grants."""
 
@@ -45,7 +46,7 @@ SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL, CASE
 
 def check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
     """Yield the missing privileges on those tables of the ledger that exist."""
-    for name, privileges in _LEDGER.items():
+    for name, privileges in LEDGER_PRIVILEGES.items():
         yield from check_grants(connection, user, "olr_pg", name, privileges)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from olr_pg.applier.target.grants import LEDGER_PRIVILEGES, check_ledger
 from olr_pg.load.cutover.steps_done import forget_steps, note_step, read_steps
 from olr_pg.postgres.embedded import packaged_installation
 from tests.applier.seen import fails, rows
@@ -47,6 +48,9 @@ def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
         r.apply(connect_string=target)
         assert rows(r) == [(1, 5, None), (2, None, None)]
         with psycopg.connect(target) as connection:
+            query = "SELECT tablename FROM pg_tables WHERE schemaname = 'olr_pg'"
+            assert {name for (name,) in connection.execute(query)} == set(LEDGER_PRIVILEGES)
+            assert not list(check_ledger(connection, "applier"))
             note_step(connection, "olr_pg", "quiet", "done", {})
             assert list(read_steps(connection, "olr_pg")) == ["quiet"]
             forget_steps(connection, "olr_pg")
