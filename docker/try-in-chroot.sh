@@ -1,11 +1,11 @@
 #!/bin/sh
-# Tries the image's steps without Docker: install.sh in a fresh Debian made by debootstrap, and in it
-# replications from simulated logs into the embedded PostgreSQL, as the user of the image, without
-# capabilities, with nothing that it may write but its own directory and /tmp.
+# Tests the image's steps without Docker: runs install.sh in a new Debian (debootstrap), and there replicates
+# simulated logs to the embedded PostgreSQL. The replication runs as the user of the image, without capabilities,
+# and can write only to its own directory and /tmp.
 #
 #   try-in-chroot.sh DIRECTORY [MIRROR]
 #
-# Needs root and debootstrap; DIRECTORY is made, and left for a look.
+# Requires root and debootstrap. The script creates DIRECTORY, and does not delete it.
 set -eu
 directory=$1
 mirror=${2:-}
@@ -15,8 +15,8 @@ source=$(cd "$(dirname "$0")/.." && pwd)
     debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates \
         bookworm "$directory" $mirror
 
-# What is mounted here must come off again without taking the machine's own mounts along: each is
-# cut off from the others (slave) before anything is mounted below it.
+# Unmounting must not affect the mounts of this machine, so each bind mount becomes a slave mount before anything
+# is mounted below it.
 places="src proc dev root/.cache"
 cleanup() {
     for place in $places; do
@@ -29,12 +29,12 @@ mount --bind "$source" "$directory/src"
 mount -o remount,bind,ro "$directory/src"
 mount -t proc proc "$directory/proc"
 mount --rbind /dev "$directory/dev"
-# As the Dockerfile's cache mount: packages that are there already are not fetched again.
+# Like the cache mount in the Dockerfile: do not download packages again.
 mount --bind "${XDG_CACHE_HOME:-$HOME/.cache}" "$directory/root/.cache"
 for place in $places; do
     mount --make-rslave "$directory/$place"
 done
-# How this machine reaches the package index is how the other one does.
+# Use this machine's settings for the package index.
 mkdir -p "$directory/etc/ssl/certs"
 mkdir -p "$directory/etc/apt/apt.conf.d"
 cp /etc/apt/apt.conf.d/* "$directory/etc/apt/apt.conf.d/" 2>/dev/null || true
@@ -49,7 +49,7 @@ in_image() {
         SLIM=yes SOURCE_DATE_EPOCH=1767225600 \
         PATH=/opt/olr-pg/.venv/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
-# Without them the image is larger, and Java is the packages' own.
+# Without these, the image is larger and contains the Java of the packages.
 in_image sh -c "apt-get update -qq && apt-get install -qq --yes --no-install-recommends \
     binutils default-jdk-headless" >/dev/null || echo "without jlink and strip"
 rm -rf "$directory/opt/olr-pg"
@@ -81,7 +81,7 @@ in_image setpriv --reuid 10001 --regid "$(in_image id -g olr-pg)" --clear-groups
 END
         olr run --config $source.json --once
     done
-    # Not through the function: what is ended must be the program, not a shell around it.
+    # Do not use the function here: the signal must reach the program, not a shell around it.
     /opt/olr-pg/entrypoint.sh run --config orders.json --no-apply &
     until olr status --config orders.json --check 2>/dev/null; do sleep 1; done
     kill $!

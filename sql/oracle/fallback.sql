@@ -1,18 +1,18 @@
--- The account of the way back from PostgreSQL (`fallback.user`; 12.1 to 26ai), with the least rights that it
--- needs. Run as SYS in the container that holds your tables, after the tables exist; the last argument is the
--- schema of the tables. Run it once more for each further schema:
+-- Creates the account for replication back to Oracle (`fallback.user`; Oracle 12.1 to 26ai), with the minimal
+-- privileges. Run it as SYS in the container that contains your tables, after the tables are created. The last
+-- argument is the schema of the tables. Run it again for each further schema:
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @fallback.sql OLR_PG_FALLBACK "a password" SHOP
 --
 -- Several PDBs (`source.containers`): create a common user with user_common.sql in the root first, then run this
 -- script for it in each PDB.
 --
--- The account may read and change the rows of that schema's tables, set their triggers and foreign keys aside,
--- and let their sequences go on. In its own schema it keeps one table, OLR_PG_FALLBACK: which transactions of
--- PostgreSQL have arrived. Grant it nothing else there, and let nobody else use the account: the forward way drops
--- every transaction that changes this table.
--- When the way back has ended (`olr-pg fallback end`), DROP USER OLR_PG_FALLBACK CASCADE. A common user can be
--- dropped only in the root: DROP USER C##... CASCADE CONTAINER = ALL, after the way back of all PDBs has ended.
+-- The account may read and change the rows of this schema's tables, disable and enable their triggers and foreign
+-- keys, and advance their sequences. Its own schema contains one table, OLR_PG_FALLBACK, which records the
+-- transactions of PostgreSQL that were applied. Use the account only for `olr-pg fallback`: the replication from
+-- Oracle ignores every transaction that changes this table.
+-- After `olr-pg fallback end`, run DROP USER OLR_PG_FALLBACK CASCADE. If it is a common user, drop it in the root,
+-- after `fallback end` for all PDBs: DROP USER C##... CASCADE CONTAINER = ALL.
 -- This script has not been run against a real database by the project.
 
 SET VERIFY OFF
@@ -38,10 +38,10 @@ END;
 /
 
 GRANT CREATE SESSION, CREATE TABLE TO &fallback_user;
--- Triggers and foreign keys of the tables: which there are, and whether they are on.
+-- The triggers and foreign keys of the tables, and whether they are enabled.
 GRANT SELECT ON SYS.DBA_TRIGGERS TO &fallback_user;
 GRANT SELECT ON SYS.DBA_CONSTRAINTS TO &fallback_user;
--- Identity columns, and where they are (12.1 on).
+-- Identity columns and the current values of their sequences.
 BEGIN
   FOR one IN (
     SELECT view_name AS name FROM dba_views WHERE owner = 'SYS'
@@ -52,8 +52,9 @@ BEGIN
 END;
 /
 
--- ALTER on a table is enough to enable all of its triggers. A table that has disabled triggers beside enabled ones
--- needs them enabled by name. Where you do not want this grant, their owner enables them after the way back.
+-- ALTER on a table is enough to enable all of its triggers. If only some triggers of a table are enabled, these
+-- must be enabled by name, which requires ALTER ANY TRIGGER. If you do not want this grant, remove this block; then
+-- the owner of the triggers must enable them after the way back.
 DECLARE
   mixed NUMBER;
 BEGIN
@@ -63,7 +64,7 @@ BEGIN
     GROUP BY table_name HAVING COUNT(DISTINCT status) > 1
   );
   IF mixed > 0 THEN
-    DBMS_OUTPUT.PUT_LINE(mixed || ' tables have disabled triggers beside enabled ones: ALTER ANY TRIGGER is granted');
+    DBMS_OUTPUT.PUT_LINE(mixed || ' tables have both enabled and disabled triggers: ALTER ANY TRIGGER is granted');
     EXECUTE IMMEDIATE 'GRANT ALTER ANY TRIGGER TO &fallback_user';
   END IF;
 END;

@@ -1,13 +1,14 @@
--- What the account of olr_pg may do, and no more (11.2 to 26ai). Run as SYS in the container that
--- holds the tables:
+-- Grants the account of olr_pg the privileges that `olr-pg run` needs (Oracle 11.2 to 26ai). Run it as
+-- SYS in the container that contains the tables:
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR
 --
--- It may read the dictionary, also as of an SCN, and the views that list the archived logs and tell
--- of work without redo. It may not read a single row of your tables. What a release does not have is
--- passed over; every grant that is made is printed. `olr-pg doctor` checks the result grant by grant.
--- A grant takes the views by themselves: the roles SELECT_CATALOG_ROLE and SELECT ANY DICTIONARY
--- are not needed, and would not do: neither reads a table as of an SCN, the latter not SYS.USER$.
+-- The account may read the dictionary, also as of an SCN, and the views that list the archived logs and
+-- report NOLOGGING operations. It cannot read the rows of your tables. The script prints every grant, and
+-- skips objects that your release does not have. `olr-pg doctor` checks each grant.
+-- The role SELECT_CATALOG_ROLE and the privilege SELECT ANY DICTIONARY are not needed, and are not enough:
+-- with neither of them can the account read a table as of an SCN, and SELECT ANY DICTIONARY does not
+-- include SYS.USER$.
 
 SET VERIFY OFF
 SET SERVEROUTPUT ON
@@ -53,7 +54,8 @@ BEGIN
   ) LOOP
     give('SELECT', v.name);
   END LOOP;
-  -- The names of binary XML; their tables carry the suffix of the token set.
+  -- The element and attribute names of binary XML. The names of their tables end with the suffix of a
+  -- token set.
   give('SELECT, FLASHBACK', 'XDB$TTSET', 'XDB');
   IF has_token_sets THEN
     OPEN token_sets FOR 'SELECT TOKSUF FROM XDB.XDB$TTSET WHERE FLAGS = 0';

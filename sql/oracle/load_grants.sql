@@ -1,12 +1,12 @@
--- What `olr-pg initial-load` and `olr-pg verify` need beside grants.sql: the rows of the tables, and
--- where they lie. Run as SYS in the container that holds the tables, once per schema:
+-- The additional grants that `olr-pg initial-load` and `olr-pg verify` need: to read the rows of the tables
+-- and their extents. Run it as SYS in the container that contains the tables, once for each schema:
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @load_grants.sql OLR SHOP
 --
--- Every table of the schema is granted; tables that are created later are not. Without DBA_EXTENTS
--- the load samples the tables' rows instead; without V$PARAMETER and V$UNDOSTAT it cannot say how
--- much undo it would have needed. `olr-pg doctor --load` checks all of it. `run` alone needs nothing of this: take the grants
--- back after the cut-over.
+-- The script grants all tables that the schema contains now. Run it again after you create tables. Without
+-- DBA_EXTENTS, the load samples the tables' rows instead. Without V$PARAMETER and V$UNDOSTAT, the load
+-- cannot report how much undo it needs. `olr-pg doctor --load` checks these grants. `olr-pg run` does not
+-- need them: revoke them after the cut-over.
 
 SET VERIFY OFF
 SET SERVEROUTPUT ON

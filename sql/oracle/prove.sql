@@ -1,10 +1,10 @@
--- The scratch schema of `olr-pg prove` (12.1 to 26ai), with the least rights that it needs. Run as SYS in
--- the container that holds your tables; the last argument is the account of olr_pg (`source.user`):
+-- Creates the scratch schema of `olr-pg prove` (Oracle 12.1 to 26ai), with the minimal privileges. Run it as
+-- SYS in the container that contains your tables. The last argument is the account of olr_pg (`source.user`):
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @prove.sql OLR_PG_PROVE "a password" OLR
 --
--- The user may make objects in its own schema, and nothing else: it may not read or change any object of
--- another user. `prove` removes what it made; when you are done, DROP USER OLR_PG_PROVE CASCADE.
+-- The user may only create objects in its own schema; it cannot read or change objects of other users.
+-- `olr-pg prove` drops the objects that it has created. At the end, run DROP USER OLR_PG_PROVE CASCADE.
 -- This script has not been run against a real database by the project.
 
 SET VERIFY OFF
@@ -17,7 +17,7 @@ CREATE USER &prove_user IDENTIFIED BY "&prove_password";
 GRANT CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE VIEW, CREATE PROCEDURE, CREATE TRIGGER,
   CREATE TYPE, CREATE CLUSTER TO &prove_user;
 
--- 2 GB in the default tablespace are enough for all scenarios, those of 300,000 rows too.
+-- 2 GB in the default tablespace are enough for all scenarios, also for those with 300,000 rows.
 DECLARE
   name VARCHAR2(128);
 BEGIN
@@ -27,20 +27,21 @@ BEGIN
 END;
 /
 
--- The rest is optional. What it lets you try stands behind each; `prove` says what it could not try.
+-- The following grants are optional. `olr-pg prove` reports the scenarios and checks that it skipped because a
+-- grant is missing.
 
--- The second judge, LogMiner (in 11.2 and before there is no LOGMINING; leave the first line out).
+-- For the comparison with LogMiner.
 GRANT LOGMINING TO &olr_user;
 GRANT EXECUTE ON SYS.DBMS_LOGMNR TO &olr_user;
 GRANT SELECT ON SYS.V_$LOGMNR_CONTENTS TO &olr_user;
 
--- The scenarios of distributed transactions.
+-- For the scenarios with distributed transactions.
 GRANT EXECUTE ON SYS.DBMS_XA TO &prove_user;
 
--- Switches logs, so that no scenario waits for ARCHIVE_LAG_TARGET. It is a wide right, and a PDB does not
--- switch logs whoever asks: there set `source.redo` to "online".
+-- To switch logs, so that scenarios need not wait until Oracle archives (ARCHIVE_LAG_TARGET). This is a
+-- powerful privilege, and logs cannot be switched in a PDB: there, set `source.redo` to "online" instead.
 -- GRANT ALTER SYSTEM TO &prove_user;
 
--- The scenarios of encryption want a tablespace, in a database that has a wallet:
+-- For the scenarios with encryption, a tablespace; the database must have a wallet:
 -- CREATE TABLESPACE OLR_PROVE_ENCRYPTED DATAFILE SIZE 100M ENCRYPTION ENCRYPT;
 -- ALTER USER &prove_user QUOTA 100M ON OLR_PROVE_ENCRYPTED;

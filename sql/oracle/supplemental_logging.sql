@@ -1,18 +1,21 @@
--- Supplemental logging, so that updates and deletes carry what finds their row (11.2 to 26ai).
--- Run as SYS. Take one of the levels below; `olr-pg doctor` says which tables still lack a key.
+-- Supplemental logging (Oracle 11.2 to 26ai): the redo of updates and deletes then contains the columns that
+-- identify the row. Run it as SYS. It performs steps 1 to 3. To log fewer tables, replace step 2 by one of its
+-- alternatives. `olr-pg doctor` reports the tables whose key is not logged.
 
--- 1. Needed in every case: without it, rows in several pieces cannot be joined.
+-- 1. Minimal supplemental logging, which is always required: without it, olr_pg cannot join rows that are
+--    stored in several pieces.
 ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;
 
--- 2. The key of every table that has a primary key. Tables without one log all their columns.
+-- 2. The primary key of every table. If a table has no primary key, Oracle logs a unique key whose columns are
+--    NOT NULL, or else all columns.
 ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS;
 
--- Or, from 12.1 on and in the PDB only:
+-- Alternative, in one PDB (12.1 and later):
 --   ALTER PLUGGABLE DATABASE ADD SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS;
--- Or table by table:
+-- Alternative, for single tables:
 --   ALTER TABLE "SHOP"."ORDERS" ADD SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS;
--- A table without a primary key, or whose whole rows are wanted before each change:
+-- Alternative, for a table without a primary key, or if you need the complete old row of each change:
 --   ALTER TABLE "SHOP"."EVENTS" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;
 
--- 3. So that nothing is left out of redo.
+-- 3. Redo for all changes, also for NOLOGGING operations.
 ALTER DATABASE FORCE LOGGING;

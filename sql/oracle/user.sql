@@ -1,4 +1,5 @@
--- The account of olr_pg in a database without containers (11.2 to 19c). Run as SYS, then grants.sql:
+-- Creates the account of olr_pg in a database without containers (11.2 to 19c). Run this script as SYS,
+-- then grants.sql:
 --
 --   sqlplus / as sysdba @user.sql OLR "a password"
 --   sqlplus / as sysdba @grants.sql OLR

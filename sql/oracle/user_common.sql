@@ -1,11 +1,12 @@
--- The account of olr_pg for several pluggable databases (12.1 to 26ai): a common user, who enters each
--- of them (docs/containers.md). Run as SYS in the root, then grants.sql in each PDB that holds tables:
+-- Creates the account of olr_pg for several pluggable databases (12.1 to 26ai): a common user that switches
+-- to each PDB (docs/containers.md). Run this script as SYS in the root, then grants.sql in each PDB that
+-- contains your tables:
 --
 --   sqlplus / as sysdba @user_common.sql C##OLR "a password"
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql C##OLR
 --   sqlplus sys@host:1521/orclpdb2 as sysdba @grants.sql C##OLR
 --
--- `source.server` names a service of the database, `source.containers` the PDBs.
+-- Set `source.server` to a service of the database, and `source.containers` to the list of the PDBs.
 
 SET VERIFY OFF
 DEFINE olr_user = &1

@@ -1,10 +1,10 @@
--- The account of olr_pg in a pluggable database (12.1 to 26ai): a local user of the PDB that holds
--- the tables. Run as SYS, then grants.sql with the same container:
+-- Creates the account of olr_pg in a pluggable database (12.1 to 26ai): a local user of the PDB that
+-- contains your tables. Run this script as SYS, then grants.sql in the same PDB:
 --
 --   sqlplus / as sysdba @user_pdb.sql ORCLPDB1 OLR "a password"
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR
 --
--- `source.server` names the service of the PDB: host:1521/orclpdb1.
+-- Set `source.server` to the service of the PDB: host:1521/orclpdb1.
 
 SET VERIFY OFF
 DEFINE olr_container = &1

@@ -1,6 +1,6 @@
 #!/bin/bash
-# ARCHIVELOG mode and supplemental logging of a new database; the archived logs lie on the shared volume.
-# The image runs this once, as the owner of the database.
+# Enables ARCHIVELOG mode and supplemental logging in a new database. The archived logs are written to the
+# shared volume. The image runs this script once, as the owner of the database.
 set -euo pipefail
 mkdir -p /opt/oracle/oradata/archive
 sqlplus -s / as sysdba <<'SQL'

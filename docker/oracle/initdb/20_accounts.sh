@@ -1,11 +1,11 @@
 #!/bin/bash
-# The accounts: that of olr_pg, the scratch schema of `olr-pg prove`, and a schema with a sample table.
-# The image runs this once; the scripts are those of sql/oracle.
+# Creates the account of olr_pg, the scratch schema of `olr-pg prove`, and a schema with a sample table, with
+# the scripts in sql/oracle. The image runs this script once.
 set -euo pipefail
 scripts=/opt/olr-pg/sql
 as_sys="sys/$ORACLE_PASSWORD@localhost:1521/$ORACLE_PDB as sysdba"
 
-run() { # CONNECTION SCRIPT ARGUMENT…; the scripts do not end SQL*Plus, the end of its input does
+run() { # CONNECTION SCRIPT ARGUMENT…; SQL*Plus ends at the end of its input
     local connection=$1
     shift
     # shellcheck disable=SC2086

@@ -1,18 +1,18 @@
--- The applier's role with the least it needs. Run with psql as a superuser of the target, in this
--- order; the target schema must be there:
+-- Creates the role of the applier with the minimal privileges. Run both scripts with psql as a superuser
+-- of the target, in this order. The target schema must exist:
 --
 --   psql -f ledger.sql
 --   psql -v role=olr_pg_applier -v target_schema=olr_test -f role.sql
 --
--- Then give the role a password (\password). Running it again does no harm: do so for every further
--- target schema, and for tables that others have created since.
+-- Then set a password for the role (\password). Run role.sql again for each further target schema, and
+-- after other roles have created tables; this is safe.
 
 SELECT format('CREATE ROLE %I LOGIN', :'role')
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
 
--- Ordinary triggers and foreign keys must not fire again for changes that Oracle has checked.
--- Where nobody may grant this: leave it out, set `apply.triggers` to "disable", and let the role own the
--- tables (or be a member of the role that does).
+-- Triggers and foreign keys must not fire for replicated changes, because they already fired in Oracle.
+-- If nobody can grant this, omit the grant, set `apply.triggers` to "disable", and make the role the owner
+-- of the tables (or a member of the owner).
 GRANT SET ON PARAMETER session_replication_role TO :"role";
 
 GRANT USAGE ON SCHEMA olr_pg TO :"role";
@@ -25,11 +25,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.incomplete, olr_pg.l
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
 
--- `olr-pg cutover` sets the sequences to where the source's are.
+-- `olr-pg cutover` sets the sequences to the values of the source's sequences.
 GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA :"target_schema" TO :"role";
 
--- New columns (ALTER TABLE ... ADD in the source) can only be added by the owner of a table, and foreign
--- keys and checks that are NOT VALID only be validated by it (in the cut-over):
+-- Only the owner of a table can add columns (for ALTER TABLE ... ADD in the source), and validate foreign
+-- keys and checks that are NOT VALID (in the cut-over):
 -- GRANT owner_of_the_tables TO :"role";
 
 -- Only with `apply.create-tables`:
