@@ -83,7 +83,7 @@ def _of_skipped(scan: LogScan) -> Iterator[Finding]:
         more = len(paths) - _NAMED_MAX
         yield warning(
             _CHECK,
-            f"passed over, since {why}: {names}" + (f" and {more} more" * (more > 0)),
+            f"skipped, because {why}: {names}" + (f" and {more} more" * (more > 0)),
             action
             or "if the file is not a log, ignore this warning. If it is a log, copy it again",
         )

@@ -101,7 +101,7 @@ def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
         "Source": ", ".join(filter(None, places)),
         "Target": identity["target"],
         "Positions (SCN)": (
-            f"decoded below {_scn(source['decoded_scn'])}, sent to the client below"
+            f"commits decoded below {_scn(source['decoded_scn'])}, sent to the client below"
             f" {_scn(port['taken_scn'])},{confirmed} restart from {_scn(port['saved_scn'])}"
         ),
         "Newest redo": "none yet" if age is None else f"{span(age)} ago",
@@ -129,7 +129,7 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
             f" {rates['decoded_rows']:,.0f} rows/s decoded,"
             f" {rates['applied_changes']:,.0f} changes/s applied"
         ),
-        "Left out": _left_out(record["source"]),
+        "Not delivered": _left_out(record["source"]),
         "Process": (
             f"{process['pid']}, {process['resident_bytes'] / 2**20:,.0f} MiB,"
             f" {process['threads']} threads, {process['descriptors']} descriptors"
@@ -201,7 +201,7 @@ def _stopped(table: dict[str, Any], at: float) -> str:
         if table.get("blocked"):
             return "BLOCKED in PostgreSQL"
         if table.get("behind"):
-            return f"waits behind {table['behind']}"
+            return f"waits for {table['behind']}"
         if table["incomplete"]:
             return f"lacks {table['incomplete']:,} LOB values"
         return _verified(table, at)

@@ -130,7 +130,7 @@ class OracleWriter:
         """
         found, wanted = self._written(plan, write), len(write.keys)
         if found != wanted:
-            what = f"{write.operation} of {wanted} rows found {found} of them"
+            what = f"{write.operation} of {wanted} rows found only {found} of them in Oracle"
             raise _conflict(plan, ROW_MISSING, what)
 
     def _written(self, plan: RelationPlan, write: RowWrite) -> int:

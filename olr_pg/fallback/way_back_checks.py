@@ -231,7 +231,7 @@ def _check_slot(slot: SlotState, name: str, way: Fallback) -> Iterator[Finding]:
     elif slot.retained_bytes is not None and slot.retained_bytes > way.max_wal_mb * _MIB:
         yield error(
             SLOT,
-            f"the slot {name} keeps {slot.retained_bytes // _MIB:,} MB of PostgreSQL's log back,"
+            f"the slot {name} keeps {slot.retained_bytes // _MIB:,} MiB of WAL,"
             f" more than `fallback.max-wal-mb` ({way.max_wal_mb:,})",
             "start `olr-pg fallback run`, or end the way back with `olr-pg fallback end`",
         )

@@ -189,8 +189,8 @@ class Watched(NamedTuple):
             if kept > FULL_RATIO * self.max_wal_mb * MIB:
                 yield Problem(
                     f"The slot keeps {kept / MIB:,.0f} MiB of PostgreSQL's WAL;"
-                    f" `fallback.max-wal-mb` is {self.max_wal_mb:,} MiB; find out why Oracle does"
-                    " not follow. If PostgreSQL's disk gets full, end the way back with"
+                    f" `fallback.max-wal-mb` is {self.max_wal_mb:,} MiB; find out why Oracle is"
+                    " behind. If PostgreSQL's disk gets full, end the way back with"
                     " `olr-pg fallback end`",
                     (self._command("doctor"),),
                 )

@@ -293,7 +293,7 @@ class _Migration:
             # changes.
             return {
                 _NOT_COMPARED: "`olr-pg cutover --tables DIR` compares the target with files"
-                " as of the end"
+                " that contain the rows at the last SCN"
             }
         if failures:
             raise failures[0]

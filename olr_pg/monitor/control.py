@@ -122,7 +122,7 @@ class Control:
     ) -> None:
         for name, token in tokens.items():
             if len(token) < TOKEN_LENGTH_MIN:
-                raise OlrPgError(Code.CONTROL_TOKEN_WEAK, f"that of {name!r}")
+                raise OlrPgError(Code.CONTROL_TOKEN_WEAK, f"the token of {name!r}")
         self._tokens = {name: token.encode() for name, token in tokens.items()}
         self._config = config
         self._reload = reload
@@ -176,7 +176,7 @@ class Control:
             self._reload()
             job.end(
                 0,
-                "the configuration was requested to be reloaded; the log reports the applied"
+                "the appliance was asked to reload its configuration; its log reports the applied"
                 " changes",
             )
             return job

@@ -1,6 +1,6 @@
 "use strict";
-/* The status page: shows what /events sends, and draws what /history.json keeps.
-   Everything from outside goes in as text: nothing is ever parsed as HTML. */
+/* The status page: shows the states that /events sends, and draws the readings of /history.json.
+   All values are inserted as text, and never parsed as HTML. */
 const byId = id => document.getElementById(id);
 const whole = n => Math.round(n).toLocaleString("en");
 const scn = n => n ? String(n) : "none yet";
@@ -11,7 +11,7 @@ function make(name, kind, ...inner) {
   return one;
 }
 
-/* Text with its `commands` and `keys` in the type of code. */
+/* Text in which `commands` and `keys` are shown as code. */
 const prose = text => text.split("`").map((part, i) => i % 2 ? make("code", "", part) : part);
 
 /* --- amounts in words --- */
@@ -60,7 +60,7 @@ function meter(parts) {
   }
   return outer;
 }
-function changed(element, value) {  // what has not changed stays: a selection in it, the focus
+function changed(element, value) {  // do not redraw unchanged elements: keep a selection in them, and the focus
   const text = JSON.stringify(value);
   if (element.dataset.shown === text) return false;
   element.dataset.shown = text;
@@ -118,7 +118,7 @@ function head(s) {
   byId("who").replaceChildren(...who.map(([name, value]) =>
     make("div", "", make("dt", "", name), make("dd", "", value))));
 }
-/* What is wrong, and what to do about it, as errors say it: "what; action". */
+/* A problem has the form "what; action": show the action in its own paragraph. */
 function told(problem) {
   const end = problem.indexOf("; ");
   if (end < 0) return [make("p", "what", ...prose(problem))];
@@ -158,7 +158,7 @@ function tableRow(t, largest) {
   name.addEventListener("click", () => { pick(t.name); byId("history").scrollIntoView({block: "nearest"}); });
   const title = make("td", t.stopped ? "name stopped" : "name", name);
   if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
-  else if (t.behind) title.append(make("small", "", "waits behind " + t.behind));
+  else if (t.behind) title.append(make("small", "", "waits for " + t.behind));
   else if (t.verified_at) title.append(make("small", "", (t.differences ? whole(t.differences) + " rows differ" : "equal")
     + (t.verified_scn ? " as of SCN " + scn(t.verified_scn) : "") + ", " + span(latest.at - t.verified_at) + " ago"));
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
@@ -184,8 +184,8 @@ function tables(s) {
 }
 function details(s) {
   pairs("positions", [
-    ["decoded below", scn(s.source.decoded_scn)],
-    ["sent to the client below", scn(s.port.taken_scn)],
+    ["commits decoded below", scn(s.source.decoded_scn)],
+    ["commits sent below", scn(s.port.taken_scn)],
     ...s.identity.target ? [["confirmed", scn(s.confirmed_scn)]] : [],
     ["restart from", scn(s.port.saved_scn)],
   ]);
@@ -199,7 +199,7 @@ function details(s) {
   ]);
   pairs("queue", [
     ["ready", whole(s.port.ready)],
-    ["not confirmed", whole(s.port.transmitted)],
+    ["sent, not confirmed", whole(s.port.transmitted)],
     ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "none"],
     ["decoding waits", s.port.full ? "yes" : "no", s.port.full ? "warning" : ""],
   ]);
@@ -214,7 +214,7 @@ function details(s) {
     ["threads, descriptors", s.process.threads + ", " + s.process.descriptors],
     ["port", s.port.address],
     ["client", s.port.client || "none"],
-    ...(s.port.client ? [["its last request", span(s.port.silent_seconds) + " ago"]] : []),
+    ...(s.port.client ? [["last request of the client", span(s.port.silent_seconds) + " ago"]] : []),
     ["connections", whole(s.port.connections)],
     ["refused", refused || "none", refused ? "warning" : ""],
   ]);
@@ -227,7 +227,7 @@ function details(s) {
   byId("left_out").hidden = !left.length;
   pairs("left", left.map(([name, count, kind]) => [name, whole(count), kind]));
 }
-/* `olr-pg fallback run` serves this page too; what is of redo and of its history is hidden then. */
+/* `olr-pg fallback run` also serves this page. Then the parts about redo and the history are hidden. */
 function wayBack(s) {
   const back = s.way_back, slot = back && back.slot, ledger = back && back.ledger;
   for (const one of document.querySelectorAll("main > *")) {
@@ -284,7 +284,7 @@ function show(s) {
     return [cell((e.timestamp || "").replace("T", " ").slice(0, 19), "soft"), cell(e.level, e.level), td];
   }));
 }
-/* The latest first; what is said again and again stands there once. */
+/* The latest event first; equal events in succession are shown once, with their number. */
 function events(s) {
   const found = [];
   for (const e of s.events.slice(-20).reverse()) {
@@ -339,7 +339,7 @@ function svg(name, attributes, text) {
   if (text !== undefined) one.textContent = text;
   return one;
 }
-/* Moments to write below a chart: whole minutes, hours or days of UTC. */
+/* The times to show below a chart: whole minutes, hours or days in UTC. */
 function moments(from, to, width) {
   const most = width < 360 ? 4 : 7;
   const step = [300, 600, 900, 1200, 3600, 10800, 14400, 21600, 43200, 86400, 172800].find(s => (to - from) / s <= most);
@@ -349,7 +349,7 @@ function moments(from, to, width) {
   }
   return found;
 }
-/* Lines from value to value; where nothing was kept (it did not run) the line ends. */
+/* Lines from value to value; a line ends where values are missing, because the appliance did not run. */
 function lines(values, x, y) {
   let path = "", pen = false;
   values.forEach((value, i) => {
@@ -405,7 +405,7 @@ function draw(chart, history, figure) {
       const below = k ? sums[k - 1] : all[k].map(() => 0);
       picture.append(svg("path", {class: "area " + kind, d: areas(below, sums[k], x, y)}));
     }
-    // Where two are the same, the first is seen around the second.
+    // If two lines are equal, the first is visible around the second.
     const under = !chart.stacked && k + 1 < chart.series.length ? " under" : "";
     picture.append(svg("path", {class: kind + under, d: lines(sums[k], x, y)}));
   });
@@ -442,7 +442,7 @@ function drawAll() {
   wantedCharts.forEach((chart, i) => draw(chart, kept, figures[i]));
 }
 async function ask() {
-  if (latest && "way_back" in latest) return;  // which has no history
+  if (latest && "way_back" in latest) return;  // `olr-pg fallback run` has no history
   const query = new URLSearchParams(location.search);
   query.set("range", range);
   if (ofTable) query.set("table", ofTable);
@@ -466,7 +466,7 @@ function choices(s) {
   const select = byId("history_table");
   const names = s.tables.map(t => t.name);
   if (!changed(select, names)) return;
-  select.replaceChildren(new Option("everything", ""), ...names.map(name => new Option(name, name)));
+  select.replaceChildren(new Option("all tables", ""), ...names.map(name => new Option(name, name)));
   select.value = ofTable;
 }
 byId("history_table").addEventListener("change", event => pick(event.target.value));

@@ -82,7 +82,7 @@ def _problems(
         text = f"the bundled applier has ended, and olr_pg restarts it: {failure}"
         found.append(Problem(text, (command("doctor"),)))
     if status.state.name in TROUBLED:
-        reason = status.state.reason or "no reason is known"
+        reason = status.state.reason or "the reason is unknown"
         first = (f"olr-pg logs --config {command.config}",)
         commands = (*(first if status.state.name == "WAITING_FOR_REDO" else ()), command("doctor"))
         text = f"{status.state.words} ({status.state.name}): {reason}"

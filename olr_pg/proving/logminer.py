@@ -166,7 +166,7 @@ def read_changes(
         except oracledb.Error as error:
             return oracle_error(error, "LogMiner").detail
         except ValueError as error:
-            return f"a statement of LogMiner could not be read: {error}"
+            return f"a statement of LogMiner could not be parsed: {error}"
 
 
 def _changes(rows: Iterable[Any]) -> Iterator[MinedChange]:
@@ -203,7 +203,7 @@ def compare(
     order = list(dict.fromkeys(one.xid for one in theirs))
     decoded = list(dict.fromkeys(str(one["xid"]) for one in ours))
     if order != decoded:
-        return [f"the transactions are {_few(order)} for LogMiner, and {_few(decoded)} decoded"]
+        return [f"LogMiner shows the transactions {_few(order)}; olr_pg decoded {_few(decoded)}"]
     return list(_rows(theirs, ours))
 
 
@@ -228,7 +228,7 @@ def _rows(theirs: Sequence[MinedChange], ours: Sequence[Event]) -> Iterator[str]
         operations = [one.operation for one in mined]
         decoded = [str(one["op"]) for one in events]
         if operations != decoded:
-            yield f"{where}: LogMiner has {_few(operations)}, decoded are {_few(decoded)}"
+            yield f"{where}: LogMiner shows {_few(operations)}; olr_pg decoded {_few(decoded)}"
             continue
         for change, event in zip(mined, events, strict=True):
             for name in _differing(change, event):
@@ -242,9 +242,9 @@ def _differing(change: MinedChange, event: Event) -> Iterator[str]:
         for name, text in mined.items():
             if name in decoded:
                 if not same_value(text, decoded[name]):
-                    yield f"{name} {side} it"
+                    yield f"the value of {name} {side} the change"
             elif side == "after" and text is not None:
-                yield f"{name} {side} it"
+                yield f"the value of {name} {side} the change"
 
 
 def same_value(literal: str | None, value: Any) -> bool:

@@ -344,7 +344,7 @@ class _Trial:
         verdict = Verdict(Word.RIGHT, reason)
         lost = [one for one in events if one["op"] == LOST]
         if lost:
-            reason = f"reported as not whole in the redo: {counted(len(lost), 'LOB value')}"
+            reason = f"incomplete in the redo, and reported: {counted(len(lost), 'LOB value')}"
             verdict = Verdict(Word.REFUSED, reason, f"OLR-{lost[0]['code']:05}")
         if differences:
             path = incidents / f"{scenario.name.replace('/', '.')}.incident.json"
@@ -361,7 +361,7 @@ class _Trial:
         left_out = frozenset(one.full_name for one in lobs)
         if len(left_out) == len(notes.tables):
             return Verdict(
-                Word.UNTRIED, "every table has LOBs, which LogMiner shows piece by piece"
+                Word.UNTRIED, "all tables have LOBs, which LogMiner shows only in pieces"
             )
         mined = logminer.read_changes(self._source, owner, first, last)
         if isinstance(mined, str):

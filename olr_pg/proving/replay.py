@@ -81,10 +81,10 @@ class Difference(NamedTuple):
             for name in self.columns
         )
         texts = {
-            LOST: "the row is in the source, and was not decoded",
-            PHANTOM: "the row was decoded, and is not in the source",
+            LOST: "the source contains the row, but olr_pg did not decode it",
+            PHANTOM: "olr_pg decoded the row, but the source does not contain it",
             WRONG: what,
-            UNFIT: f"a decoded change does not fit its row: {what}",
+            UNFIT: f"a decoded change does not match its row: {what}",
         }
         return f"{self.table} {self.row} at SCN {self.scn}: {texts[self.kind]}"
 

@@ -67,7 +67,7 @@ def _pieces(proof: Proof) -> Iterator[str]:
     yield f'<div class="cards">{"".join(cards)}</div>\n'
     yield from _differences(proof)
     yield "<h2>Scenarios</h2>\n"
-    yield '<table class="wide"><thead><tr><th>scenario</th><th>shows</th>'
+    yield '<table class="wide"><thead><tr><th>scenario</th><th>purpose</th>'
     yield "".join(f"<th>{escape(judge.value)}</th>" for judge in Judge)
     yield "</tr></thead><tbody>\n"
     for result in proof.results:
@@ -118,7 +118,7 @@ def _counted(proof: Proof, judge: Judge) -> str:
 def summary(proof: Proof) -> str:
     """Return the result in one line."""
     differing = sum(one.differs for one in proof.results)
-    said = f"{counted(differing, 'scenario')} read wrong" if differing else "nothing is read wrong"
+    said = f"differences in {counted(differing, 'scenario')}" if differing else "no differences"
     return f"{counted(len(proof.results), 'scenario')} tried, {said}"
 
 

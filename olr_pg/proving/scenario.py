@@ -194,7 +194,7 @@ class _Reading:
         elif name == "error":
             self._errors = tuple(int(code) for code in _CODE.findall(value))
             if not self._errors:
-                raise self._invalid(f"line {number} names no error such as ORA-00001")
+                raise self._invalid(f"line {number} contains no error code such as ORA-00001")
         elif name == "start":
             self._start = len(self._steps)
         elif name == "restart":
@@ -212,7 +212,9 @@ class _Reading:
         except ValueError:
             row = None
         if not isinstance(row, list) or any(isinstance(one, list | dict) for one in row):
-            raise self._invalid(f'line {number} has no binds such as [1, "x", null]')
+            raise self._invalid(
+                f'line {number} is not a list of bind values such as [1, "x", null]'
+            )
         return tuple(row)
 
     def finished(self) -> Scenario:
@@ -220,7 +222,7 @@ class _Reading:
         if self._lines:
             raise self._invalid(f"the statement of line {self._first} does not end with ; or /")
         if not self._steps:
-            raise self._invalid("it has no statement")
+            raise self._invalid("it contains no statement")
         start = self._start
         if start is None:
             creates = [one.text.upper().startswith("CREATE") for one in self._steps]
@@ -228,10 +230,10 @@ class _Reading:
         needs = self._words("needs")
         unknown = sorted(set(needs) - set(NEEDS))
         if unknown:
-            raise self._invalid(f"nobody knows what it needs: {', '.join(unknown)}")
+            raise self._invalid(f"unknown words in `needs`: {', '.join(unknown)}")
         stops = self._words("stops")
         if len(stops) % 2:
-            raise self._invalid("stops names a table without a code such as OLR-03072")
+            raise self._invalid("`stops` contains a table without an error code such as OLR-03072")
         return Scenario(
             name=self._name,
             purpose=self._said.get("purpose", ""),

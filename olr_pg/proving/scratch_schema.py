@@ -147,7 +147,7 @@ class ScratchSchema:
                 listed = ", ".join(map(str, sorted(foreign)[:5]))
                 raise OlrPgError(
                     Code.SCRATCH_SCHEMA_IN_USE,
-                    f"{self.owner} has {counted(len(foreign), 'such object')}: {listed}",
+                    f"{self.owner} contains {counted(len(foreign), 'such object')}: {listed}",
                 )
             left = objects & known
             _drop(cursor, left)
@@ -263,7 +263,8 @@ def _make_user(source: OracleSource, database: OracleDatabase, password: str, no
     exists = database.read("looking for the scratch schema", is_there)
     if exists and not note.exists():
         raise OlrPgError(
-            Code.SCRATCH_SCHEMA_IN_USE, f"no run from here has made the user {MADE_USER}"
+            Code.SCRATCH_SCHEMA_IN_USE,
+            f"no run with this directory has created the user {MADE_USER}",
         )
     note.write_text(MADE_USER, "utf-8")
     try:

@@ -116,7 +116,7 @@ class _Session:
         else:
             if step.errors:
                 numbers = " or ".join(f"ORA-{one:05}" for one in step.errors)
-                self._failed(f"line {step.line}: it should have failed with {numbers}")
+                self._failed(f"line {step.line}: it succeeded, but should fail with {numbers}")
 
 
 def run_steps(
@@ -194,5 +194,6 @@ def switch_logs(sources: Iterable[OracleSource]) -> bool:
 def not_archived(scn: int, seconds: float) -> OlrPgError:
     """Return the error that redo was not archived in time."""
     return OlrPgError(
-        Code.SCENARIO_REDO_MISSING, f"redo up to SCN {scn} is in no log after {seconds:.0f} s"
+        Code.SCENARIO_REDO_MISSING,
+        f"after {seconds:.0f} s, no log contains the redo up to SCN {scn}",
     )

@@ -281,7 +281,7 @@ class WholeWay:
 
     def _compared(self, left: Sequence[str], scn: int) -> Verdict:
         if not left:
-            return Verdict(Word.UNTRIED, "the scenario's tables are gone at its end")
+            return Verdict(Word.UNTRIED, "the scenario has dropped all its tables")
         config = scenario_config(self._config, self._owner, left, self._target, self._data)
         with sources.open_tables(config, scn=scn) as source:
             settings = sources.target_settings(config, source.snapshot, self._target)

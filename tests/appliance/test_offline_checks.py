@@ -166,7 +166,7 @@ def test_compressed_copies_are_named_with_what_to_do(copies: Copies) -> None:
         path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     compressed, none = (what for _, what in copies.findings())
-    assert compressed.startswith("passed over, since it is compressed with gzip: ")
+    assert compressed.startswith("skipped, because it is compressed with gzip: ")
     assert "OLR-02001" in none
 
 

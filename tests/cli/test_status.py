@@ -40,7 +40,7 @@ def test_a_table_says_why_it_is_not_complete() -> None:
     blocked = {**table, "stopped": None, "blocked": "OLR-05098: x"}
     assert _stopped(blocked, 1000.0) == "BLOCKED in PostgreSQL"
     behind = {**proof, "stopped": None, "behind": "S.SLOW"}
-    assert _stopped(behind, 1000.0) == "waits behind S.SLOW"
+    assert _stopped(behind, 1000.0) == "waits for S.SLOW"
 
 
 def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
@@ -53,7 +53,10 @@ def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> s
 def test_what_is_not_known_yet_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("starting", capsys)
     assert "OK: Starting (STARTING) for 0.0 s\n" in text
-    assert "decoded below none yet, sent to the client below none yet, confirmed none yet" in text
+    assert (
+        "commits decoded below none yet, sent to the client below none yet, confirmed none yet"
+        in text
+    )
     assert "Newest redo:       none yet\n" in text
     table = text.partition(" Table ")[2]
     assert "0.0 s" not in table

@@ -91,7 +91,10 @@ def test_a_way_back_from_its_beginning_to_its_end(
     assert "OLR-07350" in said
     assert "STOPPED" in call("status")[1]
     made.oracle("ALTER TABLE {t} MODIFY v VARCHAR2(100)")
-    assert call("resume", "--table", "APP.COMMANDED") == (0, "APP.COMMANDED: catches up\n")
+    assert call("resume", "--table", "APP.COMMANDED") == (
+        0,
+        "APP.COMMANDED: resumed, catching up\n",
+    )
     assert call("run", "--once")[0] == 0
     assert made.rows()[1][0][1] == "x" * 41
     assert call("end")[0] == 0

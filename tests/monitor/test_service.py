@@ -242,12 +242,12 @@ def test_the_command_tells_what_is_left_out(shown: Shown, tmp_path: Path) -> Non
     def lines() -> list[str]:
         result = CliRunner().invoke(app, ["status", "--config", str(path)])
         assert result.exit_code == 0
-        return [line for line in result.stdout.splitlines() if line.startswith("Left out:")]
+        return [line for line in result.stdout.splitlines() if line.startswith("Not delivered:")]
 
     file = tmp_path / FILE_NAME
     with StatusService(shown, make_registry(shown), address=ANY, announcement=file):
         (line,) = lines()
-        assert line.removeprefix("Left out:").strip() == (
+        assert line.removeprefix("Not delivered:").strip() == (
             "17 rows excluded by the filter, 5 transactions excluded by the filter,"
             " 3 incomplete LOB values in the redo, 1 LOB values changed without a row change"
         )

@@ -77,13 +77,16 @@ def test_the_same_changes_agree() -> None:
 @pytest.mark.parametrize(
     ("decoded", "told"),
     [
-        (DECODED[:1], "the transactions are 1.2.3, 1.2.4 for LogMiner, and 1.2.3 decoded"),
-        (DECODED[::-1], "the transactions are"),
-        ([DECODED[0], {**DECODED[1], "rowid": "R2"}], "LogMiner has update, decoded are none"),
-        ([DECODED[0], {**DECODED[1], "op": "delete"}], "decoded are delete"),
-        ([DECODED[0], {**DECODED[1], "after": {"V": "z"}}], "V after it differs"),
-        ([DECODED[0], {**DECODED[1], "before": {"V": "z"}}], "V before it differs"),
-        ([DECODED[0], {**DECODED[1], "after": {}}], "V after it differs"),
+        (DECODED[:1], "the transactions 1.2.3, 1.2.4; olr_pg decoded 1.2.3"),
+        (DECODED[::-1], "LogMiner shows the transactions"),
+        ([DECODED[0], {**DECODED[1], "rowid": "R2"}], "LogMiner shows update; olr_pg decoded none"),
+        ([DECODED[0], {**DECODED[1], "op": "delete"}], "olr_pg decoded delete"),
+        ([DECODED[0], {**DECODED[1], "after": {"V": "z"}}], "value of V after the change differs"),
+        (
+            [DECODED[0], {**DECODED[1], "before": {"V": "z"}}],
+            "value of V before the change differs",
+        ),
+        ([DECODED[0], {**DECODED[1], "after": {}}], "value of V after the change differs"),
     ],
 )
 def test_whatever_differs_is_told(decoded: list[dict[str, Any]], told: str) -> None:

@@ -30,7 +30,7 @@ PROOF = Proof("0.1", {"name": "ORCL", "version": "19c"}, RESULTS)
 def test_the_page_has_everything_and_loads_nothing() -> None:
     page = html_page(PROOF)
     for text in ("types/dates", "dates &amp; times", "&lt;no view&gt;", "OLR-02120", "ORCL", "19c",
-                 "A.T: V is 1, not 2", "<code>/x</code>", "1 scenario read wrong"):  # fmt: skip
+                 "A.T: V is 1, not 2", "<code>/x</code>", "differences in 1 scenario"):  # fmt: skip
         assert text in page
     for loading in ("http", "src=", "<script", "@import", "url("):
         assert loading not in page
@@ -43,9 +43,7 @@ def test_the_text_explains_what_is_not_right_once() -> None:
     explained = [line for line in lines if "ORA-00942" in line]
     assert explained == ["logminer not tried ORA-00942 <no view> (types/dates, lobs/empty)"]
     assert "replay: 1 right, 1 differs" in lines
-    assert summary(PROOF._replace(results=RESULTS[:1])) == (
-        "1 scenario tried, nothing is read wrong"
-    )
+    assert summary(PROOF._replace(results=RESULTS[:1])) == ("1 scenario tried, no differences")
 
 
 def test_results_come_back_from_their_json() -> None:

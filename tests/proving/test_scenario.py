@@ -76,10 +76,10 @@ def test_the_start_may_be_said() -> None:
     [
         ("-- purpose: nothing\n", "no statement"),
         ("SELECT 1\nFROM dual\n", "of line 1 does not end"),
-        ("-- error: something\nCOMMIT;\n", "line 1 names no error"),
-        ("-- binds: 1\nCOMMIT;\n", "line 1 has no binds"),
-        ("-- needs: luck\nCOMMIT;\n", "nobody knows what it needs: luck"),
-        ("-- stops: T\nCOMMIT;\n", "without a code"),
+        ("-- error: something\nCOMMIT;\n", "line 1 contains no error code"),
+        ("-- binds: 1\nCOMMIT;\n", "line 1 is not a list of bind values"),
+        ("-- needs: luck\nCOMMIT;\n", "unknown words in `needs`: luck"),
+        ("-- stops: T\nCOMMIT;\n", "without an error code"),
         ("BEGIN\n  NULL;\nEND;\n", "of line 1 does not end"),
     ],
 )

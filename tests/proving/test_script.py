@@ -49,7 +49,7 @@ def test_a_statement_that_waits_lets_the_script_go_on(served: Served) -> None:
         (
             "SELECT * FROM dual",
             (942, 1),
-            "line 7: it should have failed with ORA-00942 or ORA-00001",
+            "line 7: it succeeded, but should fail with ORA-00942 or ORA-00001",
         ),
     ],
 )

@@ -211,7 +211,7 @@ def _resume(config: Path, target_name: str | None, tables: list[str], *, skip: b
     with _ways(config, target_name) as ways:
         for name in tables:
             resumed = any(resume_table(way, name, skip=skip) for way in ways)
-            print_line(f"{name}: {'catches up' if resumed else 'has not stopped'}")
+            print_line(f"{name}: {'resumed, catching up' if resumed else 'is not stopped'}")
 
 
 @app.command("verify")
@@ -337,8 +337,8 @@ def _status_lines(found: Status) -> Iterator[str]:
             " of WAL kept"
         )
     for name, one in sorted(ledger.stops.items() if ledger else ()):
-        state = f"STOPPED: {one.reason}" if one.is_stopped else "catches up"
-        yield f"{name}: {state}, behind {lsn_text(one.lsn)}"
+        state = f"STOPPED: {one.reason}" if one.is_stopped else "catching up"
+        yield f"{name}: {state}; applied up to LSN {lsn_text(one.lsn)}"
     for record, count in found.records.items():
         times = counted(count, "time")
         yield f"{record.table}, {record.item}: {record.cause}, {record.policy} ({times})"
