@@ -1,5 +1,5 @@
--- purpose: partitions are added, and one is truncated, which no row of redo tells
--- others: rows of a truncated partition stay in the target without a word
+-- purpose: partitions are added, and one is truncated, which the redo of rows does not show
+-- others: rows of a truncated partition stay in the target, without an error
 -- covers: partition-ddl
 -- stops: P OLR-03073
 -- same: no, PostgreSQL writes partitions otherwise

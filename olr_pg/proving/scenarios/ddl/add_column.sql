@@ -1,4 +1,4 @@
--- purpose: a column is added; older rows have NULL there, and are stored shorter
+-- purpose: a column is added; older rows have NULL in it, and are stored without it
 -- covers: add-column
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO a SELECT LEVEL, 'old' FROM dual CONNECT BY LEVEL <= 5;

@@ -1,5 +1,5 @@
--- purpose: DDL in one log, its rows in the next ones; another session has an older transaction open
--- others: readers that take the newest definition for older redo shift columns
+-- purpose: DDL in one log, the changed rows in the next logs; another session has an older open transaction
+-- others: readers that use the newest definition for older redo assign values to wrong columns
 -- covers: add-column, over-many-logs
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 CREATE TABLE b (id NUMBER(4) PRIMARY KEY);

@@ -1,5 +1,5 @@
--- purpose: a NOT NULL column with a default is added; older rows do not store it
--- others: decoders that fill rows with NULL where they end give older rows NULL in the column
+-- purpose: a NOT NULL column with a default is added; older rows are stored without the value
+-- others: decoders that use NULL for missing columns at the end of a row return NULL instead of the default
 -- covers: add-column-default
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO a SELECT LEVEL, 'old' FROM dual CONNECT BY LEVEL <= 5;

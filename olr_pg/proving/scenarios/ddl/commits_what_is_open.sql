@@ -1,4 +1,4 @@
--- purpose: DDL commits the transaction of its session, not that of another
+-- purpose: DDL commits the open transaction of its own session, but not that of another session
 -- covers: ddl-while-open
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY);
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY);

@@ -1,5 +1,5 @@
--- purpose: a table is dropped and created with the same name and other columns
--- others: the name is the same, the object is not; tools that go by name read with the old columns
+-- purpose: a table is dropped, and created again with the same name and other columns
+-- others: it is another object with the same name; tools that use the name decode it with the old columns
 -- covers: drop-table
 -- stops: D OLR-03071
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

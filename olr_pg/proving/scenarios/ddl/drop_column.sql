@@ -1,5 +1,5 @@
--- purpose: a column is dropped, and its values are taken out of every row
--- others: readers with the old definition shift the columns behind it
+-- purpose: a column is dropped, and its values are removed from every row
+-- others: readers with the old definition assign the later values to wrong columns
 -- covers: drop-column
 -- needs: drop-column
 -- stops: D OLR-03072

@@ -1,4 +1,4 @@
--- purpose: the columns that were set unused are dropped from a table of 300 columns
+-- purpose: unused columns (SET UNUSED) are dropped from a table of 300 columns
 -- covers: drop-column, set-unused
 -- needs: drop-column
 -- stops: W OLR-03072

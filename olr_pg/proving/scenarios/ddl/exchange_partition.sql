@@ -1,5 +1,5 @@
--- purpose: a partition and a table of the same form exchange their rows, by their segments' numbers alone
--- others: no row of redo tells; tools deliver the later changes to rows that the target does not have
+-- purpose: a partition and a table exchange their rows: only the numbers of their segments change
+-- others: the redo of rows does not show it; tools apply later changes to rows that the target does not have
 -- covers: exchange
 -- stops: P OLR-03073 X OLR-03073
 -- same: no, PostgreSQL has no EXCHANGE

@@ -1,4 +1,4 @@
--- purpose: a partition is emptied by an exchange with an empty table, as archiving does
+-- purpose: a partition is emptied by an exchange with an empty table, as in archiving
 -- covers: exchange
 -- stops: P OLR-03073 X OLR-03073
 -- same: no, PostgreSQL has no EXCHANGE

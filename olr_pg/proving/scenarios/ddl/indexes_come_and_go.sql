@@ -1,4 +1,4 @@
--- purpose: indexes are made and dropped while the table changes
+-- purpose: indexes are created and dropped while the table changes
 -- covers: ddl-other
 CREATE TABLE x (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO x SELECT LEVEL, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 10;

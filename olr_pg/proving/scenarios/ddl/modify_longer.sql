@@ -1,4 +1,4 @@
--- purpose: columns are made longer and wider, within the type that the target has
+-- purpose: columns become longer and wider, but the target's type can still store them
 -- covers: modify-column
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10), n NUMBER(4));
 INSERT INTO m SELECT LEVEL, 'short', LEVEL FROM dual CONNECT BY LEVEL <= 4;

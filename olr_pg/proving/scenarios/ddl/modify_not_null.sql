@@ -1,4 +1,4 @@
--- purpose: a column may not be NULL any more, and may again
+-- purpose: a column becomes NOT NULL, and later allows NULL again
 -- covers: modify-column
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO m VALUES (1, 'x');

@@ -1,5 +1,5 @@
--- purpose: MOVE writes all rows into other blocks: their ROWIDs change, they do not
--- others: the new blocks look like a direct load; tools that read them insert every row again
+-- purpose: MOVE writes all rows to other blocks: their ROWIDs change, but not their values
+-- others: the new blocks look like a direct-path load; tools that read them insert every row again
 -- covers: move
 CREATE TABLE m (id NUMBER(4), v VARCHAR2(100));
 INSERT INTO m SELECT LEVEL, RPAD('v' || LEVEL, 80, '.') FROM dual CONNECT BY LEVEL <= 200;

@@ -1,4 +1,4 @@
--- purpose: MOVE of a table with a primary key, whose index is rebuilt behind it
+-- purpose: MOVE of a table with a primary key, whose index is rebuilt afterwards
 -- covers: move
 -- same: no, PostgreSQL has no MOVE
 CREATE TABLE m (id NUMBER(4), v VARCHAR2(100), CONSTRAINT m_pk PRIMARY KEY (id));

@@ -1,4 +1,4 @@
--- purpose: tables that nobody replicates are made, filled and dropped between changes of one that is
+-- purpose: tables that are not replicated are created, filled and dropped between changes of a replicated table
 -- covers: drop-table
 CREATE TABLE kept (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO kept VALUES (1, 'x');

@@ -1,5 +1,5 @@
 -- purpose: a column is renamed between changes of its table
--- others: tools that ask the source for names give older changes the new name, or fail
+-- others: tools that query the source for names use the new name for older changes, or fail
 -- covers: rename-column
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4));
 INSERT INTO r SELECT LEVEL, 'a', LEVEL FROM dual CONNECT BY LEVEL <= 4;

@@ -1,5 +1,5 @@
--- purpose: two columns swap their names by way of a third
--- others: by name the values would change places
+-- purpose: two columns swap their names, with a third name in between
+-- others: tools that use the names swap the values
 -- covers: rename-column
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b VARCHAR2(10));
 INSERT INTO r VALUES (1, 'was a', 'was b');

@@ -1,5 +1,5 @@
--- purpose: a table gets another name while another one keeps its own
--- others: tools that go by name lose the table without a word
+-- purpose: a table is renamed while another table keeps its name
+-- others: tools that use the name lose the table, without an error
 -- covers: rename-table
 -- stops: OLD_NAME OLR-03071
 CREATE TABLE old_name (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

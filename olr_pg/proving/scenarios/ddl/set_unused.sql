@@ -1,5 +1,5 @@
--- purpose: a column is set unused: its values stay in the rows, between those that are seen
--- others: readers that count the columns that are seen shift the values behind it
+-- purpose: a column is set unused: its values stay in the rows, between those of visible columns
+-- others: readers that count only the visible columns assign the later values to wrong columns
 -- covers: set-unused
 CREATE TABLE u (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b VARCHAR2(10), c NUMBER(4));
 INSERT INTO u SELECT LEVEL, 'a' || LEVEL, 'b' || LEVEL, LEVEL FROM dual CONNECT BY LEVEL <= 5;

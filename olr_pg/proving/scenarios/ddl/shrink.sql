@@ -1,5 +1,5 @@
--- purpose: SHRINK moves rows to other blocks, as deletions and insertions of Oracle's own
--- others: tools that do not know the mark of these deliver them as changes
+-- purpose: SHRINK moves rows to other blocks, with internal deletions and insertions
+-- others: tools that do not recognise these deliver them as changes
 -- covers: move
 -- needs: shrink
 -- same: no, it is of Oracle

@@ -1,4 +1,4 @@
--- purpose: a new table takes the place of an old one by renaming both, as rebuilds do
+-- purpose: a new table replaces an old one, by renaming both, as in a rebuild
 -- covers: rename-table
 -- stops: T OLR-03071
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

@@ -1,4 +1,4 @@
--- purpose: TRUNCATE leaves no rows, no change of one, and other segments
+-- purpose: TRUNCATE removes all rows without a change of a row, and creates new segments
 -- covers: truncate
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 CREATE TABLE other (id NUMBER(4) PRIMARY KEY);

@@ -1,5 +1,5 @@
--- purpose: a table is filled and truncated again and again, as staging tables are
--- others: the table's data object number changes each time; tools that keep the first lose all later rows
+-- purpose: a table is filled and truncated repeatedly, like a staging table
+-- others: the data object number changes each time; tools that keep the first one lose all later rows
 -- covers: truncate
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO s VALUES (1, 'first');

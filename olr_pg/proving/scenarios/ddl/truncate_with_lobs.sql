@@ -1,4 +1,4 @@
--- purpose: TRUNCATE of a table with LOBs gives their segments other numbers, too
+-- purpose: TRUNCATE of a table with LOBs, whose segments also get new numbers
 -- covers: truncate
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB);
 INSERT INTO l VALUES (1, RPAD('x', 4000, 'y'));

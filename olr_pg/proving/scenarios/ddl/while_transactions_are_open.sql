@@ -1,4 +1,4 @@
--- purpose: DDL fails where another session has changed the table, and goes through once that has ended
+-- purpose: DDL fails while another session has changed the table, and succeeds after that session has ended its transaction
 -- covers: ddl-while-open, add-column
 -- same: no, PostgreSQL waits
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

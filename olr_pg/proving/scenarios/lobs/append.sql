@@ -1,5 +1,5 @@
--- purpose: a LOB is appended to until it leaves its row, and then page after page
--- others: the most usual way to fill a LOB; tools that know whole values only deliver the last piece
+-- purpose: data is appended to a LOB until it leaves its row, and then page by page
+-- others: the most usual way to fill a LOB; tools that expect complete values deliver only the last piece
 -- covers: lob-append, lob-in-row, lob-out-of-row
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB);

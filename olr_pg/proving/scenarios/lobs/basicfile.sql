@@ -1,4 +1,4 @@
--- purpose: the same of BASICFILE LOBs, whose pages are led to by pointers and an index
+-- purpose: BASICFILE LOBs in the row and out of it, whose pages are found by pointers and an index
 -- covers: lob-out-of-row, lob-in-row
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB) LOB (c) STORE AS BASICFILE;
 INSERT INTO l VALUES (1, TO_CLOB(RPAD('a', 4000, 'A')) || RPAD('b', 4000, 'B') || RPAD('c', 4000, 'C'));

@@ -1,5 +1,5 @@
--- purpose: SECUREFILE LOBs that are compressed or deduplicated: the pages do not hold the value's bytes
--- others: tools that do not look deliver the compressed bytes as the value
+-- purpose: SECUREFILE LOBs that are compressed or deduplicated: their pages do not contain the bytes of the value
+-- others: tools that do not check this deliver the compressed bytes as the value
 -- covers: lob-compressed
 -- needs: deduplication
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB) LOB (c) STORE AS SECUREFILE (COMPRESS MEDIUM) LOB (b) STORE AS SECUREFILE (DEDUPLICATE);

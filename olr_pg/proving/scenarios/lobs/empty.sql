@@ -1,4 +1,4 @@
--- purpose: EMPTY_CLOB is a LOB of no length, not NULL
+-- purpose: EMPTY_CLOB is a LOB of length 0, not NULL
 -- covers: lob-in-row
 -- same: no, PostgreSQL has empty texts
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);

@@ -1,4 +1,4 @@
--- purpose: DBMS_LOB.ERASE puts blanks into a CLOB and zeros into a BLOB
+-- purpose: DBMS_LOB.ERASE writes spaces into a CLOB and zero bytes into a BLOB
 -- covers: lob-erase
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);

@@ -1,4 +1,4 @@
--- purpose: ERASE beyond the end of a LOB erases what is there
+-- purpose: ERASE beyond the end of a LOB erases only the existing part
 -- covers: lob-erase
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, b BLOB);

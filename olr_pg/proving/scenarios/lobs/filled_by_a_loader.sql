@@ -1,5 +1,5 @@
--- purpose: a row with an empty LOB is inserted, and its LOB is filled through the locator that RETURNING gives
--- others: as most drivers store LOBs; the INSERT has an empty value, and the rest are writes
+-- purpose: a row with an empty LOB is inserted, and its LOB is filled through the locator from RETURNING
+-- others: most drivers store LOBs like this; the INSERT has an empty value, and the rest are writes
 -- covers: lob-append, lob-write, returning
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);

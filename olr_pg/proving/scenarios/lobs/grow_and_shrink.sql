@@ -1,4 +1,4 @@
--- purpose: one LOB goes from NULL into the row, out of it, back, to empty and to NULL, a step in each transaction
+-- purpose: a LOB goes from NULL into the row, out of the row, back, to empty and to NULL, each in its own transaction
 -- covers: lob-in-row, lob-out-of-row
 -- same: no, PostgreSQL has empty texts
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);

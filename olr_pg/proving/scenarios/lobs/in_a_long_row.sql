@@ -1,4 +1,4 @@
--- purpose: LOBs of rows that are in several pieces: locator and column lie in different blocks
+-- purpose: LOBs in rows of several pieces: the locator and the other columns are in different blocks
 -- covers: lob-in-row, chained
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(4000), c CLOB, b VARCHAR2(4000), d CLOB);
 INSERT INTO l VALUES (1, RPAD('a', 4000, 'a'), RPAD('c', 1500, 'c'), RPAD('b', 4000, 'b'), 'small');

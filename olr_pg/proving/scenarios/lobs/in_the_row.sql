@@ -1,4 +1,4 @@
--- purpose: LOBs small enough for the row: set, changed, emptied, NULL
+-- purpose: LOBs that are small enough to be stored in the row: set, changed, emptied, set to NULL
 -- covers: lob-in-row
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB, n NCLOB);
 INSERT INTO l VALUES (1, 'clob', HEXTORAW('00FF'), N'nclob ñ');

@@ -1,4 +1,4 @@
--- purpose: NCLOBs of letters outside of the database's plain ones, in the row and out of it
+-- purpose: NCLOBs with characters outside ASCII, in the row and out of the row
 -- covers: lob-in-row, lob-out-of-row
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, n NCLOB);
 INSERT INTO l VALUES (1, N'日本語');

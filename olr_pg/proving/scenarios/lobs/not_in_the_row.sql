@@ -1,4 +1,4 @@
--- purpose: LOBs that are never in the row, even small ones
+-- purpose: LOBs that are never stored in the row, even small ones
 -- covers: lob-out-of-row
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB) LOB (c) STORE AS SECUREFILE (DISABLE STORAGE IN ROW) LOB (b) STORE AS BASICFILE (DISABLE STORAGE IN ROW);
 INSERT INTO l VALUES (1, 'small', HEXTORAW('01'));

@@ -1,4 +1,4 @@
--- purpose: DBMS_LOB on a row that is not locked fails, and changes nothing
+-- purpose: DBMS_LOB fails for a row that is not locked, and changes nothing
 -- covers: lob-write, fail-halfway
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB);

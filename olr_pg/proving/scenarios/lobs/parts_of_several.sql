@@ -1,5 +1,5 @@
--- purpose: parts of several LOBs of several rows are written in turn, in one transaction
--- others: a LOB's writes lie between those of others; tools that end a value at the next one cut it
+-- purpose: parts of several LOBs in several rows are written alternately, in one transaction
+-- others: writes of other LOBs occur between those of one LOB; tools that end a value there truncate it
 -- covers: several-in-one-transaction, lob-append
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, d CLOB);

@@ -1,5 +1,5 @@
--- purpose: DBMS_LOB.TRIM shortens LOBs, within the row, within the pages, into the row and to nothing
--- others: nothing is written but the new length; tools that look for pages keep the old value
+-- purpose: DBMS_LOB.TRIM shortens LOBs: in the row, on their pages, from pages into the row, and to length 0
+-- others: only the new length is written; tools that look for pages keep the old value
 -- covers: lob-trim
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB);

@@ -1,4 +1,4 @@
--- purpose: TRIM and WRITE of BASICFILE LOBs, whose pages are never written twice
+-- purpose: TRIM and WRITE of BASICFILE LOBs, whose pages are never overwritten
 -- covers: lob-trim, lob-write
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB) LOB (c) STORE AS BASICFILE;

@@ -1,5 +1,5 @@
--- purpose: two sessions write LOBs of one table in turn; one of them rolls back
--- others: LOB pages bear no row; tools that take the nearest one mix values up
+-- purpose: two sessions write LOBs of one table alternately; one of them rolls back
+-- others: LOB pages do not contain the row; tools that assign them to the nearest row mix the values
 -- covers: several-in-one-transaction, lob-rolled-back
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB);
 INSERT INTO l SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 4;

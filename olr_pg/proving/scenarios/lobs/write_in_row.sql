@@ -1,4 +1,4 @@
--- purpose: DBMS_LOB.WRITE to a LOB that is in its row: the row is written with all of it
+-- purpose: DBMS_LOB.WRITE to a LOB in the row: the redo contains the complete LOB
 -- covers: lob-write, lob-in-row
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);

@@ -1,5 +1,5 @@
--- purpose: DBMS_LOB.WRITE changes a few letters in the middle of a LOB of several pages
--- others: redo has the written part alone; tools deliver that part as the whole value, or fail
+-- purpose: DBMS_LOB.WRITE changes a few characters in the middle of a LOB of several pages
+-- others: the redo contains only the written part; tools deliver this part as the complete value, or fail
 -- covers: lob-write, lob-out-of-row
 -- same: no, DBMS_LOB
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);

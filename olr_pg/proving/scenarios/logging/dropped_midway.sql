@@ -1,5 +1,5 @@
--- purpose: supplemental logging is dropped and added again, between the changes of a row
--- others: tools that look at the level when they start read the changes in between wrong
+-- purpose: supplemental logging is dropped and added again, between changes of a row
+-- others: tools that check the level only at their start decode the changes in between wrong
 -- covers: logging-dropped
 -- stops: L OLR-05009
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4), SUPPLEMENTAL LOG DATA (ALL) COLUMNS);

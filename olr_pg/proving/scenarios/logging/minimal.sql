@@ -1,5 +1,5 @@
--- purpose: minimal supplemental logging only: an update's redo has neither key nor old values of other columns
--- others: tools say nothing and cannot find the row
+-- purpose: only minimal supplemental logging: the redo of an update contains neither the key nor other old values
+-- others: tools report no error and cannot find the row
 -- covers: logging-minimal
 -- stops: L OLR-05009
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4), SUPPLEMENTAL LOG DATA (ALL) COLUMNS);

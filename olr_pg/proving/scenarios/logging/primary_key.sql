@@ -1,4 +1,4 @@
--- purpose: supplemental logging of the primary key alone: old values of other columns are not in redo
+-- purpose: supplemental logging of only the primary key: the redo lacks the old values of other columns
 -- covers: logging-primary-key
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4), SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS);
 INSERT INTO l SELECT LEVEL, 'a', LEVEL FROM dual CONNECT BY LEVEL <= 5;

@@ -1,4 +1,4 @@
--- purpose: logging of the primary key on a table that has none: all columns are logged in its place
+-- purpose: primary key logging for a table without a primary key: Oracle logs all columns instead
 -- covers: logging-primary-key
 CREATE TABLE l (a NUMBER(4), b VARCHAR2(10), c NUMBER(4), SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS);
 INSERT INTO l SELECT LEVEL, 'b', NULL FROM dual CONNECT BY LEVEL <= 5;

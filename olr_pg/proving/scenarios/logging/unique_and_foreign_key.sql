@@ -1,4 +1,4 @@
--- purpose: supplemental logging of unique and of foreign key columns, which are logged where one of them changes
+-- purpose: supplemental logging of unique and foreign key columns, which are logged only if one of them changes
 -- covers: logging-unique, logging-foreign-key
 -- needs: logging-groups
 CREATE TABLE p (id NUMBER(4) PRIMARY KEY);

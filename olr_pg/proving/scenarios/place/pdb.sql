@@ -1,5 +1,5 @@
--- purpose: the tables are in a PDB: its redo lies among that of the root and of other PDBs
--- others: object numbers repeat between PDBs; tools that go by these mix tables up
+-- purpose: the tables are in a PDB: its redo is mixed with that of the root and of other PDBs
+-- others: object numbers occur in several PDBs; tools that use only the number mix tables
 -- covers: pdbs
 -- needs: pdb
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20), c CLOB);

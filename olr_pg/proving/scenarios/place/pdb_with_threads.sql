@@ -1,4 +1,4 @@
--- purpose: tables of a PDB, whose neighbour has the same object numbers, change in two threads of redo
+-- purpose: tables of a PDB change in two redo threads; another PDB has the same object numbers
 -- covers: pdbs, redo-threads
 -- needs: pdb, rac
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));

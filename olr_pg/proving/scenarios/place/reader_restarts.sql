@@ -1,5 +1,5 @@
--- purpose: the reader is stopped while transactions are open, and goes on with them
--- others: tools that restart at the last commit lose what was open before it
+-- purpose: the reader is stopped while transactions are open, and continues with them
+-- others: tools that restart at the last commit lose transactions that were open before it
 -- covers: reader-restarts
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO t SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 6;

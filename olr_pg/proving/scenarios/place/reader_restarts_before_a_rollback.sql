@@ -1,4 +1,4 @@
--- purpose: the reader is stopped between a savepoint and the rollback to it, with LOBs and DDL around
+-- purpose: the reader is stopped between a savepoint and the rollback to it, with LOBs and DDL before and after
 -- covers: reader-restarts, rolled-back
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20), c CLOB);
 CREATE TABLE u (id NUMBER(4) PRIMARY KEY);

@@ -1,5 +1,5 @@
--- purpose: sessions of two instances change the same rows in turn: their redo is in two threads of logs
--- others: readers that merge threads by the time of reading, not by SCN, change the order
+-- purpose: sessions of two instances change the same rows alternately: the redo is in two threads
+-- others: readers that merge threads by reading time instead of SCN change the order
 -- covers: redo-threads
 -- needs: rac
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));

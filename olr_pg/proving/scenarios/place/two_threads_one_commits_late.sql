@@ -1,4 +1,4 @@
--- purpose: a transaction of one thread is open while the other thread's logs go by
+-- purpose: a transaction of one thread stays open while the other thread switches logs
 -- covers: redo-threads, over-many-logs
 -- needs: rac
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));

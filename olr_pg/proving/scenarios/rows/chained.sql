@@ -1,4 +1,4 @@
--- purpose: rows longer than a block are in several pieces, with a value cut in two
+-- purpose: rows that are longer than a block are stored in several pieces, with one value split in two
 -- covers: chained
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY, a VARCHAR2(4000), b VARCHAR2(4000), d VARCHAR2(4000), e NUMBER(4));
 INSERT INTO c VALUES (1, RPAD('a', 4000, 'A'), RPAD('b', 4000, 'B'), RPAD('d', 4000, 'D'), 1);

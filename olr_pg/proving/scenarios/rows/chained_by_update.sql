@@ -1,5 +1,5 @@
--- purpose: rows get longer than a block by updates, a column at a time, and short again
--- others: the pieces come in an order of their own; tools that expect the first one first lose columns
+-- purpose: updates make rows longer than a block, column by column, and short again
+-- others: the pieces are not in order; tools that expect the first piece first lose columns
 -- covers: chained
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY, a VARCHAR2(4000), b VARCHAR2(4000), d VARCHAR2(4000), e NUMBER(4));
 INSERT INTO c SELECT LEVEL, 'a', 'b', 'd', LEVEL FROM dual CONNECT BY LEVEL <= 4;

@@ -1,4 +1,4 @@
--- purpose: rows of a table with ROWDEPENDENCIES bear an SCN in front of their columns
+-- purpose: rows of a table with ROWDEPENDENCIES, which have an SCN before their columns
 -- covers: rowdependencies
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v VARCHAR2(100)) ROWDEPENDENCIES;
 INSERT INTO d SELECT LEVEL, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 10;

@@ -1,4 +1,4 @@
--- purpose: rows that grow out of their block move, and keep their ROWID
+-- purpose: rows that grow too large for their block move to another block, and keep their ROWID
 -- covers: migrated
 -- same: no, it looks at ROWIDs
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(3000));

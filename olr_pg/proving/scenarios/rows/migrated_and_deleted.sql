@@ -1,5 +1,5 @@
--- purpose: rows that have moved out of their block are changed, deleted, and their keys used again
--- others: a deletion of the moved piece alone, or of its address alone, comes out twice or not at all
+-- purpose: rows that have moved to another block are changed and deleted, and their keys are used again
+-- others: the deletion of only the moved piece, or of only its address, is delivered twice or not at all
 -- covers: migrated
 -- same: no, it looks at ROWIDs
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(3000), n NUMBER(4));

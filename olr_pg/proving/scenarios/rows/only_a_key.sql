@@ -1,4 +1,4 @@
--- purpose: tables of one column: there is nothing but the key
+-- purpose: tables of one column, which is the key
 -- others: appliers that build an UPDATE without SET fail
 -- covers: column-borders
 CREATE TABLE t (id NUMBER(6) PRIMARY KEY);

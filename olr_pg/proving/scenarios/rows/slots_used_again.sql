@@ -1,4 +1,4 @@
--- purpose: the place of a deleted row is given to another one, in the next transaction
+-- purpose: the slot of a deleted row is used for another row, in the next transaction
 -- covers: column-borders
 CREATE TABLE s (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO s SELECT LEVEL, 'first' FROM dual CONNECT BY LEVEL <= 20;

@@ -1,4 +1,4 @@
--- purpose: rows are stored up to their last value; updates make them longer and shorter
+-- purpose: rows are stored only up to their last value; updates make them longer and shorter
 -- covers: trailing-nulls
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, c1 NUMBER(4), c2 NUMBER(4), c3 NUMBER(4), c4 NUMBER(4), c5 NUMBER(4));
 INSERT INTO t (id) SELECT LEVEL FROM dual CONNECT BY LEVEL <= 6;

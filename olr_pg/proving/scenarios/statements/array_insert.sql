@@ -1,4 +1,4 @@
--- purpose: array binds become records of many rows; NULLs and long values are among them
+-- purpose: array binds become redo records of many rows, with NULLs and long values among them
 -- covers: array-binds
 CREATE TABLE a (id NUMBER(6) PRIMARY KEY, v VARCHAR2(200), n NUMBER(10,2));
 -- start

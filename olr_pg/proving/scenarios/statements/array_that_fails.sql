@@ -1,5 +1,5 @@
--- purpose: an array of which a row fails: those before it stay
--- others: tools that take the array's record as a whole deliver all or none
+-- purpose: an array with one row that fails: the rows before it stay
+-- others: tools that treat the redo record of the array as a whole deliver all rows or none
 -- covers: array-binds, fail-halfway
 -- same: no, PostgreSQL's arrays fail as a whole
 CREATE TABLE a (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));

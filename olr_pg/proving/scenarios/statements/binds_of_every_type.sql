@@ -1,4 +1,4 @@
--- purpose: values of binds and of literals are stored the same
+-- purpose: values from bind variables and from literals are stored in the same way
 -- covers: array-binds
 CREATE TABLE b (id NUMBER(6) PRIMARY KEY, n NUMBER, v VARCHAR2(40), c CHAR(5), f BINARY_DOUBLE);
 -- start

@@ -1,4 +1,4 @@
--- purpose: a block of IF, loops over a query and handlers of errors
+-- purpose: a PL/SQL block with IF, loops over a query and exception handlers
 -- covers: multi-row, fail-halfway
 -- same: no, handlers of PostgreSQL undo the whole block
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v NUMBER(6));

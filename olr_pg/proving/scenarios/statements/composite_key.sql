@@ -1,4 +1,4 @@
--- purpose: a key of three columns, in another order than the table's
+-- purpose: a key of three columns, in an order other than that of the table's columns
 -- covers: multi-row
 CREATE TABLE k (v VARCHAR2(20), day DATE, shop VARCHAR2(5), no NUMBER(4), CONSTRAINT k_pk PRIMARY KEY (shop, day, no));
 INSERT INTO k SELECT 'v', DATE '2024-01-01' + MOD(LEVEL, 3), 'S' || MOD(LEVEL, 2), LEVEL FROM dual CONNECT BY LEVEL <= 12;

@@ -1,4 +1,4 @@
--- purpose: DELETE and UPDATE whose rows other tables choose
+-- purpose: DELETE and UPDATE of rows that are selected by other tables
 -- covers: multi-row
 CREATE TABLE orders (id NUMBER(6) PRIMARY KEY, state VARCHAR2(10));
 CREATE TABLE lines (id NUMBER(6), no NUMBER(3), amount NUMBER(8,2), CONSTRAINT lines_pk PRIMARY KEY (id, no));

@@ -1,4 +1,4 @@
--- purpose: deleting a parent deletes or empties its children in the same transaction, in other tables
+-- purpose: deleting a parent row deletes its child rows or sets them to NULL, in the same transaction
 -- covers: multi-row
 CREATE TABLE p (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY, p NUMBER(4) REFERENCES p ON DELETE CASCADE);

@@ -1,4 +1,4 @@
--- purpose: redo of indexes lies between that of rows and is none of theirs
+-- purpose: redo of indexes occurs between the redo of rows
 -- covers: multi-row
 CREATE TABLE x (id NUMBER(6) PRIMARY KEY, a VARCHAR2(20), b NUMBER(6));
 CREATE INDEX x_a ON x (a);

@@ -1,4 +1,4 @@
--- purpose: INSERT ALL and FIRST put rows of one query into several tables, in one transaction
+-- purpose: INSERT ALL and FIRST insert rows of one query into several tables, in one transaction
 -- covers: insert-all
 -- same: no, PostgreSQL has no INSERT of several tables
 CREATE TABLE small (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));

@@ -1,4 +1,4 @@
--- purpose: INSERT ALL puts several rows of each row into one table
+-- purpose: INSERT ALL inserts several rows into one table for each row of the query
 -- covers: insert-all
 -- same: no, PostgreSQL has no INSERT of several tables
 CREATE TABLE q (year NUMBER(4), no NUMBER(1), amount NUMBER(8,2), CONSTRAINT q_pk PRIMARY KEY (year, no));

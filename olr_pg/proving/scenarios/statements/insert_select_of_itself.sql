@@ -1,4 +1,4 @@
--- purpose: INSERT of a query of the same table sees the rows from before the statement only
+-- purpose: INSERT from a query of the same table reads only the rows from before the statement
 -- covers: multi-row
 CREATE TABLE s (id NUMBER(6) PRIMARY KEY, v VARCHAR2(60));
 INSERT INTO s VALUES (1, 'x');

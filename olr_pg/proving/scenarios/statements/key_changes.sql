@@ -1,4 +1,4 @@
--- purpose: primary keys move to values that were free, and to those that the same statement frees
+-- purpose: primary keys change to unused values, and to values that the same statement frees
 -- covers: key-swaps
 CREATE TABLE k (id NUMBER(6) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO k SELECT LEVEL, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 20;

@@ -1,5 +1,5 @@
--- purpose: two rows swap their keys in one statement, which is right only at its end
--- others: appliers that replay row by row meet the other row's key in between
+-- purpose: two rows swap their keys in one statement, which is valid only at its end
+-- others: appliers that replay row by row violate the key in between
 -- covers: key-swaps
 CREATE TABLE swaps (id NUMBER(6) PRIMARY KEY, word VARCHAR2(20));
 -- start

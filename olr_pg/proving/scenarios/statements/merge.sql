@@ -1,4 +1,4 @@
--- purpose: MERGE updates and inserts in one statement; its rows are those of both
+-- purpose: MERGE updates and inserts rows in one statement
 -- covers: merge
 CREATE TABLE stock (id NUMBER(4) PRIMARY KEY, name VARCHAR2(20), n NUMBER(6));
 INSERT INTO stock SELECT LEVEL, 'thing ' || LEVEL, LEVEL * 10 FROM dual CONNECT BY LEVEL <= 5;

@@ -1,4 +1,4 @@
--- purpose: statements of many rows become records of many rows, in one block and in several
+-- purpose: statements that change many rows become redo records of many rows, in one block and in several
 -- covers: multi-row
 CREATE TABLE m (id NUMBER(6) PRIMARY KEY, v VARCHAR2(200), n NUMBER(6));
 INSERT INTO m SELECT LEVEL, RPAD('v' || LEVEL, 150, '.'), MOD(LEVEL, 5) FROM dual CONNECT BY LEVEL <= 300;

@@ -1,4 +1,4 @@
--- purpose: names in lower case, with blanks, and of reserved words
+-- purpose: names in lower case, with spaces, and reserved words
 -- covers: multi-row
 -- same: no, PostgreSQL folds names otherwise
 CREATE TABLE "Mixed Case" ("id" NUMBER(4) PRIMARY KEY, "Value" VARCHAR2(10), "SELECT" NUMBER(4));

@@ -1,4 +1,4 @@
--- purpose: INSERT, UPDATE and DELETE with RETURNING INTO; what they return goes into another table
+-- purpose: INSERT, UPDATE and DELETE with RETURNING INTO; the returned values are inserted into another table
 -- covers: returning
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20), n NUMBER(6));
 CREATE TABLE journal (no NUMBER(4) PRIMARY KEY, what VARCHAR2(40));

@@ -1,5 +1,5 @@
--- purpose: a foreign key to the same table: a tree is filled, moved and deleted
--- others: appliers that sort by table, not by time, meet children before parents
+-- purpose: a foreign key to the same table: a tree is filled, changed and deleted
+-- others: appliers that sort changes by table instead of time apply children before parents
 -- covers: multi-row
 CREATE TABLE tree (id NUMBER(4) PRIMARY KEY, parent NUMBER(4) REFERENCES tree, v VARCHAR2(10));
 INSERT INTO tree VALUES (1, NULL, 'root');

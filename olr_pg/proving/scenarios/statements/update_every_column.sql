@@ -1,4 +1,4 @@
--- purpose: an UPDATE that sets every column, as many frameworks write it, mostly to what is there
+-- purpose: an UPDATE that sets every column, mostly to its present value, as many frameworks do
 -- covers: multi-row
 CREATE TABLE u (id NUMBER(6) PRIMARY KEY, a VARCHAR2(20), b NUMBER(6), c DATE, d VARCHAR2(20));
 INSERT INTO u SELECT LEVEL, 'a' || LEVEL, LEVEL, DATE '2024-01-01', NULL FROM dual CONNECT BY LEVEL <= 6;

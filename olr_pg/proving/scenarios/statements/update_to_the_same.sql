@@ -1,4 +1,4 @@
--- purpose: an update that sets what is there already is a change in redo, not in the rows
+-- purpose: an update that sets the present value: the redo contains a change, but the row stays equal
 -- covers: multi-row
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10), n NUMBER(4));
 INSERT INTO s VALUES (1, 'x', 1);

@@ -1,4 +1,4 @@
--- purpose: tables without a primary key, with rows that are the same
+-- purpose: tables without a primary key, with equal rows
 -- covers: multi-row
 CREATE TABLE nk (a NUMBER(4), b VARCHAR2(10));
 INSERT INTO nk SELECT MOD(LEVEL, 2), 'same' FROM dual CONNECT BY LEVEL <= 6;

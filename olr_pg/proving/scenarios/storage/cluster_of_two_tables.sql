@@ -1,5 +1,5 @@
--- purpose: two tables in one cluster: their rows lie in the same blocks
--- others: the block's table number tells whose a row is; tools without it mix the tables up
+-- purpose: two tables in a cluster: their rows are in the same blocks
+-- others: only the table number in the block shows the table of a row; tools without it mix the tables
 -- covers: clusters
 -- needs: clusters
 CREATE CLUSTER staff (dept NUMBER(4)) SIZE 512;

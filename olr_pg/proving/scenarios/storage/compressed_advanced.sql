@@ -1,4 +1,4 @@
--- purpose: a table with advanced row compression, whose blocks are compressed in the middle of transactions
+-- purpose: a table with advanced row compression, whose blocks are compressed during transactions
 -- covers: compression
 -- needs: compression
 CREATE TABLE c (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50)) ROW STORE COMPRESS ADVANCED;

@@ -1,5 +1,5 @@
--- purpose: a table with basic compression, loaded by direct path and then changed
--- others: the rows of a compressed block share values; tools that read them as plain rows are wrong
+-- purpose: a table with basic compression, loaded with a direct-path load and then changed
+-- others: the rows of a compressed block share values; tools that read them as normal rows return wrong values
 -- covers: compression
 -- needs: compression
 CREATE TABLE c (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50)) ROW STORE COMPRESS BASIC;

@@ -1,4 +1,4 @@
--- purpose: a table is created from a query while another is replicated
+-- purpose: a table is created from a query while another table is replicated
 -- covers: direct-path
 CREATE TABLE src (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO src SELECT LEVEL, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 50;

@@ -1,4 +1,4 @@
--- purpose: INSERT with APPEND writes whole blocks, past all that is there
+-- purpose: INSERT with APPEND writes complete blocks after the existing blocks
 -- others: several tools do not read these blocks at all
 -- covers: direct-path
 CREATE TABLE d (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50));

@@ -1,4 +1,4 @@
--- purpose: a direct load in one transaction with other tables' changes; the table itself is closed until its end
+-- purpose: a direct-path load in a transaction with changes of other tables; until its end, the loaded table cannot be used
 -- covers: direct-path
 -- same: no, PostgreSQL has no direct loads
 CREATE TABLE d (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50));

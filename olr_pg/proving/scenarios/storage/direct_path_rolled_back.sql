@@ -1,4 +1,4 @@
--- purpose: a direct load is rolled back: nothing undoes its blocks in redo, they are just never used
+-- purpose: a direct-path load is rolled back: the redo has no undo of its blocks, which are just not used
 -- others: tools that wait for the undo of each row keep the rows
 -- covers: direct-path, rolled-back
 CREATE TABLE d (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50));

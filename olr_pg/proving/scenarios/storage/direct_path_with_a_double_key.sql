@@ -1,4 +1,4 @@
--- purpose: a direct load whose keys are there already fails as a whole
+-- purpose: a direct-path load with keys that already exist fails as a whole
 -- covers: direct-path, fail-halfway
 CREATE TABLE d (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50));
 INSERT INTO d VALUES (5, 'before');

@@ -1,5 +1,5 @@
--- purpose: a table in an encrypted tablespace: its redo is cipher text, and it must be refused by name
--- others: some tools deliver nothing of it, and say nothing
+-- purpose: a table in an encrypted tablespace, whose redo is encrypted: olr_pg must refuse it, with its name
+-- others: some tools deliver nothing of it, without an error
 -- covers: encryption
 -- needs: encryption
 CREATE TABLE e (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20)) TABLESPACE OLR_PROVE_ENCRYPTED;

@@ -1,4 +1,4 @@
--- purpose: rows of a partitioned table, and those that an update moves to another partition
+-- purpose: rows of a hash-partitioned table, and rows that an update moves to another partition
 -- covers: partitions-hash, partition-moves
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, region NUMBER(4), v VARCHAR2(20)) PARTITION BY HASH (region) PARTITIONS 4 ENABLE ROW MOVEMENT;
 INSERT INTO p SELECT LEVEL, MOD(LEVEL, 9), 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 40;

@@ -1,5 +1,5 @@
--- purpose: virtual and invisible columns, and those that function-based indexes make, are between the stored ones
--- others: tools that count all columns shift the values behind them
+-- purpose: virtual and invisible columns, and those of function-based indexes, are between the stored columns
+-- others: tools that count all columns assign the later values to wrong columns
 -- covers: storage-other
 -- needs: hidden-columns
 CREATE TABLE h (id NUMBER(6) PRIMARY KEY, a NUMBER(6), twice NUMBER GENERATED ALWAYS AS (a * 2) VIRTUAL, secret VARCHAR2(10) INVISIBLE, b VARCHAR2(20));

@@ -1,4 +1,4 @@
--- purpose: rows in the index of the primary key: no ROWID, leaf rows that are deleted and revived
+-- purpose: rows in the index of the primary key: no ROWID, deleted entries that are reused
 -- covers: iot
 CREATE TABLE i (id NUMBER(6), no NUMBER(4), v VARCHAR2(50), w NUMBER(6), CONSTRAINT i_pk PRIMARY KEY (id, no)) ORGANIZATION INDEX;
 INSERT INTO i SELECT MOD(LEVEL, 5), LEVEL, 'v' || LEVEL, NULL FROM dual CONNECT BY LEVEL <= 30;

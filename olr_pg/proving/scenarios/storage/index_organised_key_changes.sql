@@ -1,5 +1,5 @@
--- purpose: keys of an index-organised table change, over the places of other rows, and are used again
--- others: an index knows no update of a key: it is a deletion and an insertion, often in two blocks
+-- purpose: keys of an index-organised table change, past other rows, and are used again
+-- others: an index has no update of a key, only a deletion and an insertion, often in two blocks
 -- covers: iot
 CREATE TABLE i (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50), n NUMBER(6)) ORGANIZATION INDEX;
 INSERT INTO i SELECT LEVEL * 10, 'v' || LEVEL, LEVEL FROM dual CONNECT BY LEVEL <= 30;

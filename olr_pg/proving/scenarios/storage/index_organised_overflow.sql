@@ -1,5 +1,5 @@
--- purpose: an index-organised table whose later columns are in an overflow segment
--- others: rows are in two segments; some tools deliver the half in the index
+-- purpose: an index-organised table whose last columns are in an overflow segment
+-- others: rows are in two segments; some tools deliver only the part in the index
 -- covers: iot
 -- needs: iot-overflow
 CREATE TABLE i (id NUMBER(6) PRIMARY KEY, a VARCHAR2(20), b VARCHAR2(2000)) ORGANIZATION INDEX INCLUDING a OVERFLOW;

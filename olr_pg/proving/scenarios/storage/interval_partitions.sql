@@ -1,5 +1,5 @@
--- purpose: an INSERT makes the partition that its row needs
--- others: rows of partitions that the reader's dictionary does not have are lost
+-- purpose: an INSERT creates the partition for its row
+-- others: tools lose rows of partitions that their dictionary does not contain
 -- covers: partitions-range
 -- needs: interval-partitions
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, day DATE, v VARCHAR2(20)) PARTITION BY RANGE (day) INTERVAL (NUMTODSINTERVAL(1, 'DAY')) (PARTITION p0 VALUES LESS THAN (DATE '2024-01-01'));

@@ -1,5 +1,5 @@
--- purpose: rows move between partitions by list, there and back, in one transaction and in several
--- others: a move is a deletion and an insertion with another ROWID; tools that go by ROWID lose the row
+-- purpose: rows move between list partitions, forwards and back, in one transaction and in several
+-- others: a move is a deletion and an insertion with another ROWID; tools that use the ROWID lose the row
 -- covers: partitions-list, partition-moves
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, state VARCHAR2(10), v VARCHAR2(20)) PARTITION BY LIST (state) (PARTITION open VALUES ('open'), PARTITION closed VALUES ('closed'), PARTITION other VALUES (DEFAULT)) ENABLE ROW MOVEMENT;
 INSERT INTO p SELECT LEVEL, 'open', 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 10;

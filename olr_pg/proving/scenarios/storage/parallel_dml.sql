@@ -1,5 +1,5 @@
--- purpose: one statement is carried out by several servers, each with a transaction of its own
--- others: tools that deliver each server's transaction by itself break the statement in parts
+-- purpose: several parallel servers execute one statement, each with its own transaction
+-- others: tools that deliver the transaction of each server separately split the statement
 -- covers: direct-path
 -- needs: parallel-dml
 -- same: no, it has hints of Oracle

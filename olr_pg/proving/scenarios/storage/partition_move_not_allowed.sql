@@ -1,4 +1,4 @@
--- purpose: without ENABLE ROW MOVEMENT an update that would move a row fails; with it, it does not
+-- purpose: an update that would move a row to another partition fails without ENABLE ROW MOVEMENT, and succeeds with it
 -- covers: partition-moves, fail-halfway
 -- same: no, PostgreSQL always moves rows
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, n NUMBER(6)) PARTITION BY RANGE (n) (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN (20));

@@ -1,4 +1,4 @@
--- purpose: rows move between partitions by range, with their keys, within and across savepoints
+-- purpose: rows move between range partitions, with their keys, within savepoints and across them
 -- covers: partitions-range, partition-moves
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20)) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (100), PARTITION b VALUES LESS THAN (200), PARTITION c VALUES LESS THAN (MAXVALUE)) ENABLE ROW MOVEMENT;
 INSERT INTO p SELECT LEVEL * 10, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 25;

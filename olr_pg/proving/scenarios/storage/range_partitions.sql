@@ -1,4 +1,4 @@
--- purpose: partitions by range of a date: rows in each, NULLs in the last, and values beyond the bounds
+-- purpose: range partitions of a date: rows in each, NULLs in the last, and values outside the bounds
 -- covers: partitions-range
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, day DATE, v VARCHAR2(20)) PARTITION BY RANGE (day) (PARTITION y23 VALUES LESS THAN (DATE '2024-01-01'), PARTITION y24 VALUES LESS THAN (TO_DATE('2025-01-01', 'YYYY-MM-DD')), PARTITION later VALUES LESS THAN (MAXVALUE));
 INSERT INTO p VALUES (1, DATE '2023-12-31', 'a');

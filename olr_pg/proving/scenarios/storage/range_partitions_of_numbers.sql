@@ -1,4 +1,4 @@
--- purpose: partitions by range of a number, negative ones and a hole above the last bound
+-- purpose: range partitions of a number, with negative numbers and values above the last bound
 -- covers: partitions-range, fail-halfway
 -- same: no, the table is not partitioned there
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, n NUMBER(8,2)) PARTITION BY RANGE (n) (PARTITION below VALUES LESS THAN (-10), PARTITION middle VALUES LESS THAN (0.5), PARTITION above VALUES LESS THAN (1000));

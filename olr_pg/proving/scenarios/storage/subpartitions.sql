@@ -1,4 +1,4 @@
--- purpose: partitions in partitions: by range and then by hash
+-- purpose: subpartitions: range partitions with hash subpartitions
 -- covers: partitions-range, partitions-hash
 -- needs: subpartitions
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, day DATE, v VARCHAR2(20)) PARTITION BY RANGE (day) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 (PARTITION a VALUES LESS THAN (DATE '2024-01-01'), PARTITION b VALUES LESS THAN (MAXVALUE)) ENABLE ROW MOVEMENT;

@@ -1,4 +1,4 @@
--- purpose: changes of a temporary table are in redo as undo alone, and are nobody's
+-- purpose: changes of a temporary table, of which the redo contains only undo, and which are not replicated
 -- covers: storage-other
 -- needs: temporary
 CREATE GLOBAL TEMPORARY TABLE g (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20)) ON COMMIT DELETE ROWS;

@@ -1,5 +1,5 @@
--- purpose: one transaction of 300,000 rows, over many logs and more undo than memory holds
--- others: tools that hold a transaction in memory end here
+-- purpose: one transaction of 300,000 rows, over many logs, with more undo than fits into memory
+-- others: tools that keep a transaction in memory fail
 -- covers: 300000-rows, over-many-logs
 -- large
 CREATE TABLE g (id NUMBER(8) PRIMARY KEY, v VARCHAR2(100), n NUMBER(8));

@@ -1,5 +1,5 @@
 -- purpose: 300,000 rows are inserted and rolled back while another session commits
--- others: tools that deliver before the commit have to take these back
+-- others: tools that deliver changes before the commit must undo them
 -- covers: 300000-rows, rolled-back
 -- large
 CREATE TABLE g (id NUMBER(8) PRIMARY KEY, v VARCHAR2(100));

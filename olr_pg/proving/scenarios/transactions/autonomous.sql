@@ -1,5 +1,5 @@
--- purpose: an autonomous transaction commits in the middle of another one, which is rolled back
--- others: two transactions of one session are open at once; tools that know one for each session mix them
+-- purpose: an autonomous transaction commits inside another transaction, which is rolled back
+-- others: a session has two open transactions; tools that expect only one mix them
 -- covers: autonomous
 -- same: no, PostgreSQL has no autonomous transactions
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

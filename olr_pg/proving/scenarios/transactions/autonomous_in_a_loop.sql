@@ -1,4 +1,4 @@
--- purpose: a procedure of a block writes its journal in transactions of its own, between the rows of the main one
+-- purpose: a procedure writes a journal in autonomous transactions, between the rows of the main transaction
 -- covers: autonomous
 -- same: no, PostgreSQL has no autonomous transactions
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

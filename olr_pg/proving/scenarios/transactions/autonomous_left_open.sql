@@ -1,4 +1,4 @@
--- purpose: an autonomous transaction that nobody ends is undone with an error
+-- purpose: an autonomous transaction that is not ended is rolled back with an error
 -- covers: autonomous, fail-halfway
 -- same: no, PostgreSQL has no autonomous transactions
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

@@ -1,4 +1,4 @@
--- purpose: a block commits within a loop: each turn is a transaction
+-- purpose: a PL/SQL block commits in a loop: each iteration is a transaction
 -- covers: interleaved
 -- same: no, PostgreSQL's blocks do not commit within a transaction
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v NUMBER(6));

@@ -1,4 +1,4 @@
--- purpose: a block fails at its last statement: all of it is undone, the transaction goes on
+-- purpose: a PL/SQL block fails at its last statement: all its changes are undone, and the transaction continues
 -- covers: fail-halfway
 -- same: no, PostgreSQL ends the transaction with an error
 CREATE TABLE f (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

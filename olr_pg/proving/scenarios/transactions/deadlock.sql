@@ -1,4 +1,4 @@
--- purpose: a deadlock takes one statement back, not its transaction
+-- purpose: a deadlock rolls back one statement, not its transaction
 -- covers: fail-halfway, interleaved
 -- same: no, PostgreSQL ends the transaction with an error
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

@@ -1,4 +1,4 @@
--- purpose: a statement that fails at its last row takes its first rows back, in redo as compensation
+-- purpose: a statement that fails at its last row undoes its first rows; the redo contains this undo
 -- covers: fail-halfway
 -- same: no, PostgreSQL ends the transaction with an error
 CREATE TABLE f (id NUMBER(4) PRIMARY KEY, v NUMBER(4) CHECK (v < 100));

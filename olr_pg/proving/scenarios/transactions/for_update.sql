@@ -1,4 +1,4 @@
--- purpose: locks of rows are redo without a change, also with ROWDEPENDENCIES
+-- purpose: row locks are redo without a change, also with ROWDEPENDENCIES
 -- covers: for-update, rowdependencies
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, v NUMBER(4));
 CREATE TABLE ld (id NUMBER(4) PRIMARY KEY, v NUMBER(4)) ROWDEPENDENCIES;

@@ -1,4 +1,4 @@
--- purpose: three sessions change rows of the same blocks in turn; each commits on its own
+-- purpose: three sessions change rows of the same blocks alternately; each commits separately
 -- covers: interleaved
 CREATE TABLE i (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO i SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 9;

@@ -1,4 +1,4 @@
--- purpose: three rows pass their keys on in a circle by single updates over a free key
+-- purpose: three rows exchange their keys in a circle, with single updates and an unused key
 -- covers: key-swaps
 CREATE TABLE k (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO k SELECT LEVEL, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 3;

@@ -1,4 +1,4 @@
--- purpose: a key that one transaction frees is taken by the next one of another session
+-- purpose: a key that one transaction frees is used by the next transaction of another session
 -- covers: key-swaps
 CREATE TABLE k (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO k VALUES (1, 'A');

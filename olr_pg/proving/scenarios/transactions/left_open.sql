@@ -1,4 +1,4 @@
--- purpose: what a session has open when it ends is rolled back
+-- purpose: the open transaction of a session that ends is rolled back
 -- covers: rolled-back
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY);
 INSERT INTO o VALUES (1);

@@ -1,4 +1,4 @@
--- purpose: eight sessions have transactions open in one block, more than it has slots for at first
+-- purpose: eight sessions have open transactions in one block, more than it has transaction slots at first
 -- covers: interleaved
 CREATE TABLE b (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO b SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 16;

@@ -1,4 +1,4 @@
--- purpose: a hundred transactions of one row each, in turn of two sessions
+-- purpose: a hundred transactions of one row each, alternately in two sessions
 -- covers: interleaved
 CREATE TABLE m (id NUMBER(6) PRIMARY KEY, v NUMBER(6));
 INSERT INTO m VALUES (0, 0);

@@ -1,4 +1,4 @@
--- purpose: a transaction with a name has it in its redo; its changes are the same
+-- purpose: a transaction with a name, which its redo contains; its changes are the same
 -- covers: interleaved
 -- same: no, PostgreSQL has no names of transactions
 CREATE TABLE n (id NUMBER(4) PRIMARY KEY);

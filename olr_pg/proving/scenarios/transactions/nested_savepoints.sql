@@ -1,4 +1,4 @@
--- purpose: ten savepoints in each other; some are rolled back to, the outer ones after the inner ones
+-- purpose: ten nested savepoints; some are rolled back to, the inner ones before the outer ones
 -- covers: savepoints
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY, v NUMBER(4));
 INSERT INTO s VALUES (0, 0);

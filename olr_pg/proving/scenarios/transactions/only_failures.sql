@@ -1,4 +1,4 @@
--- purpose: a transaction of which every statement failed commits nothing
+-- purpose: a transaction in which every statement failed commits nothing
 -- covers: fail-halfway
 -- same: no, PostgreSQL ends the transaction with an error
 CREATE TABLE f (id NUMBER(4) PRIMARY KEY);

@@ -1,4 +1,4 @@
--- purpose: a transaction is open over several log switches; others commit in each log
+-- purpose: a transaction stays open over several log switches; other transactions commit in each log
 -- covers: over-many-logs
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO o SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 10;

@@ -1,4 +1,4 @@
--- purpose: a whole transaction that is rolled back leaves nothing, not even between others
+-- purpose: a transaction is rolled back completely, and leaves no changes between those of others
 -- covers: rolled-back
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, v NUMBER(6));
 INSERT INTO r SELECT LEVEL, 0 FROM dual CONNECT BY LEVEL <= 50;

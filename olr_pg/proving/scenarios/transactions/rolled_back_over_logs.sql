@@ -1,4 +1,4 @@
--- purpose: a rollback undoes in a later log what an earlier one has
+-- purpose: a rollback in a later log undoes changes of an earlier log
 -- covers: rolled-back, over-many-logs
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO o SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 10;

@@ -1,4 +1,4 @@
--- purpose: a savepoint that is set again moves
+-- purpose: a savepoint that is set again with the same name moves
 -- covers: savepoints
 -- same: no, PostgreSQL keeps the older one below the newer
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY);

@@ -1,5 +1,5 @@
 -- purpose: one row changes in every statement of a long transaction
--- others: tools that merge changes of a row before they know all of them keep the first or the last but one
+-- others: tools that merge changes of a row too early deliver the first one or the last but one
 -- covers: same-row-many-times
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v NUMBER(6), w VARCHAR2(300));
 INSERT INTO m VALUES (1, 0, 'x');

@@ -1,4 +1,4 @@
--- purpose: what is rolled back to a savepoint is not there, what comes before and behind is
+-- purpose: changes after a savepoint are rolled back; those before the savepoint and after the rollback stay
 -- covers: savepoints
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO s VALUES (1, 'kept');

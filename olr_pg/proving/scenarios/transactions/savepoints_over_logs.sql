@@ -1,5 +1,5 @@
--- purpose: a savepoint in one log is rolled back to in the third
--- others: readers that forget a finished log's changes undo the wrong ones
+-- purpose: a rollback in the third log to a savepoint in the first log
+-- others: readers that forget the changes of finished logs undo the wrong changes
 -- covers: savepoints, over-many-logs
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY, v NUMBER(4));
 INSERT INTO s SELECT LEVEL, 0 FROM dual CONNECT BY LEVEL <= 10;

@@ -1,5 +1,5 @@
--- purpose: a trigger writes each change into a journal, in the same transaction
--- others: the journal's rows come twice where the target has the trigger, too
+-- purpose: a trigger writes each change to a journal table, in the same transaction
+-- others: the journal rows are written twice if the target has the trigger, too
 -- covers: triggers
 -- same: no, PostgreSQL writes triggers otherwise
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));

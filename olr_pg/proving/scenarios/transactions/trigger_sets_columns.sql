@@ -1,5 +1,5 @@
--- purpose: a trigger sets columns of the row that is being changed
--- others: redo has what the trigger made of the row, not what the statement said
+-- purpose: a trigger sets columns of the changed row
+-- others: the redo contains the values that the trigger has set, not those of the statement
 -- covers: triggers
 -- same: no, PostgreSQL writes triggers otherwise
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20), upper_v VARCHAR2(20), version NUMBER(4));

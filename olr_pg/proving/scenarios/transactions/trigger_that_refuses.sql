@@ -1,4 +1,4 @@
--- purpose: a trigger refuses the third row of a statement: the first two are undone, with its own writes
+-- purpose: a trigger rejects the third row of a statement: the first two rows and the trigger's own changes are undone
 -- covers: triggers, fail-halfway
 -- same: no, PostgreSQL writes triggers otherwise
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v NUMBER(6));

@@ -1,4 +1,4 @@
--- purpose: a trigger writes its journal in autonomous transactions, which stay where the statement is undone
+-- purpose: a trigger writes its journal in autonomous transactions, which stay if the statement is undone
 -- covers: triggers, autonomous
 -- same: no, PostgreSQL has no autonomous transactions
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v NUMBER(6));

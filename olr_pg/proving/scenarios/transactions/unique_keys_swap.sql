@@ -1,5 +1,5 @@
--- purpose: values of a second unique key are swapped between rows in one statement
--- others: appliers that look at the primary key alone run into the other key
+-- purpose: rows swap the values of a second unique key in one transaction
+-- others: appliers that check only the primary key violate the other key
 -- covers: key-swaps
 CREATE TABLE k (id NUMBER(4) PRIMARY KEY, mail VARCHAR2(20) NOT NULL, UNIQUE (mail));
 INSERT INTO k SELECT LEVEL, 'm' || LEVEL FROM dual CONNECT BY LEVEL <= 4;

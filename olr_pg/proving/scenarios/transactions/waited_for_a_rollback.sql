@@ -1,4 +1,4 @@
--- purpose: a session waits for a row whose change is rolled back, and then changes it
+-- purpose: a session waits for a row until another session rolls back, and then changes it
 -- covers: interleaved
 -- same: no, it needs two sessions
 CREATE TABLE w (id NUMBER(4) PRIMARY KEY, v NUMBER(6));

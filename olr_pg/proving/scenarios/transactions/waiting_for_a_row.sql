@@ -1,4 +1,4 @@
--- purpose: a session waits for a row, then changes what the other one has committed
+-- purpose: a session waits for a row until another session commits, and then changes it
 -- covers: interleaved
 -- same: no, it needs two sessions
 CREATE TABLE w (id NUMBER(4) PRIMARY KEY, v NUMBER(6));

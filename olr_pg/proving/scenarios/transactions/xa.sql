@@ -1,5 +1,5 @@
--- purpose: a distributed transaction in two phases, committed by another branch than began it
--- others: some tools know only commits of sessions, and lose these
+-- purpose: a distributed transaction with two-phase commit; another session than the first one commits it
+-- others: some tools know only commits of sessions, and lose these transactions
 -- covers: xa
 -- needs: xa
 -- same: no, XA

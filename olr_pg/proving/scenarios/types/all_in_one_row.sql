@@ -1,4 +1,4 @@
--- purpose: one row with every plain type; each column changes alone, then all together
+-- purpose: one row with every scalar type; each column changes separately, then all together
 -- covers: extremes
 -- same: no, NVARCHAR2 and time zones
 CREATE TABLE a (id NUMBER(9) PRIMARY KEY, n NUMBER, p NUMBER(12,4), f FLOAT, bf BINARY_FLOAT, bd BINARY_DOUBLE, v VARCHAR2(40), nv NVARCHAR2(40), c CHAR(8), nc NCHAR(8), r RAW(16), d DATE, t TIMESTAMP(6), tz TIMESTAMP(3) WITH TIME ZONE, ym INTERVAL YEAR(3) TO MONTH, ds INTERVAL DAY(3) TO SECOND(6));

@@ -1,4 +1,4 @@
--- purpose: binary floats keep their bits: signs, fractions, tiny and huge exponents
+-- purpose: binary floats stay exactly equal: signs, fractions, tiny and huge exponents
 -- covers: extremes
 CREATE TABLE b (id NUMBER(4) PRIMARY KEY, s BINARY_FLOAT, d BINARY_DOUBLE);
 INSERT INTO b VALUES (1, 0.5, 0.1);

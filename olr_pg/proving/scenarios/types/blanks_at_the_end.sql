@@ -1,5 +1,5 @@
--- purpose: VARCHAR2 keeps the blanks at its end, and a text of blanks alone is not NULL
--- others: tools that trim texts for CHAR's sake trim these, too
+-- purpose: VARCHAR2 keeps trailing spaces, and a text of only spaces is not NULL
+-- others: tools that trim CHAR values also trim these
 -- covers: padding
 CREATE TABLE v (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20), w VARCHAR2(20));
 INSERT INTO v VALUES (1, 'x ', 'x');

@@ -1,5 +1,5 @@
--- purpose: DATEs on both sides of October 1582, where Oracle goes from the Julian to the Gregorian calendar
--- others: tools with one calendar for all move the earlier dates by days
+-- purpose: DATEs before and after October 1582, when Oracle changes from the Julian to the Gregorian calendar
+-- others: tools with only one calendar shift the earlier dates by some days
 -- covers: extremes
 -- same: no, PostgreSQL has one calendar for all
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v DATE, t TIMESTAMP);

@@ -1,4 +1,4 @@
--- purpose: CHAR is stored with its blanks, compared without
+-- purpose: CHAR is stored with trailing spaces, and compared without them
 -- covers: padding
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY, a CHAR(1), b CHAR(10), d CHAR(10 CHAR));
 INSERT INTO c VALUES (1, 'x', 'short', 'žluť');

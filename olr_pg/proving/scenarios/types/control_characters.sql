@@ -1,5 +1,5 @@
--- purpose: texts of line breaks, tabs, quotes, backslashes and other signs that formats treat as their own
--- others: tools that go through CSV or SQL text break at these
+-- purpose: texts with line breaks, tabs, quotes, backslashes and other special characters of file formats
+-- others: tools that use CSV or SQL text fail with these
 -- covers: character-sets
 CREATE TABLE v (id NUMBER(4) PRIMARY KEY, v VARCHAR2(100), c CLOB);
 INSERT INTO v VALUES (1, 'a' || CHR(10) || 'b' || CHR(13) || CHR(9), 'it''s "quoted"');

@@ -1,4 +1,4 @@
--- purpose: columns that an INSERT does not name get their defaults, those of sequences and of the time too
+-- purpose: columns that an INSERT does not name get their defaults, also from sequences and SYSDATE
 -- covers: nulls
 -- same: no, SYSDATE
 CREATE SEQUENCE s START WITH 5 INCREMENT BY 5;

@@ -1,4 +1,4 @@
--- purpose: an empty text is NULL, on its way in and in comparisons
+-- purpose: an empty text is NULL, when it is stored and in comparisons
 -- covers: nulls
 -- same: no, PostgreSQL has empty texts
 CREATE TABLE e (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10), c CHAR(3), r RAW(4));
