@@ -15,21 +15,29 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
 from olr_pg.bench.clusters import running
 from olr_pg.bench.end_to_end import start_run, write_config
-from olr_pg.bench.measure import Result, cpu_of_process_tree, peak_mib, python_processes
+from olr_pg.bench.measure import (
+    Result,
+    cpu_of_process_tree,
+    descendants,
+    peak_mib,
+    python_processes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from olr_pg.bench.suite import Options
 
-_LOW: Final = ("1 MB/s", "1MB")
+LOW: Final = ("1 MB/s", "1MB")
+"""A rate of redo: its name in results, and the rate of `olr-pg simulate`."""
+
 _HIGH: Final = ("10 MB/s", "10MB")
 _WARM_SECONDS: Final = 8.0
 """Warm-up time after the first rows; during this time connections are opened, kernels loaded and
@@ -87,19 +95,21 @@ class _Watched(NamedTuple):
     Attributes:
         seen: for each table, the SCNs that were seen, in the order of time.
         idle_share: share of a core that the appliance uses after the last change has arrived.
+        verifying_share: the part of `idle_share` that continuous verification uses.
     """
 
     seen: Mapping[str, Sequence[Seen]]
     cpu_seconds: float
     peak_rss_mib: float
     idle_share: float
+    verifying_share: float
 
 
 def online_latency(options: Options) -> Iterator[Result]:
     """Measure milliseconds from flush to visibility for each transaction of the workload `orders`,
     at fixed rates.
     """
-    for name, rate in (_LOW, _HIGH):
+    for name, rate in (LOW, _HIGH):
         folder = options.folder / rate
         folder.mkdir()
         watched = replicated(folder, rate, options.seconds)
@@ -109,7 +119,7 @@ def online_latency(options: Options) -> Iterator[Result]:
         for what, share in (("median", 0.5), ("99 %", 0.99), ("highest", 1.0)):
             value = 1000 * found[int(share * (len(found) - 1))]
             yield Result(f"online redo, {name}: {what}", value, "ms", *beside)
-        if rate == _LOW[1]:
+        if rate == LOW[1]:
             idle = 100 * watched.idle_share
             yield Result("online redo, idle: CPU", idle, "% of a core", *beside)
 
@@ -119,10 +129,12 @@ def replicated(
     rate: str,
     seconds: float,
     read_source: Callable[[Path], Mapping[str, object]] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> _Watched:
     """Replicate a source that writes for `seconds` after the warm-up and is then idle.
 
     Args:
+        more: further sections of the configuration.
         read_source: called with the source's folder when the source works. It returns the section
             `source` of the configuration, for a simulated database that answers queries. None to
             read the source's files in place.
@@ -137,21 +149,31 @@ def replicated(
             if read_source is None:
                 writer.send_signal(signal.SIGSTOP)
             config = write_config(folder, source / "logs", source / "dictionary.json", target)
-            _read_online(config, source, read_source)
+            _read_online(config, source, read_source, more or {})
             process = start_run(config)
             try:
                 seen = _watch(process, writer, target, _PATIENCE_SECONDS + seconds)
-                cpu = cpu_of_process_tree(process.pid)
+                cpu, verifying = cpu_of_process_tree(process.pid), _verifying(process.pid)
                 time.sleep(_IDLE_SECONDS)
                 idle = (cpu_of_process_tree(process.pid) - cpu) / _IDLE_SECONDS
+                share = (_verifying(process.pid) - verifying) / _IDLE_SECONDS
                 peak = peak_mib(python_processes(process.pid))
-                return _Watched(seen, cpu, peak, idle)
+                return _Watched(seen, cpu, peak, idle, share)
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait()
         finally:
             writer.kill()
             writer.wait()
+
+
+def _verifying(pid: int) -> float:
+    """Return the CPU seconds of an appliance's continuous verification."""
+    return sum(
+        cpu_of_process_tree(one)
+        for one in descendants(pid)
+        if b"--continuous" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
+    )
 
 
 def latencies(
@@ -220,9 +242,12 @@ def _await_flushes(writer: subprocess.Popen[bytes], source: Path) -> None:
 
 
 def _read_online(
-    config: Path, folder: Path, read_source: Callable[[Path], Mapping[str, object]] | None
+    config: Path,
+    folder: Path,
+    read_source: Callable[[Path], Mapping[str, object]] | None,
+    more: Mapping[str, object],
 ) -> None:
-    document = json.loads(config.read_bytes())
+    document = json.loads(config.read_bytes()) | more
     if read_source is None:
         document["source"] |= {"redo": "online", "online-logs": str(folder / "online")}
     else:

@@ -70,6 +70,7 @@ BENCHMARKS: Final = {
     "transaction": "sites:transaction",
     "sealing": "sealing:sealing_cost",
     "fallback": "way_back:fallback",
+    "verification": "verifying_cost:verification",
 }
 """Module and function of each benchmark. Only the process that runs the benchmark imports the
 module.

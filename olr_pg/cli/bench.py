@@ -49,7 +49,7 @@ def bench(
             metavar="NAME",
             help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply,"
             " load, end-to-end, latency, memory, wide, small-logs, targets, transaction,"
-            " sealing, fallback; without names, all of them.",
+            " sealing, fallback, verification; without names, all of them.",
             show_default=False,
         ),
     ] = None,

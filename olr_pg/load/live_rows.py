@@ -442,7 +442,7 @@ def _as_of(
     if identity is not None:
         found: list[Any] = json.loads(identity)
         ranges = [None if one is None else RowidRange(*one) for one in found]
-    elif not table.index_organised:
+    elif not table.index_organised and scn != moment.scn:
         ranges = _ranges_as_of(source, table, ranges, scn)
     return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
 
