@@ -18,10 +18,10 @@ SECRETS: Final = ("ORACLE_PASSWORD", "PG_PASSWORD")
 """The environment variables to which such a file can refer for passwords."""
 
 _HEAD: Final = """\
-// Written by olr-pg init. Comments and trailing commas are allowed; relative paths start at this
-// file's folder; docs/configuration.md has every key.
+// Written by olr-pg init. Comments and trailing commas are allowed. Relative paths are relative to
+// the folder of this file. docs/configuration.md explains all keys.
 //
-// ${{NAME}} is taken from the environment: {secrets}.
+// Set these environment variables, which ${{NAME}} refers to: {secrets}.
 {{
   "context": {{ "data": "olr_data" }}, // checkpoint, spilled transactions, copies of the dictionary
 """
@@ -31,36 +31,36 @@ _LIVE: Final = """
     "password": "${{ORACLE_PASSWORD}}",
     "server": {server}, // host:port/service of {whose}
 {containers}{mapping}{transport}\
-    // "redo": "online", // follow the online logs too: commits arrive within a second
+    // "redo": "online", // also read the online logs: commits arrive within a second
   }},
 """
 _MAPPING: Final = """\
-    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
+    // Pairs of paths: a directory of archived logs in Oracle, and where it is mounted here.
     "path-mapping": {places},
 """
 _MOUNTED: Final = """\
-    // Not mounted? docs/transport.md: archived and online logs over this connection, SFTP, ...
+    // If the logs are not mounted, read them over this connection or SFTP (docs/transport.md):
     // "vault": { "directory": "vault" }, "transport": { "kind": "bfile" },
 """
 _TRANSPORT: Final = """\
-    "vault": {{ "directory": "vault" }}, // copies of the logs, beside this file
-    "transport": {transport}, // docs/transport.md: what it needs there
+    "vault": {{ "directory": "vault" }}, // directory for copies of the logs
+    "transport": {transport}, // docs/transport.md lists its requirements
 """
 _CONTAINERS: Final = """\
-    "containers": {names}, // docs/containers.md: what the PDBs must have in common
+    "containers": {names}, // docs/containers.md lists the requirements
 """
 _OFFLINE: Final = """
   "source": {{
     "kind": "offline",
-    "dictionary": {dictionary}, // of olr-pg dictionary export, from before the first change wanted
+    "dictionary": {dictionary}, // from `olr-pg dictionary export`, before the first change
     "logs": {logs}, // files, directories and globs
   }},
 """
 _APPLY: Final = """
   "apply": {{
     "connect-string": {target},
-    "tables": {tables}, // OWNER.NAME each, or patterns as SHOP.*
-    "create-tables": true, // those that the target lacks
+    "tables": {tables}, // a list of OWNER.NAME, or patterns such as SHOP.*
+    "create-tables": true, // create missing target tables
   }},
 }}
 """
@@ -116,7 +116,7 @@ def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequenc
         part = _OFFLINE.format(dictionary=_json(source.dictionary), logs=_json(source.logs))
     text = part + _APPLY.format(target=_json(target), tables=_json(tables))
     secrets = [name for name in SECRETS if f"${{{name}}}" in text]
-    return _HEAD.format(secrets=" and ".join(secrets) or "nothing yet") + text
+    return _HEAD.format(secrets=" and ".join(secrets) or "none") + text
 
 
 def _json(value: str | Sequence[str] | Mapping[str, object]) -> str:

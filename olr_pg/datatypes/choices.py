@@ -40,18 +40,18 @@ ClobType = Literal["text", "json", "jsonb", "xml", "bytea"]
 BlobType = Literal["bytea", "text", "json", "jsonb"]
 
 _FLAG: Final = "only values for true and false: {pairs}"
-_DOCUMENTS: Final = "JSON only: any other text, and an empty LOB, is an error"
+_DOCUMENTS: Final = "only JSON: any other text, and an empty LOB, is an error"
 _NOTES: Final = {
-    PgKind.DATE: "days only: a time of day is an error",
-    PgKind.UUID: "16 bytes only",
-    PgKind.INT2: "whole numbers of at most 5 digits; others are an error",
-    PgKind.INT4: "whole numbers of at most 10 digits; others are an error",
-    PgKind.INT8: "whole numbers of at most 19 digits; others are an error",
-    PgKind.FLOAT4: "the nearest float of 4 bytes",
-    PgKind.FLOAT8: "the nearest float of 8 bytes",
+    PgKind.DATE: "only dates: a time of day is an error",
+    PgKind.UUID: "only values of 16 bytes; others are an error",
+    PgKind.INT2: "only whole numbers from -32768 to 32767; others are an error",
+    PgKind.INT4: "only whole numbers from -2147483648 to 2147483647; others are an error",
+    PgKind.INT8: "only whole numbers that bigint can store; others are an error",
+    PgKind.FLOAT4: "values are rounded to the nearest float of 4 bytes",
+    PgKind.FLOAT8: "values are rounded to the nearest float of 8 bytes",
     PgKind.JSON: _DOCUMENTS,
     PgKind.JSONB: f"{_DOCUMENTS}; spaces, the order of keys and duplicate keys are not preserved",
-    PgKind.XML: "only well-formed XML; other text is an error; the declaration names no encoding",
+    PgKind.XML: "only well-formed XML: other text is an error; its declaration loses the encoding",
 }
 _OF_BLOB: Final = {PgKind.TEXT: "hexadecimal; values of at most half a gigabyte"}
 _DIGITS_OF: Final = {"smallint": 4, "integer": 9, "bigint": 18}

@@ -316,7 +316,11 @@ def _blob(column: OracleColumn) -> PgType:
     return _XML if column.xml else PgType("bytea", PgKind.BYTEA)
 
 
-_XML: Final = PgType("xml", PgKind.XML, "the declaration names no encoding; text without libxml")
+_XML: Final = PgType(
+    "xml",
+    PgKind.XML,
+    "the XML declaration loses its encoding; without libxml in PostgreSQL, the type is text",
+)
 
 
 def _always(name: str, kind: PgKind, note: str = "") -> Callable[[OracleColumn], PgType]:

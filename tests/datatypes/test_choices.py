@@ -79,9 +79,9 @@ def test_what_a_choice_does_not_hold_is_told() -> None:
     assert flags.pg_type("S.J", CHAR_1).note.endswith("false: J/N")
     assert "time of day" in Choices(date="date").pg_type("S.T", column(12, 7)).note
     small = Choices(columns={"*": ColumnChoice("smallint")})
-    assert "5 digits" in small.pg_type("S.T", column(2, precision=9, scale=0)).note
+    assert "from -32768 to 32767" in small.pg_type("S.T", column(2, precision=9, scale=0)).note
     assert small.pg_type("S.T", column(2, precision=2, scale=0)).note == ""
-    assert "JSON only" in Choices(clob="json").pg_type("S.T", column(112)).note
+    assert "only JSON" in Choices(clob="json").pg_type("S.T", column(112)).note
     assert "hexadecimal" in Choices(blob="text").pg_type("S.T", column(113)).note
     assert "well-formed" in Choices(clob="xml").pg_type("S.T", column(112)).note
 
