@@ -188,7 +188,7 @@ _ROUTINES: Final = frozenset(
 _WRITTEN: Final = _ROUTINES | {"TRIGGER", "VIEW", "MATERIALIZED VIEW"}
 
 NOT_LOOKED_AT: Final = (
-    ("privileges on single columns", "DBA_COL_PRIVS"),
+    ("privileges on columns", "DBA_COL_PRIVS"),
     ("policies of Virtual Private Database", "DBA_POLICIES"),
     ("redaction of columns", "REDACTION_POLICIES"),
     ("Label Security", "DBA_SA_POLICIES"),

@@ -199,7 +199,9 @@ class _Converter:
         if one.kind == "primary key" and one.enabled:
             if one.deferrable or not one.validated:
                 lost = "DEFERRABLE" if one.deferrable else "NOVALIDATE"
-                reason = f"its table has it, but without {lost}, which replication does not allow"
+                reason = (
+                    f"its table has this key, but without {lost}, because replication requires that"
+                )
                 yield made._replace(kind="by hand", what="primary key").refused(reason)
             return
         if not one.enabled:
@@ -412,7 +414,9 @@ class _Converter:
         target = _quoted(relation)
         present = has_relation(target, "m")
         made = Statement("materialized view", view.full_name, "", source=view.query)
-        made = made._replace(present=present, what=f"refreshed on {view.refresh_mode.lower()}")
+        made = made._replace(
+            present=present, what=f"materialized view, refreshed on {view.refresh_mode.lower()}"
+        )
         try:
             text, _ = translate_query(view.query, self._relations, view.owner)
         except UntranslatableError as error:

@@ -71,7 +71,7 @@ _REFUSED: Final = {
     "LOCK": "LOCK TABLE: PostgreSQL has other lock modes",
     "PIPE": "PIPE ROW: use RETURN NEXT",
     "WITH": "WITH … SELECT INTO: use a subquery",
-    "PRAGMA": "a PRAGMA",
+    "PRAGMA": "a PRAGMA other than EXCEPTION_INIT",
     "TYPE": "it declares a type",
     "SUBTYPE": "it declares a type",
     "PROCEDURE": "it declares a nested procedure",
@@ -255,7 +255,7 @@ class Body:
         row = sql.records.get(f"{names[0]}%ROW") if len(names) == 1 else None
         relation = sql.relations.find(*([sql.owner, *names][-2:]))
         if row is None and relation is None:
-            raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE")
+            raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE is not supported")
         columns = row.columns if row is not None else relation.columns  # type: ignore[union-attr]
         sql.records = {**sql.records, name: Source(name, name.lower(), columns)}
         sql.rows = sql.rows | {name}
@@ -358,7 +358,7 @@ class Body:
     def _call(self, names: list[str]) -> str:
         cursor, called = self._cursor, self._sql.signature(names)
         if called is None or called.returns is not None:
-            raise UntranslatableError(f"it calls {'.'.join(names)}")
+            raise UntranslatableError(f"it calls {'.'.join(names)}, which is not a known procedure")
         given = cursor.list_until(")") if cursor.take("(") else []
         cursor.expect(";")
         values, by_name = list[str](), {one.name: one for one in called.parameters}
@@ -418,7 +418,7 @@ class Body:
         self._changes += self._changes - before  # a loop can change many rows
         cursor.expect("END", "LOOP")
         if cursor.word() != ";":
-            raise UntranslatableError("a loop with a label")
+            raise UntranslatableError("a loop with a label is not supported")
         cursor.expect(";")
         return [f"{head}LOOP", *map(_in, body), "END LOOP;"]
 
@@ -443,7 +443,7 @@ class Body:
     def _count(self, name: str, text: str, backwards: str) -> list[str]:
         sql, ends = self._sql, text.split("..")
         if len(ends) != 2:
-            raise UntranslatableError(f"a loop over {text}")
+            raise UntranslatableError(f"a loop over {text} is not supported")
         low, high = (f"CAST(ROUND({sql.value(end, INTEGER)}) AS INT)" for end in ends)
         known = sql.types
         sql.types = {**known, name: Typed("integer", INTEGER)}

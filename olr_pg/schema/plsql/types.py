@@ -121,10 +121,10 @@ def _type(
         return Typed(f"char({length})", Fact(ValueKind.CHAR, length))
     found = _PLAIN.get(name) if len(names) == 1 else None
     if found is None or cursor.word() == "%":
-        raise UntranslatableError(f"the type {'.'.join(names)}")
+        raise UntranslatableError(f"the type {'.'.join(names)} is not supported")
     sizes = _sizes(cursor)
     if cursor.word() in ("WITH", "RANGE"):
-        raise UntranslatableError(f"the type {name} {cursor.word()} …")
+        raise UntranslatableError(f"the type {name} {cursor.word()} … is not supported")
     if sizes and found.fact.kind is ValueKind.TEXT and sized:
         return Typed(f"varchar({sizes[0]})", TEXT)
     if sizes and found.fact.kind is ValueKind.NUMBER and name != "FLOAT":
@@ -140,7 +140,7 @@ def _sizes(cursor: Cursor) -> list[str]:
         return []
     found = [text.split()[0] for text in cursor.list_until(")")]
     if not all(text.isdigit() for text in found):
-        raise UntranslatableError(f"the size ({', '.join(found)})")
+        raise UntranslatableError(f"the size ({', '.join(found)}) is not supported")
     return found
 
 
@@ -157,7 +157,7 @@ def _anchored(
     table = relations.find(*names[:2]) if len(names) == 3 else relations.find(owner, names[0])
     column = table.columns.get(names[-1]) if table is not None and len(names) > 1 else None
     if column is None or column.made is None or not column.is_plain:
-        raise UntranslatableError(f"the type {'.'.join(names)}%TYPE")
+        raise UntranslatableError(f"the type {'.'.join(names)}%TYPE is not supported")
     if not sized and column.fact.kind is ValueKind.INTEGER:
         return Typed("numeric", NUMBER)
     return Typed(column.made.name, column.fact._replace(filled=False))
