@@ -292,19 +292,10 @@ class LiveTables:
         """Raise an error if, as of an SCN, a table has other columns or another key than in
         `snapshot`. Other segments do not matter.
         """
-        names = list(self._containers.databases)
-        at = names.index(self._containers.container_of(table, self.snapshot))
-        owner, name = table.source_owner, table.name
-        found = read_dictionary(self._database_of(table), [(owner, name)], scn)
-        now, before = (
-            [
-                replace(one, dataobj=None, partitions=(), segments=())
-                for one in of.tables
-                if (one.owner, one.name) == (owner, name)
-            ]
-            for of in (found, self._dictionaries[at])
-        )
-        if now != before:
+        container = self._containers.container_of(table, self.snapshot)
+        before = self._dictionaries[list(self._containers.databases).index(container)]
+        now = read_dictionary(self._database_of(table), [(table.source_owner, table.name)], scn)
+        if _definition(now, table) != _definition(before, table):
             raise OlrPgError(
                 Code.DEFINITION_CHANGED,
                 f"its definition as of SCN {scn} is not that as of SCN {self.moment.scn}",
@@ -366,6 +357,15 @@ class LiveTables:
                 action=_grant(self.source_of(qualified), table),
             )
         )
+
+
+def _definition(dictionary: Snapshot, table: Table) -> Table | None:
+    """Return a table's definition in the dictionary of its container, without its segments; None if
+    the dictionary does not contain the table.
+    """
+    named = (table.source_owner, table.name)
+    found = next((one for one in dictionary.tables if (one.owner, one.name) == named), None)
+    return found and replace(found, dataobj=None, partitions=(), segments=())
 
 
 def _grant(source: OracleSource, table: Table) -> str:
