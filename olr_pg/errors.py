@@ -374,9 +374,9 @@ class Code(IntEnum):
     TABLESPACE_ENCRYPTED = _Entry(
         2017,
         "a change of a table in an encrypted tablespace cannot be decoded",
-        "olr_pg cannot read redo of encrypted tablespaces. Move the table, its partitions, indexes"
-        " and LOBs into an unencrypted tablespace, or leave it out of the tables; then load it"
-        " again as docs/stopped-tables.md says",
+        "olr_pg cannot read redo of encrypted tablespaces. Either move the table, its partitions,"
+        " indexes and LOBs into an unencrypted tablespace, and load the table again as"
+        " docs/stopped-tables.md says; or do not replicate the table",
     )
     UNDO_ENCRYPTED = _Entry(
         2018,
@@ -850,8 +850,8 @@ class Code(IntEnum):
     CHECKPOINT_UNUSABLE = _Entry(
         4011,
         "the checkpoint file cannot be used",
-        "restore the file from a backup. Or remove it, and start the client at a StartSCN that it"
-        " still needs",
+        "restore the file from a backup. Or remove the file, and start the client with the"
+        " StartSCN from which it still needs changes",
     )
     CHECKPOINT_OF_ANOTHER_SOURCE = _Entry(
         4012,
@@ -990,8 +990,8 @@ class Code(IntEnum):
         4054,
         "the replicating client requests nothing",
         "check whether the client hangs: until it continues or its connection ends, no other"
-        " client can replicate, and the saved SCN does not move. After"
-        " `target.limits.silent-seconds` another client that wants to replicate replaces it",
+        " client can replicate, and the saved SCN does not move. If this client sends nothing for"
+        " `target.limits.silent-seconds`, another client that wants to replicate takes its place",
     )
     FILES_NOT_PRIVATE = _Entry(
         4060,
@@ -1137,8 +1137,9 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_TABLE = _Entry(
         5025,
         "the ledger records this source table for another target table",
-        "give each source, and each target of a list, its own `apply.subscription` in a database."
-        " If two share one, each assumes that it has applied the other's changes. If the rows were"
+        "if several sources, or several targets of the configuration, use the same target database,"
+        " give each its own `apply.subscription`. If two share one, each assumes that it has"
+        " applied the other's changes. If the rows were"
         " moved to another table, rename or drop the old one",
     )
     TARGET_IN_OWN_SCHEMA = _Entry(
@@ -1150,10 +1151,10 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_SOURCE = _Entry(
         5027,
         "the ledger records this source table for another source database",
-        "give each source its own `apply.subscription` in a database. If two share one, each"
-        " assumes that it has applied the other's changes. If this source replaced the other one,"
-        " load its tables again. Only if it continues the other one's SCNs, run UPDATE"
-        " olr_pg.ledger SET dbid = NULL for this subscription",
+        "if several sources use the same target database, give each its own `apply.subscription`."
+        " If two share one, each assumes that it has applied the other's changes. If this source"
+        " replaced the other one, load its tables again. Only if it continues the other one's SCNs,"
+        " run UPDATE olr_pg.ledger SET dbid = NULL for this subscription",
     )
     TARGET_FIRES = _Entry(
         5028,

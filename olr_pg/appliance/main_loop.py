@@ -163,7 +163,9 @@ class Serving:
             if target.applier is not None:
                 confirmed = target.applier.confirmed_scn
                 _log.info(
-                    "terminated", confirmed_scn=confirmed or "none yet", **target.delivery.named
+                    "the applier has ended",
+                    confirmed_scn=confirmed or "none yet",
+                    **target.delivery.named,
                 )
 
 

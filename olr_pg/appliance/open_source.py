@@ -97,7 +97,9 @@ def open_source(
 
 
 def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
-    """Return the reader of online logs, which are mounted or are read over the transport."""
+    """Return the reader of the online logs: as files of a mounted directory, or over
+    `source.transport`.
+    """
     if source.redo != "online":
         return None
     folder, verify_seconds = data / FOLDER, source.verify_ms / 1000

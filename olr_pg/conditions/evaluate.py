@@ -70,7 +70,7 @@ def evaluate(condition: RowCondition, columns: Sequence[ValueColumn]) -> Truths:
 
     Args:
         columns: the values of the columns `condition.ordinals`, in Oracle's internal form. The
-            length of a value can be `ABSENT`.
+            length of a value is `ABSENT` if the redo does not contain it.
     """
     return _truths(condition.step, columns)
 

@@ -555,7 +555,8 @@ class Config(Section):
     context: Context = Field(
         default={},
         validate_default=True,
-        description="an object: memory, disk and encryption of the appliance",
+        description="an object: the appliance's use of memory and disk, and the encryption of its"
+        " files",
     )
     metrics: Metrics | None = Field(
         default=None, description="an object: where metrics are exported to"

@@ -72,8 +72,8 @@ class Filters:
             matches, the transactions of the session are left out.
         xids: packed XIDs of transactions that are left out.
         include_too: further patterns, as in `include`. A table must match both.
-        rows: (pattern of tables, condition for their rows). If several patterns match a table, all
-            their conditions apply.
+        rows: (pattern of tables, condition for their rows). If several patterns match a table, its
+            rows must fulfil the conditions of all of them.
         ledger: ``OWNER.NAME`` of the fallback's ledger in the source, empty without a fallback.
             Transactions that change it were written by the fallback and come from the target, so
             they are left out.

@@ -108,7 +108,7 @@ class Feed:
 
     @property
     def need(self) -> Need:
-        """A description of the transactions that its queue lacks."""
+        """A description of the transactions that this target's queue lacks."""
         objects = frozenset(table.object_key for table in self.chosen.tables)
         return Need(self.open_scn, self.passed_scn, objects)
 

@@ -579,7 +579,8 @@ class QueueStatus(NamedTuple):
 
 
 class TakenMessages(NamedTuple):
-    """Taken messages: the bytes from `first` to `end` of the run's batch.
+    """Messages taken from the queue: in the batch of `run`, the bytes from `first` up to, but not
+    including, `end`.
 
     They are all messages of one or more transactions, or a part of one transaction's messages.
     """

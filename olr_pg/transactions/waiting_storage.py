@@ -91,7 +91,7 @@ class Storage(Protocol):
         """Return a writable buffer of `size` bytes. It is in memory only if `size` is small."""
 
     def spill(self, size: int) -> U8:
-        """Return a writable buffer of `size` bytes, outside of memory if that is possible."""
+        """Return a writable buffer of `size` bytes: in a file if possible, else in memory."""
 
     def store(self, batches: Sequence[ChangeBatch]) -> Sequence[StoredBatch] | None:
         """Store the events of batches outside of memory. Return None if the storage cannot do this;

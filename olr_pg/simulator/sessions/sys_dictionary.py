@@ -436,7 +436,9 @@ class SysDictionary:
 
 
 def _database_level(tables: Sequence[SimTable]) -> dict[str, int]:
-    """Return the database level that gives all tables their logging; empty if tables differ."""
+    """Return the database's level of supplemental logging that gives every table its own; empty if
+    the tables differ.
+    """
     levels = {table.logging for table in tables}
     if len(levels) != 1:
         return {}
