@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.owned import written_whole
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
@@ -290,7 +291,9 @@ def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn
         document["prove"] = {"user": server.sql.owner.lower(), "password": PASSWORD}
     path = directory / CONFIG
     try:
-        path.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+        # Each new table writes it again, and commands may be reading it.
+        with written_whole(path) as file:
+            file.write(json.dumps(document, indent=2).encode() + b"\n")
     except OSError as error:
         raise OlrPgError(
             Code.SIMULATION_DIRECTORY_UNUSABLE, f"{path}: {system_reason(error)}"
