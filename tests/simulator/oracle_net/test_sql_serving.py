@@ -17,6 +17,7 @@ from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification.verification import verify
 from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.sql_serving import SqlServer
 from tests.simulator.oracle_net.shop_client import TABLES, Journal, Shop, differing_rows
 
@@ -122,3 +123,38 @@ def test_flashback_queries_have_no_rows_of_a_partition_that_was_emptied(served: 
         for scn, count in ((before, 4), (current_scn(reader), 2)):
             query = f'SELECT COUNT(*) FROM "APP"."P" AS OF SCN {scn}'
             assert reader.cursor().execute(query).fetchone() == (count,)
+
+
+@pytest.mark.usefixtures("one_session")
+@pytest.mark.parametrize("statement", ["TRUNCATE TABLE t", "ALTER TABLE t MOVE"])
+def test_a_load_that_begins_again_behind_a_ddl_loses_no_row(
+    served: SqlServer, tmp_path: Path, postgres_database: str, statement: str,
+    shared_session: Callable[[], SparkSession],
+) -> None:  # fmt: skip
+    dsn = served.server.connect_string
+    with oracledb.connect(user="app", password="olr", dsn=dsn) as owner:
+        cursor = owner.cursor()
+
+        def insert(first: int) -> None:
+            rows = [(number,) for number in range(first, first + 10)]
+            cursor.executemany("INSERT INTO t VALUES (:1)", rows)
+            owner.commit()
+
+        cursor.execute("CREATE TABLE t (id NUMBER(4) PRIMARY KEY)")
+        insert(0)
+        config = config_of(served, tmp_path, postgres_database)
+        with sources.open_tables(config) as source:
+            settings = sources.target_settings(config, source.snapshot, postgres_database)
+            works = source.sources(source.choose(()))
+            cursor.execute(statement)
+            insert(10)
+            served.server.faults.add(Fault("execute", '"T" AS OF SCN', error=(1555, "too old")))
+            options = LoadOptions(later=source.later, undo_retention=source.undo_retention)
+            done = initial_load(settings, works, shared_session, options)
+        assert not done.failures
+        insert(20)
+    served.database.switch_logs()
+    assert run_appliance(config, once=True, apply=True) == 0
+    with psycopg.connect(postgres_database) as connection:
+        found = [number for (number,) in connection.execute("SELECT id FROM app.t ORDER BY id")]
+    assert found == [*range(10 if statement.startswith("TRUNCATE") else 0, 30)]
