@@ -638,6 +638,8 @@ class Campaign:
         """The walk at work may end; the next one must find the damage, and mend it."""
         # A DDL lets a walk begin anew: what it has mended before is in no proof.
         mending = Mending(15)
+        if self._verification is None:
+            self._open()  # which knows from its file whether a walk has begun
         if self._is_walking(table):
             self._walk(table, mending)
         for _ in range(3):
