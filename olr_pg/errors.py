@@ -405,8 +405,8 @@ class Code(IntEnum):
     TEXT_UNDECODABLE = _Entry(
         2051,
         "text cannot be decoded in its character set",
-        "choose a policy for such text (replace, hex), or configure the column's true character"
-        " set",
+        "choose a policy for such text (replace, hex), or name the column's true character set in"
+        " `source.character-sets`",
     )
     TEXT_HAS_NUL = _Entry(
         2052,
@@ -733,6 +733,19 @@ class Code(IntEnum):
         " tokens",
         "run a separate appliance for each container whose character sets, DBTIMEZONE or"
         " binary XML tokens differ from the others",
+    )
+    CHARACTER_SET_NOT_REPLACEABLE = _Entry(
+        3022,
+        "a column cannot have another character set than the database declares",
+        "this needs a declared character set with one byte per character. Exclude the column from"
+        " the patterns of `source.character-sets` (docs/charsets.md). Convert its text in Oracle,"
+        " or exclude the column with `filter.columns`",
+    )
+    CHARACTER_SET_PATTERN_FITS_NOTHING = _Entry(
+        3023,
+        "a pattern of `source.character-sets` matches no text column",
+        "correct the pattern if it is misspelt: the columns that it should match keep the declared"
+        " character set. Names are those of the source's dictionary, as OWNER.NAME.COLUMN",
     )
     DICTIONARY_ROW_UNREADABLE = _Entry(
         3070,
@@ -1596,6 +1609,13 @@ class Code(IntEnum):
         " and the target now differs",
         "run the SQL of the message in the target. Set `apply.ddl.index` or"
         ' `apply.ddl.constraint` to "follow" to let the appliance run such SQL',
+    )
+    TEXT_BYTES_UNREADABLE = _Entry(
+        5170,
+        "a column with a configured character set cannot be read from Oracle",
+        "exclude the column with `filter.columns`. If its text really has the declared character"
+        " set, name this set for the column in `source.character-sets`, before other patterns"
+        " (docs/charsets.md)",
     )
     MIGRATION_STEP_FAILED = _Entry(
         5260,

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from olr_pg.config.source_section import OfflineSource
+from olr_pg.decoding.left_out_report import log_left_out
 from olr_pg.dictionary.containers import join_containers, names_given
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.true_charsets import idle_patterns, with_true_charsets
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, replace_file
 
@@ -53,17 +55,27 @@ def offline_dictionary(config: Config, source: OfflineSource, *, keep: bool = Fa
         keep: whether to store new names; True for commands that write to a target.
 
     Raises:
-        OlrPgError: 3xxx errors of the dictionary, 1171 the names cannot be stored, 5091 a container
-            was renamed.
+        OlrPgError: 3xxx errors of the dictionary, 3022 a configured character set cannot be used,
+            1171 the names cannot be stored, 5091 a container was renamed.
     """
     snapshots = [load_snapshot(str(path)) for path in source.dictionary]
-    return join_under_known_names(config, snapshots, keep=keep)
+    return source_dictionary(config, snapshots, keep=keep)
 
 
-def join_under_known_names(
-    config: Config, snapshots: Sequence[Snapshot], *, keep: bool
-) -> Snapshot:
-    """Join the dictionaries of the source's containers; see `offline_dictionary`."""
+def source_dictionary(config: Config, snapshots: Sequence[Snapshot], *, keep: bool) -> Snapshot:
+    """Return the dictionary of the source: the joined dictionaries of its containers, with the
+    configured character sets; see `offline_dictionary`.
+    """
+    joined = _joined(config, snapshots, keep=keep)
+    sets = tuple(config.source.character_sets.items())
+    if not sets:
+        return joined
+    for pattern in idle_patterns(joined.tables, sets):
+        log_left_out(OlrPgError(Code.CHARACTER_SET_PATTERN_FITS_NOTHING, pattern))
+    return with_true_charsets(joined, sets)
+
+
+def _joined(config: Config, snapshots: Sequence[Snapshot], *, keep: bool) -> Snapshot:
     if len(snapshots) == 1:
         return snapshots[0]
     path = Path(config.context.data) / FILE_NAME

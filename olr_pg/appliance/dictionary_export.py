@@ -10,6 +10,7 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.containers import join_containers
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, write_inventory
 from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -55,7 +56,11 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     containers = ContainerDatabases(config.source)
     try:
         names = containers.run_table_list(text)
-        snapshots = containers.read_dictionaries(names, scn or None)
+        sets = tuple(config.source.character_sets.items())
+        snapshots = [
+            with_true_charsets(one, sets)
+            for one in containers.read_dictionaries(names, scn or None)
+        ]
         join_containers(snapshots)  # raises an error if they do not fit together
         inventories = [
             read_inventory(oracle, owners_of(snapshot), snapshot.scn)

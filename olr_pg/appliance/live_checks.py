@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.appliance.container_names import join_under_known_names
+from olr_pg.appliance.container_names import source_dictionary
 from olr_pg.decoding.filters import charsets_of, filters_of_target
 from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.true_charsets import with_database_charsets
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded
 from olr_pg.oracle.source_checks import check_oracle
@@ -78,7 +79,17 @@ class _Checking:
 
     def of_one(self) -> LiveDiagnosis:
         found = self._check("", self._query, of_database=True)
-        return LiveDiagnosis(found.findings, found.facts and found.facts.database, found.tables)
+        database = found.facts and found.facts.database
+        if found.snapshot is None:
+            return LiveDiagnosis(found.findings, database, found.tables)
+        try:
+            known = source_dictionary(self._config, [found.snapshot], keep=False)
+        except OlrPgError as problem:
+            finding = coded("oracle.charset", problem)
+            return LiveDiagnosis([*found.findings, finding], database, found.tables)
+        named = (known.find(table.owner, table.name) for table in found.tables)
+        tables = tuple(table for table in named if table is not None)
+        return LiveDiagnosis(found.findings, known.database, tables)
 
     def of_several(self) -> LiveDiagnosis:
         names, problem = self._names()
@@ -129,7 +140,11 @@ class _Checking:
         def condition(table: Table, facts: CurrentDatabase) -> RowCondition | None:
             if container:
                 table = replace(table, owner=f"{container}.{table.owner}", container=container)
-            return filters.row_condition(table, charsets_of(facts.database))
+            sets = tuple(self._config.source.character_sets.items())
+            database = replace(facts.database, true_charsets=sets)
+            return filters.row_condition(
+                with_database_charsets(table, database), charsets_of(database)
+            )
 
         return condition
 
@@ -145,7 +160,7 @@ class _Checking:
         if len(snapshots) < len(found):
             return LiveDiagnosis(findings, database, ())
         try:
-            joined = join_under_known_names(self._config, snapshots, keep=False)
+            joined = source_dictionary(self._config, snapshots, keep=False)
             chosen = {table.full_name: table for table in find_tables(joined, names)}
         except OlrPgError as problem:
             findings.append(coded("oracle.containers", problem))

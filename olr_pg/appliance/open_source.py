@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
+from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
@@ -87,7 +87,7 @@ def open_source(
             None if source.transport is None else make_transport(source.transport, source),
         ),
         online=_online_logs(source, data),
-        join=partial(join_under_known_names, config, keep=True),
+        join=partial(source_dictionary, config, keep=True),
         ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
     )
     try:

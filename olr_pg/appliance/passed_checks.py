@@ -95,6 +95,12 @@ ONLINE: Final = (Check("oracle.online-logs", "the online logs can be read here",
 LOAD: Final = (
     Check("oracle.standby", "open transactions can be seen", _ORACLE),
     Check("oracle.load-privileges", "the user has the optional privileges for a load", _ORACLE),
+    Check(
+        "oracle.text-bytes",
+        "the text has the declared or configured character set",
+        _LIVE_TABLES,
+        of_tables=True,
+    ),
 )
 FILTER: Final = (
     Check("filter", "`filter` matches the tables", _DICTIONARY, of_tables=True),

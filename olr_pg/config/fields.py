@@ -39,6 +39,9 @@ from olr_pg.config.secrets import (
     resolve_secret,
 )
 from olr_pg.config.table_patterns import TablePattern, parse_pattern
+from olr_pg.datatypes.charsets import charset
+from olr_pg.datatypes.text import encode_text
+from olr_pg.errors import OlrPgError
 
 _OFFSET: Final = re.compile(r"[+-]\d{1,2}:\d{2}")
 _MASTER: Final = re.compile(
@@ -455,6 +458,28 @@ PathMapping = Annotated[
 """Pairs (path in Oracle, path on this host); the first matching prefix is used.
 
 A relative path on this host starts at the folder of the configuration file.
+"""
+
+
+def _true_charsets(value: dict[str, str]) -> dict[str, str]:
+    for pattern, name in value.items():
+        try:
+            is_usable = encode_text(" ", charset(name)) == b" "
+        except OlrPgError:
+            is_usable = False
+        if not is_usable:
+            raise problem(
+                "the Oracle name of a supported character set with the blank of ASCII, such as"
+                f" WE8MSWIN1252, CL8MSWIN1251, AL32UTF8 or ZHS16GBK (charsets.md), for {pattern!r},"
+                f" but found {name!r}",
+                show="nothing",
+            )
+    return value
+
+
+TrueCharsets = Annotated[dict[str, str], AfterValidator(_true_charsets)]
+"""The object `source.character-sets`: pattern of OWNER.NAME.COLUMN → Oracle name of a character
+set.
 """
 
 

@@ -12,6 +12,7 @@ from olr_pg.config.fields import (
     OracleServer,
     PathMapping,
     Secret,
+    TrueCharsets,
     problem,
 )
 from olr_pg.config.section import Section
@@ -31,6 +32,11 @@ _VERIFY: Final = (
     " for mounts that may show blocks before they are completely written; 0: never"
 )
 
+_CHARACTER_SETS: Final = (
+    "an object: for a pattern of OWNER.NAME.COLUMN, the character set that the bytes of these"
+    ' columns really have if NLS_CHARACTERSET does not name it (charsets.md); "*" means all'
+    " columns. The first matching pattern applies; the name of the declared set excludes columns"
+)
 
 _TRANSPORTS: Final = '"command", "sftp" or "bfile"'
 
@@ -185,6 +191,7 @@ class OracleSource(Section):
         default=None,
         description="an object: how logs that are not mounted here are copied into the vault",
     )
+    character_sets: TrueCharsets = Field(default_factory=dict, description=_CHARACTER_SETS)
     redo: RedoLogs = Field(default="archived", description=_REDO)
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
 
@@ -237,6 +244,7 @@ class OfflineSource(Section):
     logs: ConfigPaths = Field(
         description="archived logs: a path, or a list of files, directories and globs"
     )
+    character_sets: TrueCharsets = Field(default_factory=dict, description=_CHARACTER_SETS)
     redo: RedoLogs = Field(default="archived", description=_REDO)
     online_logs: ConfigPaths | None = Field(
         default=None,

@@ -23,6 +23,11 @@ Structure = Literal["single-byte", "utf-8", "cesu-8", "utf-16-be", "multi-byte"]
 AL32UTF8: Final = 873
 UTF8: Final = 871
 AL16UTF16: Final = 2000
+DATABASE_FORM: Final = 1
+EXPLICIT_FORM: Final = 3
+"""CHARSETFORM of a column in the database's character set, and of a column whose CHARSETID names
+its set. Tables of Oracle have no columns with the second one: `dictionary.true_charsets` sets it.
+"""
 UNKNOWN_CHARSET: Final = Code.CHARACTER_SET_UNSUPPORTED
 """The error for a character set without a decoder. No choice of target type avoids it."""
 
@@ -426,6 +431,6 @@ def column_charset(
     """
     if charset_form == 2:
         return charset(national)
-    if charset_form == 1 or not charset_id:
+    if charset_form == DATABASE_FORM or not charset_id:
         return charset(database)
     return charset(charset_id)

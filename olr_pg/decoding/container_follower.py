@@ -32,6 +32,7 @@ from olr_pg.dictionary.evolution import (
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.sys_tables import carry_over
+from olr_pg.dictionary.true_charsets import with_database_charsets
 from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class ContainerFollower:
         self._dictionary = (
             None if rows is None else FollowedDictionary(rows, snapshot.database.charset)
         )
+        self._database = snapshot.database
         self._first = {table.obj: table for table in snapshot.tables}
         self._names = ContainerNames.of(snapshot)
         self._current: dict[int, Table | None] = {
@@ -433,12 +435,14 @@ class ContainerFollower:
         self._tell_all(first, event, ends)
 
     def _join(self, obj: int) -> Table | None:
-        """Return the current definition of a table. If several containers are read, its owner is
-        changed so that its name is unique among them.
+        """Return the current definition of a table, with the true character sets of its columns. If
+        several containers are read, its owner is changed so that its name is unique among them.
         """
         assert self._dictionary is not None
         table = self._dictionary.table(obj)
-        return None if table is None else self._names.qualify(table)
+        if table is None:
+            return None
+        return with_database_charsets(self._names.qualify(table), self._database)
 
     def _look_beside(self, table: Table | None) -> BesideColumns:
         """Return the current state of what a table has beside its columns (`BesideColumns`)."""

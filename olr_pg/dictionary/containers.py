@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.dictionary.model import Database, Snapshot, Table
 
-_ALIKE: Final = ("charset", "ncharset", "timezone")
+_ALIKE: Final = ("charset", "ncharset", "true_charsets", "timezone")
 """Properties that affect the conversion of values. They must be equal in all containers."""
 
 _SAME: Final = ("name", "activation", "big_endian")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.datatypes.charsets import AL16UTF16, AL32UTF8, charset
+from olr_pg.datatypes.charsets import AL16UTF16, AL32UTF8, EXPLICIT_FORM, charset
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def delivered_charset_id(column: Column) -> int | None:
 
 
 def _is_single_byte(column: Column) -> bool:
+    if column.charset_form == EXPLICIT_FORM:
+        return True  # the declared set is (`dictionary.true_charsets`), which decides the storage
     if not column.charset_id or column.charset_form == 2:
         return False
     try:

@@ -55,8 +55,8 @@ class Column:
         precision: None for NULL in the dictionary.
         scale: None for NULL in the dictionary.
         charset_id: the Oracle character set id; None for types without one.
-        charset_form: 1 for the database's character set, 2 for the national one; None for types
-            without one.
+        charset_form: 1 for the database's character set, 2 for the national one, 3 for a set that
+            differs from the declared one (`dictionary.true_charsets`); None for types without one.
         nullable: False for NOT NULL and key columns.
         hidden: whether the column is not delivered, because it is an internal, unused or guard
             column.
@@ -220,7 +220,9 @@ class Database:
             one first.
         activation: the activation id of the current incarnation.
         charset, ncharset: Oracle's names of the character sets (NLS_CHARACTERSET,
-            NLS_NCHAR_CHARACTERSET).
+            NLS_NCHAR_CHARACTERSET), as the database declares them.
+        true_charsets: (pattern of OWNER.NAME.COLUMN, Oracle's name of the character set that the
+            bytes of these columns really have). The first matching pattern applies.
         timezone: DBTIMEZONE: an offset such as ``+00:00``, or a region name.
         containers: the names of all containers, if there are several; the other attributes then
             describe the first container.
@@ -236,6 +238,7 @@ class Database:
     charset: str = "AL32UTF8"
     ncharset: str = "AL16UTF16"
     timezone: str = "+00:00"
+    true_charsets: tuple[tuple[str, str], ...] = ()
     containers: tuple[str, ...] = ()
 
 

@@ -45,6 +45,7 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
+from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import written_whole
 from olr_pg.scalars import MAX_SCN
@@ -165,6 +166,7 @@ class _Database(_Document):
     charset: _Name = "AL32UTF8"
     ncharset: _Name = "AL16UTF16"
     timezone: _Name = "+00:00"
+    true_charsets: dict[_Name, _Name] = {}
 
 
 class _Snapshot(_Document):
@@ -194,10 +196,10 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
             Code.NOT_A_DICTIONARY, f"expected format {FORMAT!r}, found {found!r}", file=path
         )
     parsed = validate(_Snapshot, document, path)
-    database = parsed.database.model_dump()
+    database = parsed.database.model_dump(exclude={"resetlogs", "true_charsets"})
     snapshot = Snapshot(
         scn=parsed.scn,
-        database=Database(**{**database, "resetlogs": tuple(parsed.database.resetlogs)}),
+        database=Database(**database, resetlogs=tuple(parsed.database.resetlogs)),
         tables=tuple(
             _read_table(table, f"tables[{i}]", path) for i, table in enumerate(parsed.tables)
         ),
@@ -206,7 +208,7 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
         structure=parsed.structure,
     )
     check_unique_tables(snapshot, path)
-    return snapshot
+    return with_true_charsets(snapshot, tuple(parsed.database.true_charsets.items()))
 
 
 def _read_xml_tokens(tokens: _XmlTokens | None) -> XmlTokens:
@@ -281,13 +283,21 @@ def dump_snapshot(snapshot: Snapshot) -> bytes:
         {
             "format": FORMAT,
             "scn": snapshot.scn,
-            "database": {k: v for k, v in asdict(snapshot.database).items() if k != "containers"},
+            "database": _write_database(snapshot.database),
         }
     )
     lines = b",\n".join(orjson.dumps(_write_table(table)) for table in snapshot.tables)
     head = head[:-1] + _write_sys_rows(snapshot.sys_rows) + _write_xml_tokens(snapshot.xml_tokens)
     head += _write_structure(snapshot.structure)
     return head + b',"tables":[\n' + lines + b"\n]}\n"
+
+
+def _write_database(database: Database) -> dict[str, Any]:
+    written = asdict(database)
+    del written["containers"]
+    if not written.pop("true_charsets"):
+        return written
+    return {**written, "true_charsets": dict(database.true_charsets)}
 
 
 def _write_sys_rows(rows: SysRows | None) -> bytes:

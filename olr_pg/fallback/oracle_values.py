@@ -41,7 +41,9 @@ from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name, pg_kind
 from olr_pg.datatypes.temporal import offset_minutes
 from olr_pg.datatypes.text import encode_text
+from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.text_bytes import RAW_MAX, TEXT_OF_BYTES
 
 if TYPE_CHECKING:
     from olr_pg.config.fallback_section import FallbackPolicies
@@ -326,6 +328,7 @@ def oracle_column(
     if kind is not None and maker is not None:
         plan = maker(_Request(table, column, kind, settings))
         if plan is not None:
+            plan = _as_bytes(plan, table, column) if is_explicit(column) else plan
             return OracleColumn(table, column, settings, plan)
     wanted = target if kind is None else kind.name.lower()
     raise OlrPgError(
@@ -553,6 +556,34 @@ def _characters(column: Column) -> _Bind:
     if column.type_code == OracleType.CHAR:
         return _always(oracledb.DB_TYPE_NCHAR if national else oracledb.DB_TYPE_CHAR)
     return _always(oracledb.DB_TYPE_NVARCHAR if national else oracledb.DB_TYPE_VARCHAR)
+
+
+def _as_bytes(plan: _Plan, table: str, column: Column) -> _Plan:
+    """Return the plan of a text column with another character set than the database declares: it
+    binds the bytes of the texts, because Oracle would convert the texts to the declared set.
+
+    Raises:
+        OlrPgError: 7351, the bytes of the column cannot be written.
+    """
+    if column.type_code not in (OracleType.VARCHAR2, OracleType.CHAR) or column.length > RAW_MAX:
+        raise OlrPgError(
+            Code.COLUMN_NOT_FOR_ORACLE,
+            f"{oracle_type_name(column)} of a character set in `source.character-sets`: only"
+            f" VARCHAR2 and CHAR of at most {RAW_MAX} bytes can be written",
+            table=table,
+            column=column.name,
+        )
+    found = charset(column.charset_id or 0)
+    # Oracle pads a CHAR before it compares, but not the text that the bytes become.
+    width = column.length if column.type_code == OracleType.CHAR else 0
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        value = plan.convert(raw, judge)
+        return encode_text(value, found).ljust(width) if isinstance(value, str) else value
+
+    return plan._replace(
+        convert=convert, bind=lambda _values: (oracledb.DB_TYPE_RAW, TEXT_OF_BYTES)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from olr_pg.datatypes.columns import ValueColumn, column_of, fixed_width
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_name
 from olr_pg.datatypes.outcomes import Outcome, check
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
+from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow_oracle_forms import (
     DIGITS_MAX,
@@ -179,7 +180,11 @@ _AS_TEXT: Final = CHARACTER_TYPES | {OracleType.CLOB}
 
 
 def _text(column: Column, code: OracleType, kind: pa.DataType) -> ArrowColumn | None:
-    """Return the conversion for types whose values are text, and describe the column as UTF-8."""
+    """Return the conversion for types whose values are text, and describe the column as UTF-8.
+    Text that was read as bytes has the column's own character set.
+    """
+    if is_explicit(column) and code in _AS_TEXT and _is_bytes(kind):
+        return ArrowColumn(column, value_column)
     if not _is_text(kind):
         return None
     described = replace(column, charset_id=UTF8_CHARSET, charset_form=None)

@@ -20,7 +20,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from olr_pg.appliance.container_names import join_under_known_names
+from olr_pg.appliance.container_names import source_dictionary
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.settings import IncompletePolicy
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
@@ -139,7 +139,7 @@ def fetch_lobs(
         if not counts and not names:
             return
         join, filters = (
-            partial(join_under_known_names, config, keep=False),
+            partial(source_dictionary, config, keep=False),
             filters_of_target(config),
         )
         with closing(LiveTables(config.source, section.table_query, filters, join=join)) as live:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
+from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.table_list import query_tables
@@ -75,7 +75,7 @@ def _opened(
     from olr_pg.load.live_rows import LiveTables
 
     query = apply_section(config).table_query
-    join = partial(join_under_known_names, config, keep=for_load)
+    join = partial(source_dictionary, config, keep=for_load)
     live = LiveTables(config.source, query, filters, scn, for_load=for_load, join=join)
     try:
         report_idle(filters, live.snapshot.tables)

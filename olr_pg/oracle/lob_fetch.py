@@ -19,8 +19,11 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB, LobDelivery, lob_delivery
+from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import PASSING
+from olr_pg.oracle.table_query import quoted
+from olr_pg.oracle.text_bytes import read_clob_bytes
 from olr_pg.transactions.lobs.source_reads import FetchedLob
 
 if TYPE_CHECKING:
@@ -117,8 +120,11 @@ class LobFetcher:
 def is_readable(column: Column) -> bool:
     """Return whether the driver returns a column's values in the form in which they are delivered.
 
-    The driver converts JSON and VECTOR, and for binary XML a query returns only the text.
+    The driver converts JSON and VECTOR, and for binary XML a query returns only the text. The bytes
+    of an XMLTYPE with another character set than the database declares cannot be read.
     """
+    if column.xml and is_explicit(column):
+        return False
     return column.type_code in (CLOB, BLOB, *_STRINGS) and not column.raw_xml
 
 
@@ -128,12 +134,14 @@ def query_of(table: Table, column: Column, scn: int | None) -> str:
     Args:
         table: the table, with the names that it has in its container.
     """
-    # The names need no escaping, because names in Oracle contain no quotation marks.
-    value = f't."{column.name}"'
+    value = f"t.{quoted(column.name)}"
     if column.xml:
         value = f"{value}.GETCLOBVAL()"
+    elif is_explicit(column) and column.type_code != CLOB:
+        value = f"TO_CLOB({value})"  # `oracle.text_bytes` reads the bytes of a CLOB
     past = "" if scn is None else " AS OF SCN :scn"
-    return f'SELECT {value} FROM "{table.owner}"."{table.name}"{past} t WHERE t.ROWID = :id'  # noqa: S608
+    place = f"{quoted(table.owner)}.{quoted(table.name)}"
+    return f"SELECT {value} FROM {place}{past} t WHERE t.ROWID = :id"  # noqa: S608 - quoted
 
 
 def _read_value(
@@ -171,7 +179,7 @@ def _read_by(
         row = cursor.fetchone()
         if row is None:
             return None
-        return _content(row[0], column, allocate)
+        return _content(row[0], column, allocate, driver)
 
 
 def _replacing(cursor: Any, metadata: Any) -> Any:
@@ -182,7 +190,7 @@ def _replacing(cursor: Any, metadata: Any) -> Any:
     return cursor.var(_AS_LONG.get(kind, kind), size, cursor.arraysize, encoding_errors="replace")
 
 
-def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | None:
+def _content(value: Any, column: Column, allocate: Allocate, driver: Any) -> FetchedLob | None:
     """Return the value of a LOB, a string or bytes in the form in which it is delivered; None if it
     is too large.
     """
@@ -194,11 +202,17 @@ def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | Non
             return None
         if column.type_code == BLOB and not column.xml:
             return _in_pieces(value, size, allocate)
+        if is_explicit(column):
+            return _gathered(b"".join(read_clob_bytes(driver, value)), allocate)
         # Read text in one piece: a piece could end within a surrogate pair, which the driver
         # rejects.
         value = value.read()
     if isinstance(value, str):
         value = _encoded(value, column)
+    return _gathered(value, allocate)
+
+
+def _gathered(value: bytes, allocate: Allocate) -> FetchedLob:
     room = allocate(len(value))
     room[:] = np.frombuffer(value, np.uint8)
     return FetchedLob(room)

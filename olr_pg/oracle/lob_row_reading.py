@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.text_bytes import RAW_MAX, joined_pieces, read_clob_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,24 +60,39 @@ class QueryField(NamedTuple):
         expression: the SQL expression that returns the column's values.
         kind: the type that the driver returns.
         is_lob: whether this module reads its values as LOBs.
+        pieces: the expressions of the pieces of a text that is read as bytes
+            (`oracle.text_bytes`); empty for other columns.
     """
 
     name: str
     expression: str
     kind: pa.DataType
     is_lob: bool = False
+    pieces: tuple[str, ...] = ()
+
+    @property
+    def short_max(self) -> int:
+        """The maximum length of a LOB that is fetched with its row."""
+        return len(self.pieces) * RAW_MAX if self.pieces else SHORT_MAX
 
 
 def selected(field: QueryField, number: int) -> tuple[str, ...]:
-    """Return the expressions that the query selects for a LOB column: the value if it is short, the
-    length, and the locator if it is long.
+    """Return the expressions that the query selects for a column: its value or the first piece of
+    its bytes, then the further pieces. For a LOB, the value is selected only if it is short; the
+    length, and the locator of a long value, follow.
     """
+    values = field.pieces or (field.expression,)
+    names = (f"C{number}", *(f"P{number}_{piece}" for piece in range(1, len(values))))
+    if not field.is_lob:
+        return tuple(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
     length = f"DBMS_LOB.GETLENGTH({field.expression})"
+    is_short, is_long = (f"{length} {than} {field.short_max}" for than in ("<=", ">"))
     return (
-        f"CASE WHEN {length} <= {SHORT_MAX} THEN {field.expression} END AS C{number}",
+        *(f"CASE WHEN {is_short} THEN {value} END AS {name}"
+          for value, name in zip(values, names, strict=True)),
         f"{length} AS G{number}",
-        f"CASE WHEN {length} > {SHORT_MAX} THEN {field.expression} END AS {_LONG_VALUE}{number}",
-    )
+        f"CASE WHEN {is_long} THEN {field.expression} END AS {_LONG_VALUE}{number}",
+    )  # fmt: skip
 
 
 def read_lob_rows(
@@ -87,7 +103,8 @@ def read_lob_rows(
     fields: Sequence[QueryField],
     rows_at_a_time: int,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
-    """Yield the rows of a query whose LOB columns were selected with `selected`.
+    """Yield the rows of a query whose columns were selected with `selected`: the first expressions
+    of all columns, then the others.
 
     Args:
         schema: the schema of the rows: ROWID if it is selected, then the fields.
@@ -97,7 +114,7 @@ def read_lob_rows(
         oracledb.Error: any error of Oracle.
         OlrPgError: 5146, a text is not valid UTF-16.
     """
-    split = _Split(schema, fields)
+    split = _Split(connection, schema, fields)
     with connection.cursor() as cursor:
         cursor.arraysize = cursor.prefetchrows = rows_at_a_time
         cursor.outputtypehandler = _output
@@ -132,17 +149,39 @@ def _array(values: list[Any], kind: pa.DataType) -> Any:
         return pa.array(raw, binary).view(kind)
 
 
+class _Place(NamedTuple):
+    """The places of a column in a fetched row.
+
+    Attributes:
+        value: of its value, or of the first piece of its bytes; also its place in the schema.
+        pieces: of the further pieces.
+        length: of a LOB's length, which its locator follows; None for other columns.
+    """
+
+    value: int
+    pieces: range
+    length: int | None
+
+
 class _Split:
     """Splits fetched rows into batches and large rows."""
 
-    def __init__(self, schema: pa.Schema, fields: Sequence[QueryField]) -> None:
+    def __init__(
+        self, connection: oracledb.Connection, schema: pa.Schema, fields: Sequence[QueryField]
+    ) -> None:
+        self._connection = connection
         self._schema = schema
-        first = len(schema) - len(fields)
-        lobs = iter(range(len(schema), len(schema) + 2 * len(fields), 2))
-        self._lobs = [
-            (first + number, next(lobs)) for number, field in enumerate(fields) if field.is_lob
-        ]
-        """For each LOB: the index of its value and the index of its length; the locator follows."""
+        self._in_pieces, self._lobs = list[_Place](), list[_Place]()
+        at = len(schema)
+        for value, field in enumerate(fields, len(schema) - len(fields)):
+            pieces = range(at, at + max(len(field.pieces) - 1, 0))
+            place = _Place(value, pieces, pieces.stop if field.is_lob else None)
+            at = pieces.stop + 2 * field.is_lob
+            if pieces:
+                self._in_pieces.append(place)
+            if field.is_lob:
+                self._lobs.append(place)
+        self._of_bytes = {field.name for field in fields if field.pieces}
 
     def batches(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[pa.RecordBatch | LargeRow]:
         """Yield the rows in their order; each large row is yielded alone."""
@@ -154,26 +193,43 @@ class _Split:
                 yield LargeRow(self._batch([row]), self._large(row))
 
     def _is_large(self, row: tuple[Any, ...]) -> bool:
-        return any(row[place + 1] is not None for _, place in self._lobs)
+        return any(_locator(row, place) is not None for place in self._lobs)
 
     def _batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         columns = [list(column) for column in zip(*rows, strict=True)]
-        for value, length in self._lobs:
+        for value, pieces, _ in self._in_pieces:
+            parts = (columns[value], *(columns[piece] for piece in pieces))
+            columns[value] = [joined_pieces(row) for row in zip(*parts, strict=True)]
+        for value, _, length in self._lobs:
+            assert length is not None
             empty: Any = b"" if pa.types.is_large_binary(self._schema.field(value).type) else ""
             for row, size in enumerate(columns[length]):
                 if size == 0:
                     columns[value][row] = empty
-        arrays = list(map(_array, columns, self._schema.types))
+        first = columns[: len(self._schema)]
+        arrays = list(map(_array, first, self._schema.types))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _large(self, row: tuple[Any, ...]) -> dict[str, Any]:
-        return {
-            self._schema.field(value).name: partial(
-                read_pieces, row[place + 1], self._schema.field(value)
-            )
-            for value, place in self._lobs
-            if row[place + 1] is not None
-        }
+        found = {}
+        for place in self._lobs:
+            lob, field = _locator(row, place), self._schema.field(place.value)
+            if lob is not None:
+                found[field.name] = (
+                    partial(self._bytes_of, lob, field)
+                    if field.name in self._of_bytes
+                    else partial(read_pieces, lob, field)
+                )
+        return found
+
+    def _bytes_of(self, lob: oracledb.LOB, field: Any) -> Iterator[Any]:
+        for piece in read_clob_bytes(self._connection, lob):
+            yield pa.array([piece], field.type)
+
+
+def _locator(row: tuple[Any, ...], place: _Place) -> Any:
+    assert place.length is not None
+    return row[place.length + 1]
 
 
 def read_pieces(lob: oracledb.LOB, field: Any) -> Iterator[Any]:

@@ -34,6 +34,7 @@ from olr_pg.oracle.supplemental import (
 )
 from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.oracle.tables import bound
+from olr_pg.oracle.text_byte_checks import check_text_bytes
 from olr_pg.oracle.transport.log_transport import make_transport
 from olr_pg.oracle.transport.transport_checks import check_directories
 from olr_pg.oracle.vault import check_brought
@@ -151,6 +152,7 @@ def check_oracle(
             "checking the privileges of a load",
             lambda connection: _load_privileges(connection, source, chosen, facts.scn),
         )
+        found += check_text_bytes(oracle, chosen, facts.database, source.character_sets)
     return Diagnosis(found, facts, chosen, snapshot)
 
 

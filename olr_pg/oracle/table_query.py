@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.true_charsets import is_explicit
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.key_cuts import KeyCut
 from olr_pg.oracle.lob_row_reading import ROWS, QueryField, read_lob_rows, selected
+from olr_pg.oracle.text_bytes import RAW_MAX, clob_pieces, text_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,14 +55,28 @@ def query_fields(table: Table, *, has_sparse: bool = False) -> tuple[QueryField,
 
     Args:
         has_sparse: whether the database supports sparse vectors.
+
+    Raises:
+        OlrPgError: 5170, the bytes of a column with another character set than the database
+            declares cannot be read.
     """
     row_by_row = _is_read_row_by_row(table)
-    return tuple(_field(column, row_by_row, has_sparse) for column in table.delivered)
+    return tuple(
+        _field_of_bytes(table, column)
+        if is_explicit(column)
+        else _field(column, row_by_row, has_sparse)
+        for column in table.delivered
+    )
 
 
 def _is_read_row_by_row(table: Table) -> bool:
     """Return whether `lob_row_reading` reads the table."""
-    return any(_is_lob(one) or one.charset_form == _NATIONAL_FORM for one in table.delivered)
+    return any(
+        _is_lob(one)
+        or one.charset_form == _NATIONAL_FORM
+        or (is_explicit(one) and one.length > RAW_MAX)
+        for one in table.delivered
+    )
 
 
 def _is_lob(column: Column) -> bool:
@@ -98,6 +115,22 @@ def _field(column: Column, row_by_row: bool, has_sparse: bool) -> QueryField:
     if code is OracleType.VECTOR:
         return QueryField(column.name, _vector(name, has_sparse), large_text)
     return QueryField(column.name, name, _NATIVE.get(code, text), _is_lob(column))
+
+
+def _field_of_bytes(table: Table, column: Column) -> QueryField:
+    """Return the field of a text column that is read as bytes (`oracle.text_bytes`)."""
+    code, name = OracleType(column.type_code), quoted(column.name)
+    if column.xml or code is OracleType.LONG:
+        kind = "XMLTYPE" if column.xml else "LONG"
+        raise OlrPgError(
+            Code.TEXT_BYTES_UNREADABLE,
+            f"Oracle can return {kind} only as text in the declared character set",
+            table=table.full_name,
+            column=column.name,
+        )
+    if code is OracleType.CLOB:
+        return QueryField(column.name, name, pa.large_binary(), True, clob_pieces(name))
+    return QueryField(column.name, name, pa.binary(), pieces=text_pieces(name, column.length))
 
 
 _NATIVE: Final[dict[OracleType, pa.DataType]] = {
@@ -155,19 +188,16 @@ def rows_statement(
     """
     has_sparse = tuple(map(int, version.split(".")[:2])) >= SPARSE_SINCE
     # Use generated aliases, because Oracle does not accept "ROWID" as an alias.
-    columns, of_lobs = list[str](), list[str]()
+    columns, others = list[str](), list[str]()
     for number, field in enumerate(query_fields(table, has_sparse=has_sparse), 1):
-        if field.is_lob:
-            short, *rest = selected(field, number)
-            columns.append(short)
-            of_lobs += rest
-        else:
-            columns.append(f"{field.expression} AS C{number}")
+        first, *rest = selected(field, number)
+        columns.append(first)
+        others += rest
     if not table.index_organised:
         columns.insert(0, f"ROWIDTOCHAR({ROWID}) AS C0")
     name = f"{quoted(table.owner)}.{quoted(table.name)}"
     hint = part.hint(table.name) if isinstance(part, KeyCut) else ""
-    statement = f"SELECT {hint}{', '.join(columns + of_lobs)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
+    statement = f"SELECT {hint}{', '.join(columns + others)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
     binds: dict[str, Any] = {"scn": scn}
     if isinstance(part, KeyCut):
         condition, values = part.condition()

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.appliance.container_names import join_under_known_names
+from olr_pg.appliance.container_names import source_dictionary
 from olr_pg.applier.statements.target_plan import check_names, target_schema
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.config.table_patterns import LEDGER
@@ -115,7 +115,7 @@ def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchem
         paths = config.source.dictionary
         snapshots = [load_snapshot(str(path)) for path in paths]
         inventories = [_without_way_back(read_inventory_file(inventory_path(p))) for p in paths]
-        joined = join_under_known_names(config, snapshots, keep=False)
+        joined = source_dictionary(config, snapshots, keep=False)
         tables = query_tables(joined, query, with_refused=True)
         return _by_container(config, snapshots, inventories, joined, tables)
     return _read_live(config, config.source, query, owners)
@@ -138,11 +138,11 @@ def _read_live(
     finally:
         containers.close()
     if not containers.names:
-        (snapshot,) = snapshots
+        snapshot = source_dictionary(config, snapshots, keep=False)
         replicated = frozenset(f"{owner}.{name}" for owner, name in names)
         known = ContainerNames.of(snapshot)
         return [SourceSchemas("", inventories[0], snapshot, replicated, known, snapshot)]
-    joined = join_under_known_names(config, snapshots, keep=False)
+    joined = source_dictionary(config, snapshots, keep=False)
     tables = find_tables(joined, names, with_refused=True)
     return _by_container(config, snapshots, inventories, joined, tables)
 

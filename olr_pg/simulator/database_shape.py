@@ -53,6 +53,7 @@ class DatabaseShape:
         unlogged: some direct loads are NOLOGGING.
         rows: the shape of the rows of the workload `wide`.
         modes: ways of writing redo that most databases do not have.
+        charset: NLS_CHARACTERSET of a database that executes SQL; others have AL32UTF8.
     """
 
     redo: RedoFormat
@@ -70,6 +71,7 @@ class DatabaseShape:
     twins: bool = False
     rows: RowShape = field(default_factory=RowShape)
     modes: frozenset[SourceMode] = frozenset()
+    charset: str = "AL32UTF8"
 
     @property
     def shares_undo(self) -> bool:

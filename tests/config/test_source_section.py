@@ -52,3 +52,12 @@ def test_online_logs_are_read_over_a_transport_too(kind: dict[str, str]) -> None
     source = SOURCE.validate_python({**LIVE, "redo": "online", "vault": vault, "transport": kind})
     assert isinstance(source, OracleSource)
     assert (source.redo, source.transport is not None) == ("online", True)
+
+
+def test_true_character_sets_are_known_and_have_the_blank_of_ascii() -> None:
+    sets = {"CRM.*": "cl8mswin1251", "*": "AL32UTF8"}
+    source = SOURCE.validate_python({**LIVE, "character-sets": sets})
+    assert source.character_sets == sets
+    for name in ("WE8MSWIN1525", "WE8EBCDIC500", "AL16UTF16", ""):
+        with pytest.raises(ValidationError, match=r"such as WE8MSWIN1252.* for 'A\.\*'"):
+            SOURCE.validate_python({**LIVE, "character-sets": {"A.*": name}})

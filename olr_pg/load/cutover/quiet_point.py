@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
+from olr_pg.appliance.container_names import offline_dictionary, source_dictionary
 from olr_pg.appliance.dictionary_export import container_files
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
@@ -142,7 +142,7 @@ class _Offline:
                 " with its own --dictionary, or all files together by the FILE of --out",
                 file=", ".join(map(str, files)),
             )
-        return join_under_known_names(self._config, snapshots, keep=False), files
+        return source_dictionary(self._config, snapshots, keep=False), files
 
 
 def _names_of(snapshots: Sequence[Snapshot]) -> list[str]:
@@ -206,7 +206,7 @@ class _Live:
         with self._closing():
             names = self._containers.run_table_list(query)
             found = self._containers.read_dictionaries(names, scn)
-        joined = join_under_known_names(self._config, found, keep=False)
+        joined = source_dictionary(self._config, found, keep=False)
         return tuple(one for one in joined.structure.sequences if one.owner in owners)
 
 

@@ -29,12 +29,15 @@ from psycopg import sql
 
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.config.fallback_section import FallbackPolicies
+from olr_pg.datatypes.charsets import column_charset
 from olr_pg.datatypes.mapping import OracleType, PgKind
+from olr_pg.dictionary.true_charsets import is_explicit
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, placeholder
 from olr_pg.oracle.key_cuts import KeyCut, KeyValue, key_cuts
+from olr_pg.oracle.text_bytes import RAW_MAX, TEXT_OF_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,6 +237,8 @@ def _key_columns(table: Table) -> list[Column]:
 def _key_value(column: Column, value: Any) -> KeyValue:
     """Return a value in a form that the driver can bind without a declared type."""
     kind = OracleType(column.type_code)
+    if is_explicit(column):
+        return KeyValue(column.name, value, TEXT_OF_BYTES)
     if kind in _FORMATS:
         if isinstance(value, datetime):
             digits = "seconds" if kind is OracleType.DATE else "microseconds"
@@ -277,5 +282,8 @@ def _is_ordered_alike(column: Column, target: TargetColumn, charset: str) -> boo
     if target.base_oid not in _ORDERED_ALIKE[OracleType(kind)]:
         return False
     if kind in (OracleType.VARCHAR2, OracleType.CHAR):
+        if is_explicit(column):
+            found = column_charset(column.charset_form, column.charset_id, charset, charset)
+            return found.name in _IN_ORDER_OF_UNICODE and column.length <= RAW_MAX
         return column.charset_form != _NATIONAL and charset in _IN_ORDER_OF_UNICODE
     return kind != OracleType.TIMESTAMP or (column.scale or 0) <= _MICROSECONDS

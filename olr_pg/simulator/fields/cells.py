@@ -6,6 +6,7 @@ values-and-lobs Part A; the printed form is that of ``olr-pg decode``.
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from dataclasses import dataclass
@@ -38,8 +39,23 @@ class Cell(NamedTuple):
 
 
 def json_text(value: str) -> str:
-    """Encode a JSON string."""
-    return orjson.dumps(value).decode()
+    """Encode a JSON string. Bytes that are not UTF-8 (`bytes_text`) are escaped surrogates."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value)
+
+
+def text_bytes(value: str) -> bytes:
+    """Return the bytes of a text in the database."""
+    return value.encode("utf-8", "surrogateescape")
+
+
+def bytes_text(raw: bytes) -> str:
+    """Return the text for bytes of the database: each byte that is not UTF-8 becomes a lone
+    surrogate, so that `text_bytes` returns it.
+    """
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def number(value: Decimal) -> Cell:
@@ -87,7 +103,8 @@ def _number_bytes(digits: int, exponent: int) -> bytes:
 
 def text(value: str, codec: str) -> Cell:
     """Encode a VARCHAR2, NVARCHAR2, CHAR or NCHAR; the caller pads a CHAR with blanks."""
-    return Cell(value.encode(codec), json_text(value))
+    raw = text_bytes(value) if codec == "utf-8" else value.encode(codec)
+    return Cell(raw, json_text(value))
 
 
 def raw(value: bytes) -> Cell:

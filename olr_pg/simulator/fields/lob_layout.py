@@ -63,6 +63,7 @@ def secure_extents(
     version: int = 1,
     *,
     page: int = PAGE,
+    wide: bool = True,
 ) -> bytes:
     """Encode a SECUREFILE locator with extents of (first block, number of blocks)."""
     size = width_of(length)
@@ -73,42 +74,50 @@ def secure_extents(
         listed += bytes((width_of(own) - 1,)) + first.to_bytes(4) + bytes((blocks,))
     inode = bytes((0x20 | size - 1, 0)) + length.to_bytes(size) + bytes((version,))
     inode += bytes((len(extents) - 1,)) + listed
-    return locator_head(kind, number, secure=True) + _secure_inode(inode, 0x40)
+    return locator_head(kind, number, secure=True, wide=wide) + _secure_inode(inode, 0x40)
 
 
-def secure_header(kind: int, number: int, length: int, dba: int, version: int = 1) -> bytes:
+def secure_header(
+    kind: int, number: int, length: int, dba: int, version: int = 1, *, wide: bool = True
+) -> bytes:
     """Encode a SECUREFILE locator with the address of a header block."""
     size = width_of(length)
     inode = bytes((0x40 | size - 1, 0)) + length.to_bytes(size)
     inode += bytes((version,)) + dba.to_bytes(4)
-    return locator_head(kind, number, secure=True) + _secure_inode(inode, 0x40)
+    return locator_head(kind, number, secure=True, wide=wide) + _secure_inode(inode, 0x40)
 
 
-def basic_in_row(kind: int, number: int, content: bytes) -> bytes:
+def basic_in_row(kind: int, number: int, content: bytes, *, wide: bool = True) -> bytes:
     """Encode a BASICFILE locator that contains the value."""
     return (
-        locator_head(kind, number, secure=False)
+        locator_head(kind, number, secure=False, wide=wide)
         + struct.pack(">HBBIH6s", len(content) + 16, 9, 0, 0, len(content), b"\0\0\0\0\0\1")
         + content
     )
 
 
 def basic_pointers(
-    kind: int, number: int, length: int, pages: Sequence[int], *, page: int = BASIC_PAGE
+    kind: int,
+    number: int,
+    length: int,
+    pages: Sequence[int],
+    *,
+    page: int = BASIC_PAGE,
+    wide: bool = True,
 ) -> bytes:
     """Encode a BASICFILE locator with the addresses of the value's first pages."""
     listed = b"".join(dba.to_bytes(4) for dba in pages)
     full, rest = divmod(length, page)
     return (
-        locator_head(kind, number, secure=False)
+        locator_head(kind, number, secure=False, wide=wide)
         + struct.pack(">HBBIH6s", len(listed) + 16, 4, 0, full, rest, b"\0\0\0\0\0\1")
         + listed
     )
 
 
-def basic_outside(kind: int, number: int) -> bytes:
+def basic_outside(kind: int, number: int, *, wide: bool = True) -> bytes:
     """Encode the 20-byte locator of a BASICFILE LOB that is never stored in the row."""
-    return locator_head(kind, number, secure=False, inode=False)
+    return locator_head(kind, number, secure=False, inode=False, wide=wide)
 
 
 def index_data(number: int, length: int, blocks: Sequence[int], *, page: int = BASIC_PAGE) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.simulator.fields.cells import Cell, json_text
+from olr_pg.simulator.fields.cells import Cell, bytes_text, json_text
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_OVERHEAD,
     BLOB,
@@ -39,12 +39,15 @@ class LobStorage:
         securefile: SECUREFILE, else BASICFILE.
         in_row: ENABLE STORAGE IN ROW.
         block_size: block size of the LOB's tablespace.
+        wide: for text, whether it is stored in UTF-16; False for a CLOB of a database with one byte
+            per character.
     """
 
     kind: int
     securefile: bool = True
     in_row: bool = True
     block_size: int = 8192
+    wide: bool = True
 
     @property
     def page(self) -> int:
@@ -156,9 +159,13 @@ class StoredLob:
         return [first + at for first, blocks in self.runs for at in range(blocks)]
 
 
-def content_text(kind: int, content: bytes) -> str:
+def content_text(storage: LobStorage, content: bytes) -> str:
     """Return the content of a LOB as JSON text; a BLOB as hexadecimal digits."""
-    return json_text(content.hex() if kind == BLOB else content.decode(UTF16, "surrogatepass"))
+    if storage.kind == BLOB:
+        return json_text(content.hex())
+    return json_text(
+        content.decode(UTF16, "surrogatepass") if storage.wide else bytes_text(content)
+    )
 
 
 class LobCell(Cell):
@@ -176,7 +183,7 @@ class LobCell(Cell):
     @property
     def json(self) -> str:
         """The content's JSON text."""
-        return content_text(self.stored.storage.kind, self.stored.content)
+        return content_text(self.stored.storage, self.stored.content)
 
     @property
     def content(self) -> bytes:

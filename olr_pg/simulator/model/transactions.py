@@ -188,5 +188,5 @@ def _delivered_image(log: LobRedo, change: Change) -> Image:
             continue
         content = log.value(cell.stored)
         if content is not None:
-            image[at] = Cell(content, content_text(cell.stored.storage.kind, content))
+            image[at] = Cell(content, content_text(cell.stored.storage, content))
     return image

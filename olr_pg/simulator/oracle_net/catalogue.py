@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.oracle_net.server_text import UNICODE
 from olr_pg.simulator.oracle_net.sql import Query, translate
 from olr_pg.simulator.oracle_net.values import Bfile, ResultColumn, ResultType, kind_of
 
@@ -102,6 +103,7 @@ class Catalogue:
         denied: objects that the user may not read.
         is_mounted: the database is mounted but not open, so that only fixed views can be read.
         no_flashback: objects that the user may not read as of an SCN.
+        text: the conversions of text of the database.
         context: results of SYS_CONTEXT('USERENV', name).
         versioned: the tables whose rows are known at every SCN: by (owner, name), the types of
             their columns.
@@ -118,6 +120,7 @@ class Catalogue:
         self.denied: set[str] = set()
         self.is_mounted = False
         self.no_flashback: set[str] = set()
+        self.text = UNICODE
         self.context: dict[str, str] = {}
         self._lob_columns = {"BINARYDEFVAL"}
         self._clobs: dict[str, ResultType] = {}
@@ -279,6 +282,10 @@ class Catalogue:
     def _kind(self, query: Query, name: str, values: list[object]) -> ResultType:
         """Return the type of a result column: declared by a versioned table, else by its values."""
         column = query.columns.get(name, name)
+        if name in query.raws:
+            return kind_of([b"", *values], lob=False)
+        if name.startswith("TO_CLOB"):
+            return ResultType(CLOB, 4000, 1)
         for table in query.versioned:
             if column in self.versioned[table]:
                 return self.versioned[table][column]
@@ -305,6 +312,11 @@ class Catalogue:
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
             ("MAY_READ", 1, lambda table: table in self.readable - self.denied),
+            ("CAST_TO_RAW", 1, lambda text: None if text is None else self.text.stored(text)),
+            ("CAST_TO_VARCHAR2", 1, lambda raw: raw),
+            ("TO_CLOB", 1, lambda text: text),
+            ("LOB_LENGTH", 1, self._lob_length),
+            ("LOB_SUBSTR", 3, self._lob_substr),
             ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:
@@ -335,6 +347,23 @@ class Catalogue:
 
         with self._lock:
             self._sqlite.create_function(name, count, call)
+
+    def _lob_length(self, value: str | bytes | None) -> SqlValue:
+        """Return the length of a LOB: that of a text in UTF-16 units, or in bytes in a database
+        with one byte per character.
+        """
+        if value is None:
+            return None
+        if self.text.is_single_byte:
+            return len(self.text.stored(value))
+        return len(value.encode("utf-16-be")) // 2 if isinstance(value, str) else len(value)
+
+    def _lob_substr(self, value: str | bytes | None, amount: int, first: int) -> SqlValue:
+        """Return a part of a LOB; a CLOB of a database with one byte per character is bytes."""
+        if value is None:
+            return None
+        content = self.text.stored(value) if self.text.is_single_byte else value
+        return content[first - 1 : first - 1 + amount] or None
 
     def _sys_context(self, namespace: str, name: str) -> str | None:
         return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None

@@ -15,8 +15,10 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.datatypes.charsets import DATABASE_FORM
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.scalars import format_rowid, parse_rowid
+from olr_pg.simulator.fields.cells import text_bytes
 from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
@@ -232,7 +234,7 @@ class RowVersions:
             return
         for at, column in enumerate(table.delivered):
             if column.name in after:
-                values[at] = _from_json(column, after[column.name])
+                values[at] = self._from_json(column, after[column.name])
         self._catalogue.insert_many(self._insertion(table), [(scn, None, rowid, *values)])
 
     def put(self, table: Table, scn: int, rowid: str, values: Sequence[object]) -> None:
@@ -241,6 +243,15 @@ class RowVersions:
         """
         row = (scn, None, _rowid_bytes(rowid, map(str, values[:1])), *values)
         self._catalogue.insert_many(self._insertion(table), [row])
+
+    def _from_json(self, column: Column, value: Any) -> object:
+        if value is None:
+            return None
+        if column.type_code in _BINARY:
+            return bytes.fromhex(value)
+        if self._catalogue.text.is_single_byte and column.charset_form == DATABASE_FORM:
+            return text_bytes(str(value))  # compared as bytes
+        return str(value)
 
     def _insertion(self, table: Table) -> str:
         marks = ", ".join("?" * (3 + len(table.delivered)))
@@ -325,12 +336,6 @@ def _parsed(line: str | bytes) -> tuple[int, dict[str, Any]]:
     return int(change["commit_scn"]), change
 
 
-def _from_json(column: Column, value: Any) -> object:
-    if value is None:
-        return None
-    return bytes.fromhex(value) if column.type_code in _BINARY else str(value)
-
-
 def _from_parquet(value: Any) -> object:
     if value is None or isinstance(value, str | bytes):
         return value
@@ -346,7 +351,6 @@ def _add_functions(catalogue: Catalogue) -> None:
     add("CHARTOROWID", 1, lambda text: _rowid_bytes(text, ()))
     add("SAMPLED", 2, lambda rowid, percent: zlib.crc32(rowid[:8]) % 100 < percent)
     add("SYS_EXTRACT_UTC", 1, _in_utc)
-    add("LOB_LENGTH", 1, _lob_length)
     add("TO_DATE", 2, _moment)
     add("TO_TIMESTAMP", 2, _moment)
     catalogue.add_collation("NUMBERS", Decimal)
@@ -362,13 +366,6 @@ def _moment(text: str | None, _form: str) -> SqlValue:
 
 def _moment_order(text: str) -> tuple[str, str]:
     return text[:_DATE_LENGTH], text[_DATE_LENGTH:].rstrip("0.")
-
-
-def _lob_length(value: str | bytes | None) -> SqlValue:
-    """Return the length of a LOB: that of a text in UTF-16 units."""
-    if value is None:
-        return None
-    return len(value.encode("utf-16-be")) // 2 if isinstance(value, str) else len(value)
 
 
 def _in_utc(text: str | None) -> SqlValue:

@@ -359,10 +359,12 @@ class ClientSession:
             msg.write_end(out, cursor=number)
             return
         first = binds[0] if binds else []
-        values = [decode_bind(*one) for one in zip(cursor.bind_types, first, strict=True)]
-        self._answer_query(
-            number, cursor, rows, self._state().catalogue.query(cursor.sql, values), out
-        )
+        catalogue = self._state().catalogue
+        values = [
+            decode_bind(*one, catalogue.text, self._lobs)
+            for one in zip(cursor.bind_types, first, strict=True)
+        ]
+        self._answer_query(number, cursor, rows, catalogue.query(cursor.sql, values), out)
 
     def _run_sql(
         self,
@@ -437,10 +439,11 @@ class ClientSession:
         cursor.sent += len(rows)
         if rows:
             msg.write_row_header(out)
+        conversions = self._state().catalogue.text if self._sql is None else self._sql.text
         for row in rows:
             out.byte(Message.ROW_DATA)
             for value, wanted in zip(row, cursor.wanted, strict=True):
-                write_value(out, value, wanted, self._lobs)
+                write_value(out, value, wanted, self._lobs, conversions)
         if count and cursor.sent == len(cursor.result.rows):
             text = "ORA-01403: no data found\n"
             msg.write_end(out, msg.NO_DATA_FOUND, text, cursor=number, rows=cursor.sent)

@@ -33,6 +33,11 @@ _VALUES: Final = frozenset({"bind", "number", "text"})
 _LIST_MAX: Final = 1_000
 _KEPT_MAX: Final = 1_000
 """Number of translated statements that are kept."""
+_LEVELS: Final = (
+    "FROM (WITH RECURSIVE levels(LEVEL) AS"
+    " (SELECT 1 UNION ALL SELECT LEVEL + 1 FROM levels WHERE LEVEL < {}) SELECT LEVEL FROM levels)"
+)
+"""SQLite's form of ``FROM DUAL CONNECT BY LEVEL <= n``."""
 _TEXT_OF: Final = {"XMLSERIALIZE": 3, "JSON_SERIALIZE": 2, "FROM_VECTOR": 2}
 """Functions that turn a value into a CLOB, with the index of the token that names the value."""
 
@@ -62,6 +67,7 @@ class Query:
         versioned: the tables of the query whose rows are known at every SCN.
         columns: by alias, the name of the column before ``AS``, also within a CASE; empty for other
             expressions.
+        raws: the aliases of expressions with UTL_RAW.CAST_TO_RAW.
         binds: number of the binds, from the first on, that `sql` uses.
     """
 
@@ -70,6 +76,7 @@ class Query:
     flashback: tuple[tuple[str, int, bool], ...]
     versioned: frozenset[tuple[str, str]]
     columns: Mapping[str, str]
+    raws: frozenset[str]
     binds: int
 
     def scns(self, binds: list[object]) -> list[tuple[str, int]]:
@@ -115,6 +122,8 @@ class _Translation:
         self._flashback: list[tuple[str, int, bool]] = []
         self._found: set[tuple[str, str]] = set()
         self._columns: dict[str, str] = {}
+        self._raws: set[str] = set()
+        self._is_raw = False
         self._seen = self._used = 0
 
     def query(self) -> Query:
@@ -127,6 +136,7 @@ class _Translation:
             tuple(self._flashback),
             frozenset(self._found),
             self._columns,
+            frozenset(self._raws),
             self._used,
         )
 
@@ -141,8 +151,15 @@ class _Translation:
         if _words(rest[:1]) == ["IN"] and rest[1][1] == "(":
             _check_list(rest[2:])
         if _words(rest[:1]) == ["DBMS_LOB"]:
-            self._out.append("LOB_LENGTH")
+            self._out.append({"GETLENGTH": "LOB_LENGTH"}.get(rest[2][1], f"LOB_{rest[2][1]}"))
             return 3
+        if _words(rest[:1]) == ["UTL_RAW"]:
+            self._out.append(rest[2][1])
+            self._is_raw = rest[2][1] == "CAST_TO_RAW"
+            return 3
+        if _words(rest[:5]) == ["FROM", "DUAL", "CONNECT", "BY", "LEVEL"]:
+            self._out.append(_LEVELS.format(rest[6][1]))
+            return 7
         text_of = _TEXT_OF.get("".join(_words(rest[:1])))
         if text_of is not None:
             return self._text_of(rest, text_of)
@@ -213,6 +230,9 @@ class _Translation:
         if name[1].upper() in RESERVED and behind[:1] != (("other", "("),):
             raise OraError(923, "FROM keyword not found where expected")
         self._columns.setdefault(_plain(name[1]), "")
+        if self._is_raw:
+            self._raws.add(_plain(name[1]))
+            self._is_raw = False
 
     def _as_of(self, kind: str, text: str) -> None:
         is_bind, table = kind == "bind", self._table()

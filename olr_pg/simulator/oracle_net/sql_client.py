@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net import ttc_messages as msg
 from olr_pg.simulator.oracle_net.catalogue import QueryResult
+from olr_pg.simulator.oracle_net.server_text import ServerText
 from olr_pg.simulator.oracle_net.sql_values import decode_value, result_column, wire_value
 from olr_pg.simulator.oracle_net.values import Wanted, write_value
 from olr_pg.simulator.sql.formats import text_of
@@ -42,6 +44,7 @@ class SqlClient:
 
     def __init__(self, database: SqlDatabase) -> None:
         self.session = SqlSession(database)
+        self.text = ServerText(charset(database.shape.charset))
 
     def close(self) -> None:
         """End the session."""
@@ -55,7 +58,9 @@ class SqlClient:
         Returns:
             With RETURNING, one outcome for each row of binds; otherwise one outcome for all rows.
         """
-        decoded = [[decode_value(*one) for one in zip(types, row, strict=True)] for row in rows]
+        decoded = [
+            [decode_value(*one, self.text) for one in zip(types, row, strict=True)] for row in rows
+        ]
         if returned_places(sql):
             return [self.session.execute(sql, binds) for binds in decoded]
         return [self.session.execute_many(sql, decoded or [[]])]
@@ -71,8 +76,8 @@ class SqlClient:
         )
         return QueryResult(columns, [tuple(map(wire_value, row)) for row in outcome.rows])
 
-    @staticmethod
     def write_returned(
+        self,
         out: TtcWriter,
         outcomes: Sequence[Outcome],
         types: Sequence[BindType],
@@ -88,5 +93,5 @@ class SqlClient:
                 for row in outcome.returned:
                     is_text = kind.code == OracleType.VARCHAR2
                     value = text_of(row[number]) if is_text else row[number]
-                    write_value(out, wire_value(value), Wanted(kind.code, kind.form), [])
+                    write_value(out, wire_value(value), Wanted(kind.code, kind.form), [], self.text)
                     out.integer(0)

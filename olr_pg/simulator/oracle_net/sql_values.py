@@ -37,6 +37,7 @@ from olr_pg.simulator.sql.typed_values import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.simulator.oracle_net.server_text import ServerText
     from olr_pg.simulator.oracle_net.values import BindType
     from olr_pg.simulator.sql.sql_columns import Declared
 
@@ -46,8 +47,8 @@ _BINARY_INTEGER: Final = 3
 _UTF16: Final = "utf-16-be"
 
 
-def decode_value(kind: BindType, raw: bytes | None) -> Value:
-    """Decode a bind's value.
+def decode_value(kind: BindType, raw: bytes | None, text: ServerText) -> Value:
+    """Decode a bind's value. `text` are the conversions of text of the database.
 
     Raises:
         OraError: ORA-03115, the type is not supported.
@@ -58,7 +59,7 @@ def decode_value(kind: BindType, raw: bytes | None) -> Value:
     if code in (OracleType.NUMBER, _BINARY_INTEGER):
         return Decimal(decode_number(raw))
     if code in (OracleType.VARCHAR2, OracleType.CHAR, OracleType.LONG):
-        return raw.decode(_UTF16 if kind.form == NATIONAL else "utf-8")
+        return raw.decode(_UTF16) if kind.form == NATIONAL else text.received(raw)
     if code in (OracleType.RAW, OracleType.LONG_RAW):
         return raw
     if code in (OracleType.DATE, OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ):

@@ -6,6 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.datatypes.charsets import charset
 from olr_pg.scalars import decode_redo_time
 from olr_pg.simulator.model.shop_inventory import shop_inventory
 from olr_pg.simulator.ora_error import OraError
@@ -13,6 +14,7 @@ from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS, SYS_TABLES, V
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary, insert_tables
 from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
+from olr_pg.simulator.oracle_net.server_text import ServerText
 from olr_pg.simulator.oracle_net.supplemental_logging import STATEMENTS, tell_logging
 from olr_pg.simulator.oracle_net.tablespace_rows import move_segment
 
@@ -102,6 +104,7 @@ class OracleState:
         self.directories: dict[str, Path] = {}
         self._former: list[tuple[int, Snapshot]] = []
         self.catalogue = Catalogue(lambda: self.scn)
+        self.catalogue.text = ServerText(charset(snapshot.database.charset))
         self.catalogue.former_rows = self._former_rows
         insert_dictionary(self.catalogue, snapshot)
         insert_inventory(self.catalogue, shop_inventory(snapshot))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.simulator.oracle_net.values import NATIONAL, BindType
+from olr_pg.simulator.oracle_net.values import LOBS, NATIONAL, BindType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,6 +215,8 @@ def read_binds(
         if given:
             reader.byte()
         for at in order:
+            if types[at].code in LOBS:
+                reader.integer()  # the length of the locator
             row[at] = reader.bytes_()
         rows.append(row)
     return rows

@@ -7,11 +7,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.datatypes.charsets import DATABASE_FORM
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date
 
 if TYPE_CHECKING:
+    from olr_pg.simulator.oracle_net.server_text import ServerText
     from olr_pg.simulator.oracle_net.ttc import TtcWriter
 
 
@@ -97,16 +99,25 @@ def kind_of(values: list[object], *, lob: bool) -> ResultType:
     )
 
 
-def decode_bind(kind: BindType, raw: bytes | None) -> object:
-    """Decode a bind's value for the SQL engine."""
+def decode_bind(
+    kind: BindType, raw: bytes | None, text: ServerText, lobs: list[LobValue]
+) -> object:
+    """Decode a bind's value for the catalogue.
+
+    Args:
+        text: the conversions of text of the database.
+        lobs: the LOBs of the session, which locators name.
+    """
     if raw is None:
         return None
+    if kind.code in LOBS:
+        return lob_of(raw, lobs).value
     if kind.code == OracleType.NUMBER:
         number = Decimal(decode_number(raw))
         return int(number) if number == int(number) else float(number)
     if kind.code in (OracleType.RAW, OracleType.LONG_RAW):
         return raw
-    return raw.decode(_UTF16_NAME if kind.form == NATIONAL else "utf-8")
+    return raw.decode(_UTF16_NAME) if kind.form == NATIONAL else text.received(raw)
 
 
 _BFILE_FLAGS: Final = bytes.fromhex("0001080800000001000000000000")
@@ -142,10 +153,13 @@ class Bfile(NamedTuple):
 
 
 class LobValue(NamedTuple):
-    """The content of a LOB, text in UTF-16; its length is counted in units of `unit` bytes."""
+    """The content of a LOB, text in UTF-16; its length is counted in units of `unit` bytes. `value`
+    is the LOB in the database.
+    """
 
     content: bytes
     unit: int
+    value: str | bytes = b""
 
     @property
     def size(self) -> int:
@@ -158,16 +172,19 @@ class LobValue(NamedTuple):
         return self.content[start : start + amount * self.unit]
 
 
-def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[LobValue]) -> None:
+def write_value(
+    out: TtcWriter, value: object, wanted: Wanted, lobs: list[LobValue], text: ServerText
+) -> None:
     """Write a value of a row.
 
     Args:
+        text: the conversions of text of the database.
         wanted: the type that the driver expects.
         lobs: the LOBs of the session; a LOB value is added, so that its locator can name it.
     """
     code = wanted.code
     if code in LOBS:
-        _write_locator(out, value, code, lobs)
+        _write_locator(out, value, code, lobs, text)
     elif isinstance(value, Bfile):
         # The size of the file is not sent with the locator.
         out.integer(len(value.locator)).bytes_(value.locator)
@@ -180,7 +197,7 @@ def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[LobVal
     elif isinstance(value, datetime):
         out.bytes_(encode_date(DateTime(*value.timetuple()[:6])))
     else:
-        out.bytes_(_to_bytes(value, wanted.form))
+        out.bytes_(_to_bytes(value, wanted.form, text))
         if code in LONGS:
             out.integer(0, 0)
 
@@ -192,22 +209,28 @@ def _ordered_float(number: float, size: int) -> bytes:
     return bytes(byte ^ 0xFF for byte in raw) if top is None else bytes((top,)) + raw[1:]
 
 
-def _to_bytes(value: object, form: int) -> bytes | None:
-    if value is None or isinstance(value, bytes):
+def _to_bytes(value: object, form: int, text: ServerText) -> bytes | None:
+    if value is None:
+        return None
+    if form == DATABASE_FORM:
+        return text.sent(value if isinstance(value, bytes) else str(value))
+    if isinstance(value, bytes):
         return value
     return str(value).encode(_UTF16_NAME if form == NATIONAL else "utf-8")
 
 
-def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[LobValue]) -> None:
-    """Write the locator of a LOB; if the value of a CLOB is bytes, they are UTF-16, possibly
-    invalid.
-    """
+def _write_locator(
+    out: TtcWriter, value: object, code: int, lobs: list[LobValue], text: ServerText
+) -> None:
+    """Write the locator of a LOB."""
     if value is None:
         out.integer(0)
         return
     assert isinstance(value, str | bytes)
-    content = value if isinstance(value, bytes) else value.encode(_UTF16_NAME)
-    lob = LobValue(content, 1 if code == OracleType.BLOB else 2)
+    if code == OracleType.BLOB:
+        lob = LobValue(value if isinstance(value, bytes) else value.encode(_UTF16_NAME), 1, value)
+    else:
+        lob = LobValue(text.sent_clob(value), 2, value)
     locator = bytearray(LOCATOR_BYTES)
     locator[1] = LOCATOR_BYTES - 2
     if code == OracleType.CLOB:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -226,7 +227,7 @@ class SqlDatabase:
         described = [*sims, *self.dictionary.tables.values()]
         return Snapshot(
             scn,
-            self.instance.describe(self.container),
+            replace(self.instance.describe(self.container), charset=self.shape.charset),
             tuple(table.describe() for table in described),
             self.dictionary.rows(sims),
             structure=self._structure(),

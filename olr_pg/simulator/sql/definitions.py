@@ -203,9 +203,9 @@ class _Definitions:
     def _place(self, name: str, found: TableDefinition) -> SqlTable:
         database = self._database
         primary = next((one for one in found.constraints if one.kind == "PRIMARY"), None)
+        own = [one.of_database(database.shape.charset) for one in found.columns]
         columns = [
-            _not_null(one) if primary and one.name in primary.columns else one
-            for one in found.columns
+            _not_null(one) if primary and one.name in primary.columns else one for one in own
         ]
         key = self._positions(columns, primary.columns if primary else ())
         if (found.index_organised and key != tuple(range(len(key)))) or (
@@ -595,6 +595,7 @@ class _Definitions:
             if declared.kind != old.declared.kind and table.present:
                 raise OraError(1439, "column to be modified must be empty to change datatype")
             new = replace(old, declared=declared, storage=lob_storage(declared.kind))
+            new = new.of_database(self._database.shape.charset)
             for stored in table.present:
                 value = (stored.values or stored.committed or ())[place]
                 if declared.kind == "CHAR" or new.converted(value, table.name) != value:
@@ -635,6 +636,7 @@ class _Definitions:
             self._constrain(table, constraint)
 
     def _add_column(self, table: SqlTable, column: SqlColumn) -> None:
+        column = column.of_database(self._database.shape.charset)
         if table.position(column.name) is not None:
             raise OraError(1430, "column being added already exists in table")
         value: Value = None

@@ -11,6 +11,7 @@ from decimal import Context as DecimalContext
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.simulator.fields.cells import bytes_text, text_bytes
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sql.formats import (
     DATE_FORMAT,
@@ -432,7 +433,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "LOWER": _strict(lambda value: _like_text(value, plain_text(value).lower())),
     "INITCAP": _strict(_initcap),
     "LENGTH": _strict(_length),
-    "LENGTHB": _strict(lambda value: Decimal(len(plain_text(value).encode()))),
+    "LENGTHB": _strict(lambda value: Decimal(len(text_bytes(plain_text(value))))),
     "SUBSTR": _strict(_substr),
     "INSTR": _strict(_instr),
     "REPLACE": _replace,
@@ -458,8 +459,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "TO_BINARY_DOUBLE": _cast("BINARY_DOUBLE"),
     "HEXTORAW": _strict(_hex_to_raw),
     "RAWTOHEX": _strict(lambda value: text_of(value)),
-    "UTL_RAW.CAST_TO_RAW": _strict(lambda value: plain_text(value).encode()),
-    "UTL_RAW.CAST_TO_VARCHAR2": _strict(lambda value: value.decode()),
+    "UTL_RAW.CAST_TO_RAW": _strict(lambda value: text_bytes(plain_text(value))),
+    "UTL_RAW.CAST_TO_VARCHAR2": _strict(bytes_text),
     "EMPTY_CLOB": lambda _: Clob(""),
     "EMPTY_BLOB": lambda _: Blob(b""),
     "DBMS_LOB.GETLENGTH": _strict(_lob_length),

@@ -206,6 +206,9 @@ class Changes:
     def change_lob(self, locator: Locator, change: LobChange) -> None:
         """Change a part of a LOB of a locked row, as DBMS_LOB does."""
         stored, at = locator
+        storage = stored.table.columns[at].storage
+        if storage is not None and not storage.wide:
+            raise OraError(3001, "unimplemented feature: the stand-in changes no part of this CLOB")
         if stored.locker is not self.transaction or stored.values is None:
             raise OraError(22920, "row containing the LOB value is not locked")
         if not change.kind:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.datatypes.charsets import DATABASE_FORM, charset
 from olr_pg.simulator.fields import cells
+from olr_pg.simulator.fields.cells import text_bytes
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, NCLOB
 from olr_pg.simulator.model import column_types
 from olr_pg.simulator.model.lobs import UTF16, LobDraft, LobStorage
@@ -82,6 +84,7 @@ class SqlColumn:
         default: the text of its DEFAULT; empty for none.
         not_null: the column rejects NULL.
         identity: ``ALWAYS``, ``BY DEFAULT`` or ``BY DEFAULT ON NULL``; empty for other columns.
+        charset: NLS_CHARACTERSET of its database.
     """
 
     name: str
@@ -90,10 +93,22 @@ class SqlColumn:
     not_null: bool = False
     storage: LobStorage | None = None
     identity: str = ""
+    charset: str = "AL32UTF8"
+
+    def of_database(self, declared: str) -> SqlColumn:
+        """Return the column of a database with this character set."""
+        found = charset(declared)
+        storage = self.storage
+        if storage is not None and storage.kind == CLOB:
+            storage = replace(storage, wide=found.structure != "single-byte")
+        return replace(self, charset=declared, storage=storage)
 
     def simulated(self) -> SimColumn:
         """Return the column of the model."""
-        return SimColumn(self.name, _type(self), nullable=not self.not_null)
+        made = _type(self)
+        if made.charset_form == DATABASE_FORM:
+            made = replace(made, charset_id=charset(self.charset).number)
+        return SimColumn(self.name, made, nullable=not self.not_null)
 
     def converted(self, value: Value, table: str) -> Value:
         """Convert a value to the column's type.
@@ -235,7 +250,7 @@ def _to_text(column: SqlColumn, value: Value, table: str) -> Value:
     def length(of: str) -> int:
         if national:
             return len(of.encode(UTF16)) // 2
-        return len(of) if in_units else len(of.encode())
+        return len(of) if in_units else len(text_bytes(of))
 
     if length(text) > declared.size:
         raise OraError(
@@ -374,7 +389,10 @@ _CONVERSIONS: Final[dict[Kind, Callable[[SqlColumn, Value, str], Value]]] = {
 def _cell(column: SqlColumn, value: Value) -> Cell:
     if isinstance(value, Clob | Blob):
         assert column.storage is not None
-        content = bytes(value) if isinstance(value, Blob) else value.encode(UTF16, "surrogatepass")
+        if isinstance(value, Blob):
+            return LobDraft.of(column.storage, bytes(value))
+        is_wide = column.storage.wide
+        content = value.encode(UTF16, "surrogatepass") if is_wide else text_bytes(value)
         return LobDraft.of(column.storage, content)
     if isinstance(value, Decimal):
         return cells.number(value)

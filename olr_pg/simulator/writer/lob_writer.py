@@ -346,19 +346,24 @@ def lob_cell(state: StoredLob) -> LobCell:
     """Return the cell, with the locator, for a state of a LOB."""
     kind, number, content, storage = state.storage.kind, state.number, state.content, state.storage
     size, page = len(content), storage.page
+    wide = storage.wide
     match state.form:
         case LobForm.INLINE if storage.securefile:
-            raw = secure_in_row(kind, number, content, state.version)
+            raw = secure_in_row(kind, number, content, state.version, wide=wide)
         case LobForm.INLINE:
-            raw = basic_in_row(kind, number, content)
+            raw = basic_in_row(kind, number, content, wide=wide)
         case LobForm.EXTENTS:
-            raw = secure_extents(kind, number, size, state.runs, state.version, page=page)
+            raw = secure_extents(
+                kind, number, size, state.runs, state.version, page=page, wide=wide
+            )
         case LobForm.HEADER:
-            raw = secure_header(kind, number, size, state.header, state.version)
+            raw = secure_header(kind, number, size, state.header, state.version, wide=wide)
         case LobForm.POINTERS:
-            raw = basic_pointers(kind, number, size, state.pages[:POINTERS_MAX], page=page)
+            raw = basic_pointers(
+                kind, number, size, state.pages[:POINTERS_MAX], page=page, wide=wide
+            )
         case LobForm.INDEXED:
-            raw = basic_outside(kind, number)
+            raw = basic_outside(kind, number, wide=wide)
     return LobCell.of(raw, state)
 
 

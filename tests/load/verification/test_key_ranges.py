@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -66,12 +67,14 @@ class Walked:
         ).cursor()
         self.source_config = folder / "source" / "olr-pg.json"
         self.pauses: list[float] = []
+        self.sets: dict[str, str] = {}
 
     def config(self, tables: list[str]) -> Config:
         document = json.loads(self.source_config.read_text())
         document["apply"] |= {"connect-string": self.database,
                               "tables": [f"APP.{name}" for name in tables]}  # fmt: skip
         document["context"]["data"] = str(self.folder / "data")
+        document["source"]["character-sets"] = self.sets
         path = self.folder / "olr-pg.json"
         path.write_text(json.dumps(document))
         return load_config(path)
@@ -87,6 +90,9 @@ class Walked:
                 self.owner.setinputsizes(oracledb.DB_TYPE_TIMESTAMP)  # else it would be a DATE
             self.owner.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
         self.owner.connection.commit()
+        self.load(names)
+
+    def load(self, names: list[str]) -> None:
         with sources.open_tables(self.config(names)) as source:
             settings = sources.target_settings(self.config(names), source.snapshot, self.database)
             done = initial_load(
@@ -142,6 +148,38 @@ def walked(
     monkeypatch.setattr(live_rows, "RANGE_BYTES", 0)
     with SqlServer(4, tmp_path / "source", demo_shape(), switch_seconds=60) as served:
         yield Walked(served, tmp_path, postgres_database)
+    assert served.server.malformed == []
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec", "steps"),
+    [("WE8ISO8859P1", "latin-1", 3), ("AL32UTF8", "utf-8", 3), ("WE8MSWIN1252", "cp1252", 1)],
+)
+@pytest.mark.parametrize("kind", ["VARCHAR2(12)", "CHAR(12)"])
+def test_keys_of_a_configured_character_set_are_bound_as_bytes(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch,
+    kind: str, charset: str, codec: str, steps: int,
+) -> None:  # fmt: skip
+    for name in ("ROWS_FIRST", "ROWS_MIN", "ROWS_MAX"):
+        monkeypatch.setattr(continuous, name, 7)
+    monkeypatch.setattr(live_rows, "RANGE_BYTES", 0)
+    shape = replace(demo_shape(), charset="US7ASCII")
+    with SqlServer(4, tmp_path / "source", shape, switch_seconds=60) as served:
+        walked = Walked(served, tmp_path, postgres_database)
+        walked.sets = {"*": charset}
+        keys = [f"{'azéÿÀ~'[n % 6]}{n}" for n in range(ROWS)]
+        walked.in_source(f"CREATE TABLE keyed (id {kind} PRIMARY KEY, v NUMBER)")
+        walked.in_source(*(
+            f"INSERT INTO keyed VALUES (UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW("
+            f"'{key.encode(codec).hex()}')), {number})"
+            for number, key in enumerate(keys)
+        ))  # fmt: skip
+        walked.load(["KEYED"])
+        found = walked.walk(["KEYED"])
+        assert [one.failure for one in found if one.failure] == []
+        assert (len(found), found[-1].is_equal, found[-1].rows) == (steps, True, ROWS)
+        walked.in_target("UPDATE app.keyed SET v = -1 WHERE id IN ('é2', 'ÿ3')")
+        assert walked.walk(["KEYED"])[-1].differences == 2
     assert served.server.malformed == []
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.datatypes.mapping import OracleType
+from olr_pg.simulator.oracle_net.server_text import UNICODE
 from olr_pg.simulator.oracle_net.ttc import TtcReader, TtcWriter
 from olr_pg.simulator.oracle_net.values import (
     NATIONAL,
@@ -35,10 +36,15 @@ def test_a_column_has_the_type_of_its_values(
 
 
 def test_binds_are_decoded_by_their_type() -> None:
-    assert decode_bind(BindType(OracleType.NUMBER, 0, 22), b"\xc1\x02") == 1
-    assert decode_bind(BindType(OracleType.VARCHAR2, NATIONAL, 40), "ü".encode("utf-16-be")) == "ü"
-    assert decode_bind(BindType(OracleType.RAW, 0, 40), b"\1") == b"\1"
-    assert decode_bind(BindType(OracleType.VARCHAR2, 1, 40), None) is None
+    assert decode_bind(BindType(OracleType.NUMBER, 0, 22), b"\xc1\x02", UNICODE, []) == 1
+    assert (
+        decode_bind(
+            BindType(OracleType.VARCHAR2, NATIONAL, 40), "ü".encode("utf-16-be"), UNICODE, []
+        )
+        == "ü"
+    )
+    assert decode_bind(BindType(OracleType.RAW, 0, 40), b"\1", UNICODE, []) == b"\1"
+    assert decode_bind(BindType(OracleType.VARCHAR2, 1, 40), None, UNICODE, []) is None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_binds_are_decoded_by_their_type() -> None:
 )
 def test_binary_doubles_are_in_the_form_that_orders_as_bytes_do(number: float, stored: str) -> None:
     out = TtcWriter()
-    write_value(out, number, Wanted(OracleType.BINARY_DOUBLE), [])
+    write_value(out, number, Wanted(OracleType.BINARY_DOUBLE), [], UNICODE)
     written = TtcReader(bytes(out.data)).bytes_()
     assert written is not None
     assert written.hex() == stored
@@ -55,7 +61,7 @@ def test_binary_doubles_are_in_the_form_that_orders_as_bytes_do(number: float, s
 
 def test_a_locator_leads_to_its_lob() -> None:
     out, lobs = TtcWriter(), [LobValue(b"other", 1)]
-    write_value(out, "text", Wanted(OracleType.CLOB), lobs)
+    write_value(out, "text", Wanted(OracleType.CLOB), lobs, UNICODE)
     reader = TtcReader(bytes(out.data))
     assert [reader.integer() for _ in range(2)] == [40, 4]
     reader.integer()

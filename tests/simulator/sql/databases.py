@@ -201,7 +201,7 @@ def _json(column: SqlColumn, value: Value) -> Any:
     text = cell.json
     if isinstance(cell, LobDraft):
         assert column.storage is not None
-        text = content_text(column.storage.kind, cell.content)
+        text = content_text(column.storage, cell.content)
     assert isinstance(cell, Cell)
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 

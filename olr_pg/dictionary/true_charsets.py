@@ -1,0 +1,108 @@
+"""Gives columns the character set that their bytes really have, if the database declares another.
+
+A client whose NLS_LANG names the database's own set writes its bytes without conversion. So a
+US7ASCII database can contain text in WE8MSWIN1252. The user names the true sets in
+`source.character-sets`; here they become part of the dictionary: such a column has the number of
+the true set, and the form `EXPLICIT_FORM`. Everything that decodes, compares or writes text takes
+the set from the column, and so does a definition that DDL changes later.
+
+The declared set must have one byte per character. In other databases, Oracle converts CLOBs to
+UTF-16 when they are written, and its functions cut text between characters of the declared set. So
+bytes of another set are already damaged, or cannot be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.charsets import DATABASE_FORM, EXPLICIT_FORM, charset
+from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.datatypes.charsets import Charset
+    from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+
+_SYS: Final = "SYS"
+_TEXTS: Final = CHARACTER_TYPES | {OracleType.CLOB}
+
+
+def with_true_charsets(snapshot: Snapshot, sets: Sequence[tuple[str, str]]) -> Snapshot:
+    """Return the dictionary with these true character sets, which replace those that it has.
+
+    Args:
+        sets: see `Database.true_charsets`.
+
+    Raises:
+        OlrPgError: 3022, the database's own set does not allow it.
+    """
+    if not sets and not snapshot.database.true_charsets:
+        return snapshot
+    database = replace(snapshot.database, true_charsets=tuple(sets))
+    return replace(
+        snapshot,
+        database=database,
+        tables=tuple(with_database_charsets(table, database) for table in snapshot.tables),
+        members=tuple(with_true_charsets(one, sets) for one in snapshot.members),
+    )
+
+
+def with_database_charsets(table: Table, database: Database) -> Table:
+    """Return a table with the true character sets of its columns, according to
+    `Database.true_charsets`.
+
+    Raises:
+        OlrPgError: 3022, the database's own set does not allow it.
+    """
+    if table.source_owner == _SYS:
+        return table
+    columns = tuple(_column(table, column, database) for column in table.columns)
+    return table if columns == table.columns else replace(table, columns=columns)
+
+
+def is_explicit(column: Column) -> bool:
+    """Return whether the column's bytes are not text of the set that the database declares."""
+    return column.charset_form == EXPLICIT_FORM
+
+
+def idle_patterns(tables: Sequence[Table], sets: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the patterns that match no text column of the tables. They may be misspelt."""
+    texts = [(t, c) for t in tables for c in t.columns if c.type_code in _TEXTS]
+    return [one for one, _ in sets if not any(_fits(t, c, one) for t, c in texts)]
+
+
+def _column(table: Table, column: Column, database: Database) -> Column:
+    if column.charset_form not in (None, DATABASE_FORM, EXPLICIT_FORM):
+        return column
+    if column.type_code not in _TEXTS:
+        return column
+    sets = database.true_charsets
+    name = next((name for pattern, name in sets if _fits(table, column, pattern)), None)
+    declared = charset(database.charset) if name or is_explicit(column) else None
+    if declared is not None and (name is None or charset(name) is declared):
+        if not is_explicit(column):
+            return column
+        return replace(column, charset_id=declared.number, charset_form=DATABASE_FORM)
+    if declared is None or name is None:
+        return column
+    _check_declared(declared, table, column)
+    return replace(column, charset_id=charset(name).number, charset_form=EXPLICIT_FORM)
+
+
+def _check_declared(declared: Charset, table: Table, column: Column) -> None:
+    if declared.structure != "single-byte":
+        raise OlrPgError(
+            Code.CHARACTER_SET_NOT_REPLACEABLE,
+            f"the database's character set {declared.name} can have several bytes per character",
+            table=table.full_name,
+            column=column.name,
+        )
+
+
+def _fits(table: Table, column: Column, pattern: str) -> bool:
+    names = (*table.names, *(f"{name}.{column.name}" for name in table.names))
+    return any(fnmatchcase(name, one) for name in names for one in (pattern, pattern.upper()))
