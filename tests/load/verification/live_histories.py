@@ -636,19 +636,15 @@ class Campaign:
 
     def _find(self, table: Live, words: str, row: int, count: int) -> None:
         """The walk at work may end; the next one must find the damage, and mend it."""
-        # A DDL lets a walk begin anew: what it has mended before is in no proof.
-        mending = Mending(15)
-        if self._verification is None:
-            self._open()  # which knows from its file whether a walk has begun
-        if self._is_walking(table):
-            self._walk(table, mending)
-        for _ in range(3):
+        # What a walk has mended before a DDL let it begin anew is in no proof.
+        mending, damaged_at = Mending(15), time.time()
+        for _ in range(5):
             ddl = table.ddl
             proof = self._walk(table, mending)
             if proof.failure:
                 self.counts[f"not compared: {proof.failure[:9]}"] += 1
                 self._judge_failure(table, proof)
-            elif not proof.differences or ddl == table.ddl:
+            elif proof.at >= damaged_at and (not proof.differences or ddl == table.ddl):
                 break  # else a DDL came between the comparison and the repair, which refuses then
         found = sum(rows for _, rows in mending._mended)
         after = self._walk(table)
