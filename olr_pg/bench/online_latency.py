@@ -63,6 +63,9 @@ CONFIG: Final = "olr-pg.json"
 configures an appliance that reads the database.
 """
 
+FLUSHES: Final = "flushes.jsonl"
+"""Name of the file in which a simulated database records its flushes."""
+
 _TABLE: Final = b'"table":"'
 
 
@@ -152,7 +155,7 @@ def replicated(
             _read_online(config, source, read_source, more or {})
             process = start_run(config)
             try:
-                seen = _watch(process, writer, target, _PATIENCE_SECONDS + seconds)
+                seen = _watch(process, writer, source, target, _PATIENCE_SECONDS + seconds)
                 cpu, verifying = cpu_of_process_tree(process.pid), _verifying(process.pid)
                 time.sleep(_IDLE_SECONDS)
                 idle = (cpu_of_process_tree(process.pid) - cpu) / _IDLE_SECONDS
@@ -233,7 +236,7 @@ def _start_source(folder: Path, rate: str, seconds: float, *more: str) -> subpro
 
 
 def _await_flushes(writer: subprocess.Popen[bytes], source: Path) -> None:
-    flushes = source / "flushes.jsonl"
+    flushes = source / FLUSHES
     while not flushes.exists() or flushes.read_bytes().count(b"\n") < _FIRST_FLUSHES:
         if writer.poll() is not None:
             message = "the simulated database did not begin"
@@ -259,10 +262,14 @@ def _read_online(
 
 
 def _watch(
-    process: subprocess.Popen[bytes], writer: subprocess.Popen[bytes], target: str, patience: float
+    process: subprocess.Popen[bytes],
+    writer: subprocess.Popen[bytes],
+    source: Path,
+    target: str,
+    patience: float,
 ) -> dict[str, list[Seen]]:
     """Let the source continue when its first rows have arrived. Watch the target until the source
-    has ended and all changes have arrived.
+    writes no more and all changes have arrived.
     """
     seen = defaultdict[str, list[Seen]](list)
     quiet_at = time.time() + patience
@@ -272,7 +279,10 @@ def _watch(
                 rows = connection.execute(_LEDGER).fetchall()
             except psycopg.errors.UndefinedTable:
                 rows = []
-            now, ended = time.time(), writer.poll() is not None
+            now = time.time()
+            # A source that answers queries does not end when it has written all of its redo.
+            is_idle = bool(seen) and now - (source / FLUSHES).stat().st_mtime > _QUIET_SECONDS
+            ended = writer.poll() is not None or is_idle
             news = [(name, scn) for name, scn in rows if not seen[name] or scn > seen[name][-1].scn]
             for name, scn in news:
                 seen[name].append(Seen(now, scn))
@@ -300,6 +310,6 @@ def commits(truth: Path) -> Iterator[Committed]:
 
 def flushes_of(source: Path) -> list[Flushed]:
     """Return the flushes that a simulated database has recorded."""
-    with (source / "flushes.jsonl").open("rb") as lines:
+    with (source / FLUSHES).open("rb") as lines:
         found = [json.loads(line) for line in lines]
     return [Flushed(one["time"], one["scn"]) for one in found]
