@@ -277,30 +277,35 @@ class LiveTables:
         Raises:
             OlrPgError: 5118, the table has another definition now; 7001 to 7009.
         """
-        table, of = source.table, self.source_of(source.table)
+        table = source.table
         # Open transactions of other containers do not affect this table.
         moment = self._database_of(table).read("looking for open transactions", read_moment)
-        self._refuse_other_definition(table, moment.scn)
-        ranges: Sequence[RowidRange | None] = self._ranges(table)
-        if not table.index_organised:
-            ranges = _ranges_as_of(of, table, ranges, moment.scn)
-        return SourceTable(
-            table, live_data(of, table, moment, ranges), moment.scn, moment.start_scn
+        now = self._same_definition(table, moment.scn)
+        stored = replace(
+            table, dataobj=now.dataobj, partitions=now.partitions, segments=now.segments
         )
+        data = live_data(self.source_of(table), table, moment, self._ranges(stored))
+        return SourceTable(table, data, moment.scn, moment.start_scn)
 
-    def _refuse_other_definition(self, table: Table, scn: int) -> None:
-        """Raise an error if, as of an SCN, a table has other columns or another key than in
-        `snapshot`. Other segments do not matter.
+    def _same_definition(self, table: Table, scn: int) -> Table:
+        """Read a table's definition as of an SCN; it may have other segments than in `snapshot`.
+
+        Raises:
+            OlrPgError: 5118, it has other columns or another key.
         """
         container = self._containers.container_of(table, self.snapshot)
         before = self._dictionaries[list(self._containers.databases).index(container)]
-        now = read_dictionary(self._database_of(table), [(table.source_owner, table.name)], scn)
-        if _definition(now, table) != _definition(before, table):
+        dictionary = read_dictionary(
+            self._database_of(table), [(table.source_owner, table.name)], scn
+        )
+        now = _definition(dictionary, table)
+        if now is None or _without_segments(now) != _without_segments(_definition(before, table)):
             raise OlrPgError(
                 Code.DEFINITION_CHANGED,
                 f"its definition as of SCN {scn} is not that as of SCN {self.moment.scn}",
                 table=table.full_name,
             )
+        return now
 
     def by_key(self, table: Table) -> SourceTable:
         """See `TableSource.by_key`."""
@@ -360,12 +365,13 @@ class LiveTables:
 
 
 def _definition(dictionary: Snapshot, table: Table) -> Table | None:
-    """Return a table's definition in the dictionary of its container, without its segments; None if
-    the dictionary does not contain the table.
-    """
+    """Return a table's definition in the dictionary of its container; None if it has none."""
     named = (table.source_owner, table.name)
-    found = next((one for one in dictionary.tables if (one.owner, one.name) == named), None)
-    return found and replace(found, dataobj=None, partitions=(), segments=())
+    return next((one for one in dictionary.tables if (one.owner, one.name) == named), None)
+
+
+def _without_segments(table: Table | None) -> Table | None:
+    return table and replace(table, dataobj=None, partitions=(), segments=())
 
 
 def _grant(source: OracleSource, table: Table) -> str:
@@ -453,14 +459,11 @@ def _ranges_as_of(
     """Return ranges that contain all rows of a table as of an SCN. Since its definition was read,
     the table may have got other segments (TRUNCATE, MOVE, a new partition).
     """
-    oracle = OracleDatabase(source)
-    try:
+    with closing(OracleDatabase(source)) as oracle:
         segments = oracle.read(
             f"reading the segments of {table.full_name}",
             lambda connection: read_segments(connection, unqualified(table), scn),
         )
-    finally:
-        oracle.close()
     return ranges_in_segments((one for one in ranges if one is not None), segments)
 
 
@@ -470,11 +473,8 @@ def _reached(source: OracleSource) -> ReadableScn:
     Raises:
         OlrPgError: 7001 to 7009.
     """
-    oracle = OracleDatabase(source)
-    try:
+    with closing(OracleDatabase(source)) as oracle:
         return oracle.read("reading the current SCN", read_readable_scn)
-    finally:
-        oracle.close()
 
 
 def batch_rows(table: Table) -> int:
