@@ -58,7 +58,7 @@ _FIRST_OF_26AI: Final = 26
 ConstraintKind = Literal["primary key", "unique", "foreign key", "check", "other"]
 
 
-_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+_STRICT: Final = ConfigDict(extra="forbid", strict=True, defer_build=True)
 """The pydantic configuration of all classes here. Classes with many instances are dataclasses with
 slots, because these need a quarter of a model's memory.
 """

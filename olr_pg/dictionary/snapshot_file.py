@@ -73,7 +73,7 @@ _Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class _LobSegment(_Document):

@@ -23,7 +23,7 @@ LeftOutKind = Literal["index", "check constraint", "default", "identity column",
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class _OfTable(_Part):

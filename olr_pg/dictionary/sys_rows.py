@@ -38,6 +38,7 @@ class SysDocument(BaseModel):
         strict=True,
         frozen=True,
         populate_by_name=True,
+        defer_build=True,
     )
 
 

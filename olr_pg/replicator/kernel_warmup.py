@@ -34,6 +34,7 @@ from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import find_end
 from olr_pg.redo.window import Log, blocks_in_use, group_runs
 from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.rendering.line_kernel import write_lines_kernel
 from olr_pg.replicator.decode_once import LogDecoding, decode_logs
 from olr_pg.wire.encoder import fill_room
 
@@ -47,19 +48,25 @@ RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
 _log = structlog.get_logger(__name__)
 
 
-def is_compiled() -> bool:
-    """Return whether the compiled kernels are on disk."""
-    return is_on_disk(extract.extract_groups) and is_on_disk(fill_room)
+def is_compiled(*, lines: bool = False) -> bool:
+    """Return whether the compiled kernels are on disk.
+
+    Args:
+        lines: whether the output is JSON Lines; otherwise it is protocol messages.
+    """
+    last = write_lines_kernel if lines else fill_room
+    return is_on_disk(extract.extract_groups) and is_on_disk(last)
 
 
 def warm_kernels(*, lines: bool = False) -> None:
     """Decode small generated logs, to compile or load all kernels of decoding.
 
     Args:
-        lines: whether to compile or load also the kernels that render JSON Lines.
+        lines: whether to compile or load the kernels that render JSON Lines, instead of those that
+            encode protocol messages.
     """
-    with generated_logs() as folder, _one_compiles():
-        if is_compiled():
+    with generated_logs() as folder, _one_compiles(lines=lines):
+        if is_compiled(lines=lines):
             _decode(folder, lines=lines)
             return
         with uncollected():
@@ -99,7 +106,7 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _one_compiles() -> Iterator[None]:
+def _one_compiles(*, lines: bool) -> Iterator[None]:
     """Wait while another process on this host compiles; make others wait while this process
     compiles.
     """
@@ -112,9 +119,9 @@ def _one_compiles() -> Iterator[None]:
         yield
         return
     with lock:
-        if not is_compiled():
+        if not is_compiled(lines=lines):
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_compiled():
+        if is_compiled(lines=lines):
             fcntl.flock(lock, fcntl.LOCK_UN)
         yield
 

@@ -1,11 +1,11 @@
 """Decodes splits in processes on this host: ``olr-pg decode --jobs``.
 
-The processes are forked from this process after it has loaded the kernels, and before it starts
-threads. A process returns the result of a split in shared memory (`olr_pg.files.shared_rooms`), or
-in a file if the result is too large (`olr_pg.files.result_files`). If text lines are requested, the
-processes also render the transactions that are complete within a split, so that this process has
-little left to do. A transaction that cannot be rendered stays packed, so that its error is raised
-at its position.
+The processes are forked from this process before it starts threads, and after it has compiled the
+kernels if they are not on disk. A process returns the result of a split in shared memory
+(`olr_pg.files.shared_rooms`), or in a file if the result is too large
+(`olr_pg.files.result_files`). If text lines are requested, the processes also render the
+transactions that are complete within a split, so that this process has little left to do. A
+transaction that cannot be rendered stays packed, so that its error is raised at its position.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from olr_pg.files.result_files import ResultFile, ResultFiles, result_lost
 from olr_pg.files.shared_rooms import RoomResult, SharedRooms
 from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import PackedLines
-from olr_pg.replicator.kernel_warmup import warm_kernels
+from olr_pg.replicator.kernel_warmup import is_compiled, warm_kernels
 from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _NO_ROOM: Final = memoryview(b"")
 
-_AHEAD: Final = 3
+_AHEAD: Final = 2
 """Number of pending splits per process. With more than one, a process need not wait for its next
 split.
 """
@@ -72,7 +72,10 @@ class ProcessDecoding:
         with_names: bool = False,
         parent: str | None = None,
     ) -> None:
-        warm_kernels(lines=lines_of is not None)
+        is_lines = lines_of is not None
+        if not is_compiled(lines=is_lines):
+            # Otherwise each process loads the kernels that it needs, at the same time.
+            warm_kernels(lines=is_lines)
         self._jobs = jobs
         self._subscriptions = 0
         self._tasks = count()
