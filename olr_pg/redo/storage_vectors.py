@@ -238,11 +238,11 @@ def direct_load(walk: Walk, vector: int, at: int) -> int:
         return 0
     walk.tally[TALLY_NAMED] += named >= 0
     walk.tally[TALLY_TOLD] += named >= 0
+    walk.tally[TALLY_ROW_VECTORS] += 1
     con_id = container_of(payload, at, walk.header, big)
     if status == _CONTRADICTION and named >= 0 and named != table:
         push_contradiction(walk, vector, con_id, table, named, dataobj)
         return 0
-    walk.tally[TALLY_ROW_VECTORS] += 1
     walk.tally[TALLY_CHANGES] += 1
     xid = direct_load_xid(walk)
     if xid == 0 and status == _OK:

@@ -88,7 +88,8 @@ def push_contradiction(
     """Push the UNDECODED events of a change that names two subscribed tables, one for each of them.
 
     Nobody can know which of the tables the change belongs to, so both stop. Like `push_unknown`
-    without a transaction, the change becomes a transaction of its own. `Tally` counts it twice.
+    without a transaction, the change becomes a transaction of its own. `Tally` counts it twice: the
+    caller counts its row vector once.
     """
     xid = _own_xid(walk, vector)
     push_event(walk, _BEGIN, con_id, xid)
@@ -96,8 +97,8 @@ def push_contradiction(
         event = push_undecoded(walk, _CONTRADICTION, con_id, xid, one)
         walk.events.dataobj[event] = dataobj
         walk.events.undo_con_id[event] = con_id
-        walk.tally[TALLY_ROW_VECTORS] += 1
         walk.tally[TALLY_CHANGES] += 1
+    walk.tally[TALLY_ROW_VECTORS] += 1
     push_event(walk, _COMMIT, con_id, xid)
 
 

@@ -329,11 +329,10 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
         return 0
     walk.tally[TALLY_TOLD] += is_counted
     con_id = container_of(payload, at, walk.header, big)
+    walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
     if status == _CONTRADICTION and told >= 0 and told != table:
-        walk.tally[TALLY_ROW_VECTORS] -= layer == LAYER_ROW  # `push_contradiction` counts it
         push_contradiction(walk, vector, con_id, table, told, object_of(payload, at, big))
         return 0
-    walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
     if status != _OK:
         xid = walk.current[XID] if status == _ENCRYPTED else 0
         event = push_unknown(walk, vector, status, con_id, xid, table, object_of(payload, at, big))
