@@ -53,8 +53,8 @@ class ColumnValue:
         type_code: Oracle's internal type code.
         precision, scale: from the dictionary; None if NULL there.
         charset_id: Oracle's character set number; None for types without one.
-        charset_form: 1 for the database's character set, 2 for the national one; None for types
-            without one.
+        charset_form: 1 for the database's character set, 2 for the national one, 3 for the set
+            `charset_id`, which is configured (docs/protocol.md); None for types without one.
         chunked: whether the value follows in Chunk elements; then `value` is None.
         value: in Oracle's internal representation; None if NULL or chunked.
     """

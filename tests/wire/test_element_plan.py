@@ -7,10 +7,11 @@ import struct
 
 import pytest
 
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+from olr_pg.dictionary.true_charsets import with_true_charsets
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.element_plan import build_element_plan
-from olr_pg.wire.elements import NULL_NUMBER
+from olr_pg.wire.elements import NULL_CHARSET_FORM, NULL_CHARSET_ID, NULL_NUMBER
 
 
 def table(owner: str = "S", name: str = "T", column: str = "C") -> Table:
@@ -75,3 +76,25 @@ def test_precision_and_scale_are_those_of_numeric_types(
         name_size, _, code, *numbers = struct.unpack_from(order + "BQHqq", header.tobytes())
         assert (name_size, code) == (1, type_code)
         assert tuple(numbers) == told
+
+
+def test_a_client_finds_the_set_of_a_text_by_its_number_and_form() -> None:
+    columns = (
+        Column("NAME", 1, 1, 1, 1, 40, charset_id=1, charset_form=1),
+        Column("CODE", 2, 2, 2, 96, 4, charset_id=1, charset_form=1),
+        Column("NOTE", 3, 3, 3, 112, 4000, charset_id=1, charset_form=1),
+        Column("LOCAL", 4, 4, 4, 1, 40, charset_id=2000, charset_form=2),
+        Column("ID", 5, 5, 5, 2, 22),
+    )
+    declared = Snapshot(
+        5, Database("D", charset="US7ASCII"), (Table("S", "T", 1, 1, columns),)
+    )  # fmt: skip
+    (found,) = with_true_charsets(declared, [("*.CODE", "US7ASCII"), ("*", "ZHS16GBK")]).tables
+
+    def told(of: Table) -> list[tuple[int, int]]:
+        headers = build_element_plan([of]).column_little
+        return [struct.unpack_from("<QB", header.tobytes(), 27) for header in headers]
+
+    plain, none = [(1, 1), (1, 1), (1, 1), (2000, 2)], [(NULL_CHARSET_ID, NULL_CHARSET_FORM)]
+    assert told(declared.tables[0]) == plain + none
+    assert told(found) == [(852, 3), (1, 1), (852, 3), (2000, 2), *none]
