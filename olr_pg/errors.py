@@ -1829,8 +1829,21 @@ class Code(IntEnum):
         7043,
         "the database is not open",
         "if it is starting, wait: olr_pg connects again by itself. A mounted physical standby"
-        " accepts no ordinary users: open it READ ONLY, or read its files, as"
-        " docs/mounted-standby.md describes",
+        " accepts no ordinary users: name it in `source.standby` and the primary in"
+        " `source.server`, as docs/mounted-standby.md describes",
+    )
+    STANDBY_OF_ANOTHER_DATABASE = _Entry(
+        7044,
+        "the database in `source.standby` is no standby of the source",
+        "correct `source.standby.server` or `source.server`: V$DATABASE.DBID is the same in a"
+        " primary and its physical standbys",
+    )
+    STANDBY_INCARNATION = _Entry(
+        7045,
+        "the source and the database in `source.standby` have different incarnations",
+        "after a failover, set `source.server` to the new primary (docs/mounted-standby.md). If the"
+        " standby is a snapshot standby, convert it to a physical standby. The appliance continues"
+        " by itself when both databases fit",
     )
     UNLOGGED_WORK = _Entry(
         7050,

@@ -33,7 +33,7 @@ def identity_of(config: Config, database: Database, connect_string: str) -> Iden
         config=config.file,
         source=database.name,
         container=database.con_name or "",
-        source_place=server_place(source.server)
+        source_place=server_place((source.standby or source).server)
         if isinstance(source, OracleSource)
         else "copied logs",
         target=target_place(connect_string) if connect_string else "",

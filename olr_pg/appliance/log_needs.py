@@ -26,8 +26,11 @@ from olr_pg.server.checkpoint import FILE_NAME, read_saved
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from sqlalchemy import Connection
+
     from olr_pg.config.model import Config
     from olr_pg.config.source_section import OracleSource, Vault
+    from olr_pg.oracle.archive import ListedLog
 
 _START: Final = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
 
@@ -149,18 +152,15 @@ def known_logs(config: Config) -> list[KnownLog]:
 def _live_logs(source: OracleSource) -> list[KnownLog]:
     from olr_pg.oracle.archive import list_logs
     from olr_pg.oracle.facts import read_incarnations
-    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.oracle.redo_source import read_once
 
-    oracle = OracleDatabase(source)
-    try:
-        line = oracle.read("reading the incarnations", read_incarnations)
-        resetlogs = [one.resetlogs_id for one in line]
-        listed = oracle.read(
-            "listing the archived logs",
-            lambda connection: list_logs(connection, source, resetlogs, 0),
-        )
-    finally:
-        oracle.close()
+    def read(
+        connection: Connection, redo: Connection
+    ) -> dict[tuple[int, int, int], list[ListedLog]]:
+        resetlogs = [one.resetlogs_id for one in read_incarnations(connection)]
+        return list_logs(redo, source, resetlogs, 0)
+
+    listed = read_once(source, "listing the archived logs", read)
     return [
         KnownLog(
             one.resetlogs_id, one.thread, one.sequence, one.first_scn, one.next_scn, one.name,

@@ -37,6 +37,7 @@ class Check(NamedTuple):
 
 _DICTIONARY: Final = ("offline.dictionary",)
 _ORACLE: Final = ("oracle.connection", "oracle.privileges")
+_REDO: Final = (*_ORACLE, "oracle.standby-redo")
 _LIVE_TABLES: Final = (*_ORACLE, "oracle.tables")
 _POSTGRES: Final = (
     "postgres.names",
@@ -70,8 +71,8 @@ LIVE: Final = (
     Check("oracle.archivelog", "the database archives its redo", _ORACLE),
     Check("oracle.force-logging", "NOLOGGING operations are disabled for the database", _ORACLE),
     Check("oracle.destination", "an archive destination is valid", _ORACLE),
-    Check("oracle.logs", "the archived logs can be read here", _ORACLE),
-    Check("oracle.retention", "the archived logs go back far enough", _ORACLE),
+    Check("oracle.logs", "the archived logs can be read here", _REDO),
+    Check("oracle.retention", "the archived logs go back far enough", _REDO),
     Check("oracle.charset", "the character sets are known", _ORACLE),
     Check("oracle.timezone", "the time zone is known", _ORACLE),
     Check("oracle.tables", "the tables of `apply.tables` exist", _ORACLE, of_tables=True),
@@ -91,7 +92,14 @@ LIVE: Final = (
         of_tables=True,
     ),
 )
-ONLINE: Final = (Check("oracle.online-logs", "the online logs can be read here", _ORACLE),)
+ONLINE: Final = (Check("oracle.online-logs", "the online logs can be read here", _REDO),)
+STANDBY: Final = (
+    Check(
+        "oracle.standby-redo",
+        "the standby belongs to the source and has received its redo",
+        _ORACLE,
+    ),
+)
 LOAD: Final = (
     Check("oracle.standby", "open transactions can be seen", _ORACLE),
     Check("oracle.load-privileges", "the user has the optional privileges for a load", _ORACLE),
@@ -205,6 +213,7 @@ def _made(config: Config, for_load: bool) -> Iterator[Check]:
         conditions = FILTER[:1]
     else:
         yield from LIVE
+        yield from STANDBY if source.standby is not None else ()
         yield from ONLINE if source.redo == "online" else ()
         yield from LOAD if for_load else ()
         conditions = FILTER[1:]

@@ -88,6 +88,9 @@ def summarize(config: Config) -> dict[str, Any]:
     source = config.source
     if source.kind == "oracle":
         origin = {"source": f"oracle {source.server} as {source.user}"}
+        if source.standby is not None:
+            login = source.standby
+            origin["redo from"] = f"standby {login.server} as {login.user}, {login.mode}"
     else:
         origin = {
             "source": "offline",

@@ -41,14 +41,14 @@ def check_outside(config: Config, file: str | None = None) -> None:
 
     Raises:
         ConfigError: 4030 TLS files cannot be used, 7013 the driver does not support the form of
-            `source.server`, 1002 there are problems of both kinds.
+            a server of the source, 1002 there are problems of both kinds.
     """
     found = list(_tls_problems(config))
     codes = {Code.TLS_FILES_UNUSABLE} if found else set[int]()
     if isinstance(config.source, OracleSource):
-        server = _server_problem(config.source)
-        if server is not None:
-            found.insert(0, server)
+        servers = list(_server_problems(config.source))
+        found = servers + found
+        if servers:
             codes.add(Code.ORACLE_ADDRESS_INVALID)
     if found:
         raise ConfigError(
@@ -56,15 +56,18 @@ def check_outside(config: Config, file: str | None = None) -> None:
         )
 
 
-def _server_problem(source: OracleSource) -> Problem | None:
+def _server_problems(source: OracleSource) -> Iterator[Problem]:
     if source.thick_mode:  # Oracle's client libraries know more ways to resolve names
-        return None
-    reason = _unusable_server(source.server)
-    if reason is None:
-        return None
-    shown = not may_hide_secret(source.server)
-    found = json.dumps(source.server, ensure_ascii=False) if shown else "a string (not shown)"
-    return Problem("source.server", found, _SERVER_FORMS + (f" ({reason})" if reason else ""))
+        return
+    servers = {"source.server": source.server}
+    if source.standby is not None:
+        servers["source.standby.server"] = source.standby.server
+    for key, server in servers.items():
+        reason = _unusable_server(server)
+        if reason is not None:
+            shown = not may_hide_secret(server)
+            found = json.dumps(server, ensure_ascii=False) if shown else "a string (not shown)"
+            yield Problem(key, found, _SERVER_FORMS + (f" ({reason})" if reason else ""))
 
 
 def _unusable_server(server: str) -> str | None:

@@ -23,6 +23,7 @@ SOURCE_KIND: Final = "source_kind"
 
 
 RedoLogs = Literal["archived", "online"]
+StandbyMode = Literal["SYSDG", "SYSBACKUP", "SYSDBA"]
 
 _REDO: Final = (
     '"archived": read archived logs; "online": also read the online logs while they are written'
@@ -132,6 +133,27 @@ class BfileTransport(Section):
     )
 
 
+class Standby(Section):
+    """`source.standby`: a physical standby of the source. The redo is read from it instead of from
+    the primary; it can be mounted and not open (mounted-standby.md).
+    """
+
+    server: OracleServer = Field(
+        description="the standby: host:port/service, a connect descriptor or a name of tnsnames.ora"
+    )
+    user: str = Field(
+        min_length=1, description="a user in the password file of the standby, with `mode`"
+    )
+    password: Secret = Field(
+        description="the password of this user; written like `source.password`"
+    )
+    mode: StandbyMode = Field(
+        default="SYSDG",
+        description='"SYSDG", "SYSBACKUP" or "SYSDBA": the administrative privilege with which this'
+        " user logs in",
+    )
+
+
 LogTransportSection = Annotated[
     CommandTransport | SftpTransport | BfileTransport, Discriminator("kind")
 ]
@@ -191,6 +213,11 @@ class OracleSource(Section):
         default=None,
         description="an object: how logs that are not mounted here are copied into the vault",
     )
+    standby: Standby | None = Field(
+        default=None,
+        description="an object: a physical standby from which the redo is read. `server` then names"
+        " the primary, which provides the dictionary, rows and LOB values",
+    )
     character_sets: TrueCharsets = Field(default_factory=dict, description=_CHARACTER_SETS)
     redo: RedoLogs = Field(default="archived", description=_REDO)
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
@@ -214,6 +241,12 @@ class OracleSource(Section):
         ):
             raise problem(
                 '`range-command` in `transport` if redo is "online", and only then',
+                show="nothing",
+            )
+        if self.standby is not None and isinstance(self.transport, BfileTransport):
+            raise problem(
+                '`transport` of kind "sftp" or "command" with `standby`, because "bfile" needs an'
+                " open database",
                 show="nothing",
             )
         return self

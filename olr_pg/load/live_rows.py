@@ -26,7 +26,7 @@ from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableDat
 from olr_pg.oracle import tables
 from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, TIMEOUT, oracle_error
-from olr_pg.oracle.facts import ReadableScn, is_physical_standby, read_readable_scn, read_scn
+from olr_pg.oracle.facts import ReadableScn, read_readable_scn, read_scn, receives_redo
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.rowids import (
@@ -227,7 +227,7 @@ class LiveTables:
         try:
             self._names = self._containers.run_table_list(query)
             first = self._containers.first
-            if for_load and first.read("reading V$DATABASE", is_physical_standby):
+            if for_load and first.read("reading V$DATABASE", receives_redo):
                 raise OlrPgError(
                     _STANDBY, "according to V$DATABASE, the source is a physical standby"
                 )

@@ -24,7 +24,9 @@ from olr_pg.oracle.tables import (
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_STANDBY: Final = "PHYSICAL STANDBY"
+_RECEIVES_REDO: Final = frozenset(("PHYSICAL STANDBY", "FAR SYNC"))
+"""Roles of databases whose standby redo logs contain the redo of another database."""
+
 _WRITES_REDO: Final = frozenset(("PRIMARY", "LOGICAL STANDBY"))
 """Roles of databases that write their own redo."""
 
@@ -135,10 +137,12 @@ def read_written_scn(connection: Connection) -> int | None:
     return max(readable.scn, int(end or 0) - 1, int(begin or 0))
 
 
-def is_physical_standby(connection: Connection) -> bool:
-    """Return whether the database only applies another database's redo."""
+def receives_redo(connection: Connection) -> bool:
+    """Return whether the database only receives another database's redo: a physical standby, or a
+    far sync instance.
+    """
     role = connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one()
-    return str(role) == _STANDBY
+    return str(role) in _RECEIVES_REDO
 
 
 def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:

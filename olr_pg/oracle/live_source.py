@@ -23,6 +23,7 @@ from olr_pg.oracle.facts import read_facts, read_incarnations, read_written_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.online_groups import online_groups
+from olr_pg.oracle.redo_source import RedoSource, logs_of_closed_threads
 from olr_pg.oracle.source_containers import ContainerDatabases
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class LiveDatabase:
         self._source = source
         self._containers = ContainerDatabases(source)
         self._oracle = self._containers.first
+        self._redo = RedoSource(source, self._oracle)
         fetches = source.fetch_lobs == "unavailable"
         self._lob_fetcher = LobFetcher(self._database_of) if fetches else None
         self._lineage = lineage
@@ -136,7 +138,7 @@ class LiveDatabase:
         try:
             self._facts = self._oracle.read("reading the properties of the database", read_facts)
         except OlrPgError:
-            self._containers.close()
+            self._close_connections()
             raise
 
     def close(self) -> None:
@@ -145,6 +147,10 @@ class LiveDatabase:
             self._online.close()
         if self._vault is not None:
             self._vault.close()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
+        self._redo.close()
         self._containers.close()
 
     @property
@@ -310,9 +316,9 @@ class LiveDatabase:
 
     def _oldest_scn(self) -> int:
         """Return the first SCN of the oldest archived log; 0 if there is none."""
-        listed = self._oracle.read(
+        listed = self._redo.read(
             "listing the archived logs",
-            lambda connection: list_logs(connection, self._source, self.database.resetlogs, 0),
+            lambda _, redo: list_logs(redo, self._source, self.database.resetlogs, 0),
         )
         return min((copies[0].first_scn for copies in listed.values()), default=0)
 
@@ -349,8 +355,9 @@ class LiveDatabase:
     def _scan_archived(self, scn: int) -> LogScan:
         self._forget_below(scn)
         try:
-            listing = self._oracle.read(
-                "listing the archived logs", lambda connection: self._list(connection, scn)
+            listing = self._redo.read(
+                "listing the archived logs",
+                lambda connection, redo: self._list(connection, redo, scn),
             )
         except OlrPgError as error:
             if error.code not in PASSING:
@@ -397,9 +404,9 @@ class LiveDatabase:
                 delivered one; 7001 to 7009, errors that waiting does not resolve.
         """
         try:
-            incarnations, scn = self._oracle.read(
+            incarnations, scn = self._redo.read(
                 "reading the current SCN",
-                lambda connection: (read_incarnations(connection), read_written_scn(connection)),
+                lambda connection, _: (read_incarnations(connection), read_written_scn(connection)),
             )
         except OlrPgError as error:
             if error.code not in PASSING:
@@ -438,19 +445,19 @@ class LiveDatabase:
         """
         return self._online is not None and self._online.poll()
 
-    def _list(self, connection: Connection, scn: int) -> _Listing:
+    def _list(self, connection: Connection, redo: Connection, scn: int) -> _Listing:
         """List the threads, the incarnations and the logs; repeat if a RESETLOGS happened while
         they were listed.
 
         Without the repetition, orphaned redo would be read as valid, or a log that RESETLOGS
         archived would be missing from the list.
         """
-        listing = self._list_once(connection, scn)
+        listing = self._list_once(connection, redo, scn)
         while read_incarnations(connection) != self._facts.incarnations:
-            listing = self._list_once(connection, scn)
+            listing = self._list_once(connection, redo, scn)
         return listing
 
-    def _list_once(self, connection: Connection, scn: int) -> _Listing:
+    def _list_once(self, connection: Connection, redo: Connection, scn: int) -> _Listing:
         # The order of the queries matters. The threads are read first, so that the list contains
         # all logs of a thread that is closed by then. The copies are read after the logs, so that a
         # log that was archived between the two queries has its copies. The threads are read again
@@ -463,11 +470,14 @@ class LiveDatabase:
         self._lineage.follow(self._facts.incarnations)
         self._cut_known()
         if self._online is not None:
-            self._online.use(online_groups(connection, self._source))
+            self._online.use(online_groups(redo, self._source))
         resetlogs = self._facts.database.resetlogs
-        archived = list_positions(connection, resetlogs, scn)
-        copies = list_logs(connection, self._source, resetlogs, scn)
-        return _Listing(opened | open_threads(connection), archived, copies)
+        archived = list_positions(redo, resetlogs, scn)
+        copies = list_logs(redo, self._source, resetlogs, scn)
+        opened |= open_threads(connection)
+        if redo is not connection:
+            archived |= logs_of_closed_threads(connection, resetlogs, scn, opened)
+        return _Listing(opened, archived, copies)
 
     def _take_from_vault(self, scn: int) -> None:
         """Add the logs in the vault, because Oracle may have deleted its own copies.

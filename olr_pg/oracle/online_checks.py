@@ -15,8 +15,9 @@ from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import unreadable
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import is_physical_standby
+from olr_pg.oracle.facts import receives_redo
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
+from olr_pg.oracle.online_log_queries import read_standby_logs
 from olr_pg.oracle.transport.log_transport import open_ranges
 
 if TYPE_CHECKING:
@@ -33,10 +34,14 @@ CHECK: Final = "oracle.online-logs"
 def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     """Return findings: the account lacks a privilege, there are no groups of online logs, or this
     host cannot read a file.
+
+    Args:
+        connection: a connection to the database whose redo is read.
     """
-    user = source.user.upper()
+    user = (source.standby or source).user.upper()
     needed = [tables.LOGFILE]
-    if is_physical_standby(connection):
+    is_standby = receives_redo(connection)
+    if is_standby:
         needed.append(tables.STANDBY_LOG)
     missing = unreadable(connection, needed)
     if missing:
@@ -52,6 +57,8 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
         groups = online_groups(connection, source)
     except OlrPgError as problem:
         return [] if problem.code == PRIVILEGE else [coded(CHECK, problem)]
+    if not groups and is_standby:
+        return [_no_standby_logs(connection)]
     if not groups:
         none = OlrPgError(
             Code.ONLINE_LOG_UNREADABLE, "V$LOG and V$LOGFILE show no online log in use"
@@ -60,6 +67,23 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     if source.transport is None:
         return list(check_groups(groups))
     return list(check_far_groups(groups, source.transport, source))
+
+
+def _no_standby_logs(connection: Connection) -> Finding:
+    """Return the finding for a standby that does not receive redo in standby redo logs."""
+    create = (
+        "ALTER DATABASE ADD STANDBY LOGFILE THREAD n SIZE s; on the standby: one group more than"
+        " the thread has online logs, each of the same size"
+    )
+    send = (
+        "set LOG_ARCHIVE_DEST_n of the primary to SYNC or ASYNC, so that it sends the redo while it"
+        " writes it"
+    )
+    what = "the standby has no standby redo logs, so it receives only archived logs"
+    if not read_standby_logs(connection):
+        return error(CHECK, what, create, send)
+    what = "no standby redo log is in use, so the primary does not send redo while it writes it"
+    return error(CHECK, what, send, "V$ARCHIVE_DEST.ERROR of the primary shows why sending fails")
 
 
 def check_far_groups(

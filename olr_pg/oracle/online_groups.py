@@ -1,7 +1,7 @@
 """Finds the files of a live database's online logs on this host, from V$LOG and V$LOGFILE.
 
-On a physical standby, the files of the standby redo logs are used, which receive the primary's
-redo.
+On a physical standby or a far sync instance, the files of the standby redo logs are used, which
+receive the primary's redo.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import map_path
-from olr_pg.oracle.facts import is_physical_standby
+from olr_pg.oracle.facts import receives_redo
 from olr_pg.oracle.online_log_queries import (
     read_log_members,
     read_online_logs,
@@ -35,7 +35,7 @@ def online_groups(connection: Connection, source: OracleSource) -> list[tuple[st
     With a transport, the paths are the names in Oracle. Members that Oracle cannot use are left
     out; an incomplete member comes last.
     """
-    standby = is_physical_standby(connection)
+    standby = receives_redo(connection)
     logs = read_standby_logs(connection) if standby else read_online_logs(connection)
     used = {log.group for log in logs if log.status not in _UNUSED and log.sequence}
     kind = "STANDBY" if standby else "ONLINE"

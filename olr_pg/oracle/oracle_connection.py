@@ -12,6 +12,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.oracle.oracledb import OracleDialect_oracledb
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
+from olr_pg.config.source_section import Standby
 from olr_pg.oracle.driver.bounded_calls import BoundedCalls
 from olr_pg.oracle.driver.driver_failures import is_transient, oracle_error
 
@@ -22,13 +23,24 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import IsolationLevel
     from tenacity import RetryCallState
 
-    from olr_pg.config.source_section import OracleSource
+    from olr_pg.config.source_section import OracleSource, StandbyMode
 
 CONNECT_SECONDS: Final = 15.0
 KEEPALIVE_MINUTES: Final = 1
 ATTEMPTS: Final = 4
 FIRST_WAIT_SECONDS: Final = 0.1
 LAST_WAIT_SECONDS: Final = 3.0
+
+_MODES: Final[dict[StandbyMode, oracledb.AuthMode]] = {
+    "SYSDG": oracledb.AuthMode.SYSDGD,
+    "SYSBACKUP": oracledb.AuthMode.SYSBKP,
+    "SYSDBA": oracledb.AuthMode.SYSDBA,
+}
+_STANDBY_ACTION: Final = (
+    "check `source.standby`: `server`, and whether `user` may log in there with `mode` and"
+    " `password`. Run GRANT SYSDG TO the user on the primary, and copy the password file to the"
+    " standby (docs/mounted-standby.md). olr_pg connects again by itself"
+)
 
 _SESSION: Final = "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
 """TO_CHAR of dates then uses the Gregorian calendar, and names are compared byte by byte. The
@@ -80,14 +92,15 @@ def _enter(connection: Any, container: str) -> None:
         cursor.execute(f'ALTER SESSION SET CONTAINER = "{name}"')
 
 
-def _connect_arguments(source: OracleSource) -> dict[str, Any]:
-    return {
-        "user": source.user,
-        "password": source.password.get_secret_value(),
-        "dsn": source.server,
+def _connect_arguments(login: OracleSource | Standby) -> dict[str, Any]:
+    arguments = {
+        "user": login.user,
+        "password": login.password.get_secret_value(),
+        "dsn": login.server,
         "tcp_connect_timeout": CONNECT_SECONDS,
         "expire_time": KEEPALIVE_MINUTES,
     }
+    return arguments | ({"mode": _MODES[login.mode]} if isinstance(login, Standby) else {})
 
 
 class OracleDatabase:
@@ -98,6 +111,8 @@ class OracleDatabase:
         container: the container that connections switch to. By default it is the first of
             `source.containers`; if there are none, connections stay in the container of the
             service.
+        standby: connect to this database instead of the source. It can be mounted and not open, so
+            only fixed views can be read, and no transaction can begin.
 
     Raises:
         OlrPgError: 7008, thick mode is configured and the client libraries cannot be loaded.
@@ -106,11 +121,15 @@ class OracleDatabase:
         query_seconds: time limit of one call of the driver.
     """
 
-    def __init__(self, source: OracleSource, container: str | None = None) -> None:
+    def __init__(
+        self, source: OracleSource, container: str | None = None, *, standby: Standby | None = None
+    ) -> None:
         self.query_seconds = float(source.query_timeout)
-        self._calls = BoundedCalls(_connect_arguments(source))
+        self._standby = standby
+        self._calls = BoundedCalls(_connect_arguments(standby or source))
         container = container or next(iter(source.containers), None)
-        self._engine = _make_engine(source, container, self._calls)
+        # A mounted CDB has no open PDB. The fixed views in its root show the logs.
+        self._engine = _make_engine(source, None if standby else container, self._calls)
         self._is_told = False
 
     def close(self) -> None:
@@ -119,7 +138,12 @@ class OracleDatabase:
         self._calls.close()
 
     def read(
-        self, doing: str, work: Callable[[Connection], _Result], *, action: str | None = None
+        self,
+        doing: str,
+        work: Callable[[Connection], _Result],
+        *,
+        action: str | None = None,
+        attempts: int = ATTEMPTS,
     ) -> _Result:
         """Run `work` in a read-only transaction; retry if the error is transient.
 
@@ -128,13 +152,14 @@ class OracleDatabase:
             work: the function to run; it is called again with another connection if the connection
                 is lost.
             action: the action to recommend in an error; None for the action of the error catalogue.
+            attempts: how often `work` is tried.
 
         Raises:
             OlrPgError: 7001 to 7009, errors of the driver; any error of `work`.
         """
         retrying = Retrying(
             retry=retry_if_exception(is_transient),
-            stop=stop_after_attempt(ATTEMPTS),
+            stop=stop_after_attempt(attempts),
             wait=wait_exponential_jitter(
                 max=LAST_WAIT_SECONDS, jitter=FIRST_WAIT_SECONDS, multiplier=FIRST_WAIT_SECONDS
             ),
@@ -155,9 +180,12 @@ class OracleDatabase:
                 self._engine.connect() as connection,
                 self._calls.giving_up_silence(connection.connection.dbapi_connection),
             ):
-                connection.execute(text("SET TRANSACTION READ ONLY"))
+                if self._standby is None:
+                    connection.execute(text("SET TRANSACTION READ ONLY"))
                 return work(connection)
         except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
+            if action is None and self._standby is not None:
+                action = _STANDBY_ACTION
             raise oracle_error(error, doing, action=action) from error
 
     def _report(self, state: RetryCallState) -> None:

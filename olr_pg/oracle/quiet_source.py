@@ -41,10 +41,13 @@ def read_activity(connection: Connection) -> Activity:
     return Activity(read_scn(connection), int(count), int(oldest or 0))
 
 
-def read_archived(connection: Connection) -> dict[int, int]:
+def read_archived(connection: Connection, redo: Connection) -> dict[int, int]:
     """Return for each open thread of the current incarnation the last SCN that is archived.
 
     A log contains redo below its NEXT_CHANGE#. The SCN is 0 if no log is archived.
+
+    Args:
+        redo: a connection to the database whose redo is read.
     """
     columns = ARCHIVED_LOG.c
     current = read_incarnations(connection)[0]
@@ -57,5 +60,5 @@ def read_archived(connection: Connection) -> dict[int, int]:
         )
         .group_by(columns["THREAD#"])
     )
-    found = {int(thread): int(scn) - 1 for thread, scn in connection.execute(query)}
+    found = {int(thread): int(scn) - 1 for thread, scn in redo.execute(query)}
     return {thread: found.get(thread, 0) for thread in open_threads(connection)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,16 +14,18 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.dictionary.inventory import KNOWN_COMPATIBLE, release_name
 from olr_pg.dictionary.selection import like_it
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.findings import Finding, coded, error, warning
+from olr_pg.observability.findings import Finding, Severity, coded, error, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import is_physical_standby, read_facts
+from olr_pg.oracle.facts import read_facts, receives_redo
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
+from olr_pg.oracle.redo_source import RedoSource
+from olr_pg.oracle.standby_checks import check_standby
 from olr_pg.oracle.storage_checks import Storage
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
@@ -141,7 +144,7 @@ def check_oracle(
             lambda connection: list(_conditions(connection, snapshot, chosen, facts, condition)),
         )
     if for_load:
-        if oracle.read("reading V$DATABASE", is_physical_standby):
+        if oracle.read("reading V$DATABASE", receives_redo):
             found.append(
                 coded(
                     "oracle.standby",
@@ -159,12 +162,18 @@ def check_oracle(
 def _redo(
     source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
-    """Check the archived logs, and the online logs if they are read."""
-    found = _logs(source, oracle, facts, saved_scn)
-    if source.redo == "online":
-        found += oracle.read(
-            "looking for the online logs", lambda connection: check_online(connection, source)
-        )
+    """Check the standby if the redo is read from it, the archived logs, and the online logs if they
+    are read.
+    """
+    with closing(RedoSource(source, oracle)) as redo:
+        found = [] if source.standby is None else check_standby(redo, saved_scn)
+        if any(one.severity is Severity.ERROR for one in found):
+            return found
+        found += _logs(source, redo, facts, saved_scn)
+        if source.redo == "online":
+            found += redo.read(
+                "looking for the online logs", lambda _, shown: check_online(shown, source)
+            )
     return found
 
 
@@ -378,15 +387,17 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
 
 
 def _logs(
-    source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
+    source: OracleSource, redo: RedoSource, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
     """Check that all archived logs exist, beginning with the oldest log that is needed."""
     try:
-        listed = oracle.read(
+        listed, oldest_open = redo.read(
             "listing the archived logs",
-            lambda connection: list_logs(connection, source, facts.database.resetlogs, 0),
+            lambda connection, shown: (
+                list_logs(shown, source, facts.database.resetlogs, 0),
+                _oldest_open(connection),
+            ),
         )
-        oldest_open = oracle.read("looking for open transactions", _oldest_open)
     except OlrPgError as problem:
         return [] if problem.code == PRIVILEGE else [coded("oracle.logs", problem)]
     if not listed:
@@ -419,10 +430,10 @@ def _logs(
                         "keep archived logs longer, or set `source.vault`",
                     )
                 )
-    if unreadable:
-        found += oracle.read(
+    if unreadable and source.standby is None:
+        found += redo.read(
             "looking for directory objects",
-            lambda connection: check_directories(connection, unreadable, source.user),
+            lambda connection, _: check_directories(connection, unreadable, source.user),
         )
     return found
 

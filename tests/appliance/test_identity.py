@@ -9,6 +9,7 @@ import pytest
 
 from olr_pg.appliance.identity import identity_of, server_place
 from olr_pg.config.reading import load_config
+from olr_pg.config.source_section import OracleSource, Standby
 from olr_pg.dictionary.model import Database
 
 SECRET = "hunter2-secret"
@@ -31,6 +32,11 @@ def test_it_names_source_and_target_and_nobody(tmp_path: Path) -> None:
     assert SECRET not in str(found)
     assert "scott" not in str(found)
     assert identity_of(config, Database("FREE"), "").target == ""
+    assert isinstance(config.source, OracleSource)
+    standby = Standby.model_validate({"server": "db2:1521/stby", "user": "u", "password": SECRET})
+    source = config.source.model_copy(update={"standby": standby})
+    found = identity_of(config.model_copy(update={"source": source}), Database("FREE"), "")
+    assert found.source_place == "db2:1521/stby"
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ OFFLINE = {"kind": "offline", "dictionary": "d.json", "logs": "logs"}
 LIVE = {"kind": "oracle", "user": "olr", "password": "p", "server": "h:1/S"}
 APPLY = {"connect-string": "host=h dbname=d", "tables": ["A.B"]}
 ALL = (
-    *(*passed.OFFLINE, *passed.LIVE, *passed.ONLINE, *passed.LOAD, *passed.FILTER),
-    *(*passed.TARGET, *passed.MACHINE),
+    *(*passed.OFFLINE, *passed.LIVE, *passed.STANDBY, *passed.ONLINE, *passed.LOAD),
+    *(*passed.FILTER, *passed.TARGET, *passed.MACHINE),
 )
 PACKAGE = Path(passed.__file__).parent.parent
 
@@ -56,6 +56,10 @@ def test_only_what_was_looked_at_is_listed() -> None:
     bare = names(config(LIVE))
     assert not [name for name in bare if name.startswith("postgres") or name == "oracle.tables"]
     assert "oracle.standby" in names(config(LIVE), for_load=True)
+    standby = {"server": "h:1521/S", "user": "u", "password": "p"}
+    assert "oracle.standby-redo" in names(config({**LIVE, "standby": standby}))
+    unread = names(config({**LIVE, "standby": standby}), "oracle.standby-redo")
+    assert not {"oracle.standby-redo", "oracle.logs", "oracle.retention"} & set(unread)
     embedded = {**APPLY, "connect-string": "embedded"}
     assert "postgres.types" not in names(config(LIVE, apply=embedded))
     assert "oracle.online-logs" in names(config({**LIVE, "redo": "online"}))

@@ -72,6 +72,13 @@ def test_a_server_that_the_driver_cannot_find(
     assert problem.found == shown
 
 
+def test_the_server_of_a_standby_is_looked_at_too() -> None:
+    standby = {"server": "(A=1)", "user": "u", "password": "p"}
+    with pytest.raises(ConfigError) as caught:
+        check_server("h:1521/S", standby=standby)
+    assert [problem.key for problem in caught.value.problems] == ["source.standby.server"]
+
+
 def test_client_libraries_find_names_in_more_ways() -> None:
     for server in ("h", "ldap://h/cn=S"):
         check_server(server, **{"thick-mode": True})

@@ -54,6 +54,30 @@ def test_online_logs_are_read_over_a_transport_too(kind: dict[str, str]) -> None
     assert (source.redo, source.transport is not None) == ("online", True)
 
 
+@pytest.mark.parametrize("mode", ["SYSDG", "SYSBACKUP", "SYSDBA", "SYSOPER", None])
+def test_a_standby_is_read_with_an_administrative_privilege(mode: str | None) -> None:
+    standby = {"server": "h:1521/S", "user": "u", "password": "p"} | (
+        {"mode": mode} if mode else {}
+    )
+    if mode == "SYSOPER":
+        with pytest.raises(ValidationError):
+            SOURCE.validate_python({**LIVE, "standby": standby})
+        return
+    source = SOURCE.validate_python({**LIVE, "standby": standby})
+    assert isinstance(source, OracleSource)
+    assert source.standby is not None
+    assert source.standby.mode == (mode or "SYSDG")
+
+
+def test_a_mounted_database_has_no_bfiles() -> None:
+    standby = {"server": "h:1521/S", "user": "u", "password": "p"}
+    section = {**LIVE, "standby": standby, "vault": {"directory": "/v"}}
+    sftp = {"kind": "sftp", "host": "h", "user": "u"}
+    SOURCE.validate_python({**section, "transport": sftp})
+    with pytest.raises(ValidationError, match='"bfile" needs an open database'):
+        SOURCE.validate_python({**section, "transport": {"kind": "bfile"}})
+
+
 def test_true_character_sets_are_known_and_have_the_blank_of_ascii() -> None:
     sets = {"CRM.*": "cl8mswin1251", "*": "AL32UTF8"}
     source = SOURCE.validate_python({**LIVE, "character-sets": sets})

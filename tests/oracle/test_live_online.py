@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -59,7 +59,7 @@ class Working:
         self._options = options
         self._shape = replace(demo_shape(), pace=Pace(log_blocks=150), threads=threads)
         self._opened = threading.Event()
-        self._server = serve(folder, 0, self._open)
+        self.watch: Any = serve(folder, 0, self._open)
         self.stop = threading.Event()
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
@@ -74,7 +74,7 @@ class Working:
                 *(2, self.folder, self.stop, self._options),
                 workload="orders",
                 shape=self._shape,
-                watch=self._server,
+                watch=self.watch,
             )
         except BaseException as error:  # noqa: BLE001 - raised in the test
             self.failure = error
@@ -103,7 +103,7 @@ class Working:
     def end(self) -> None:
         self.stop.set()
         self._thread.join()
-        self._server.close()
+        self.watch.close()
 
     def truth(self) -> list[tuple[int, str]]:
         lines = map(json.loads, (self.folder / "truth.jsonl").read_bytes().splitlines())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from olr_pg.config.model import Config
+    from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.structure import Sequence as TableSequence
     from olr_pg.oracle.quiet_source import Activity
@@ -78,7 +79,7 @@ def cutover_source(
         return _Offline(config, config.source, dictionary, final_scn)
     from olr_pg.oracle.source_containers import ContainerDatabases
 
-    return _Live(config, ContainerDatabases(config.source))
+    return _Live(config, config.source, ContainerDatabases(config.source))
 
 
 class _Offline:
@@ -150,8 +151,11 @@ def _names_of(snapshots: Sequence[Snapshot]) -> list[str]:
 
 
 class _Live:
-    def __init__(self, config: Config, containers: ContainerDatabases) -> None:
+    def __init__(
+        self, config: Config, source: OracleSource, containers: ContainerDatabases
+    ) -> None:
         self._config = config
+        self._source = source
         self._containers = containers
 
     def _read(self, doing: str, work: Any) -> Any:
@@ -184,8 +188,9 @@ class _Live:
 
     def archived(self) -> dict[int, int]:
         from olr_pg.oracle.quiet_source import read_archived
+        from olr_pg.oracle.redo_source import read_once
 
-        ends: dict[int, int] = self._read("looking for archived logs", read_archived)
+        ends: dict[int, int] = read_once(self._source, "looking for archived logs", read_archived)
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:

@@ -28,8 +28,10 @@ NO_PLACE: Final = Code.ORACLE_ADDRESS_INVALID
 _TRANSIENT: Final = frozenset({UNREACHABLE, LOST, NOT_OPEN})
 """Errors that an immediate retry can resolve."""
 
-PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
-"""Errors that a later retry can resolve: the database restarts or is overloaded."""
+PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE, Code.STANDBY_INCARNATION}
+"""Errors that a later retry can resolve: the database restarts, is overloaded or changes its
+role.
+"""
 
 _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),

@@ -98,6 +98,7 @@ class SessionHost:
         heard: the last statements, each with whether it came in a read-only transaction.
         sql: a database that executes SQL for its owner; None if there is none.
         sql_beside: such a database for each PDB, by name.
+        privileges: the administrative privileges of the user.
     """
 
     def __init__(self, state: OracleState) -> None:
@@ -108,6 +109,7 @@ class SessionHost:
         self.stopping = False
         self.sql: SqlDatabase | None = None
         self.sql_beside: dict[str, SqlDatabase] = {}
+        self.privileges = frozenset[msg.AuthMode]()
         self.lob_read_max = 0
         self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
 
@@ -262,18 +264,21 @@ class ClientSession:
             raise OraError(*fault.error)
 
     def _auth_one(self, reader: TtcReader, out: TtcWriter) -> None:
-        self._user, _ = msg.read_auth(reader)
+        self._user, _, _ = msg.read_auth(reader)
         self._check = PasswordCheck(self._server.password)
         msg.write_pairs(out, self._check.challenge())
         msg.write_status(out)
 
     def _auth_two(self, reader: TtcReader, out: TtcWriter) -> None:
-        _, pairs = msg.read_auth(reader)
+        _, modes, pairs = msg.read_auth(reader)
         sql, user = self._server.sql, self._user.upper()
         known = user == self._server.user.upper() or (sql is not None and user == sql.owner)
         if self._check is None or not self._check.accepts(pairs) or not known:
             raise OraError(1017, _INVALID_PASSWORD)
-        if self._server.state.catalogue.is_mounted:
+        if not modes <= self._server.privileges:
+            raise OraError(1031, "insufficient privileges")
+        is_mounted = self._server.state.catalogue.is_mounted
+        if is_mounted and not modes:
             raise OraError(1033, "ORACLE initialization or shutdown in progress")
         self._strike("connect")
         if sql is not None and user == sql.owner:
@@ -283,10 +288,11 @@ class ClientSession:
             ("AUTH_SESSION_ID", "42"),
             ("AUTH_SERIAL_NUM", "4711"),
             ("AUTH_MAX_IDEN_LENGTH", "128"),
-            ("AUTH_MAX_OPEN_CURSORS", "300"),
             ("AUTH_SC_SERVICE_NAME", self._server.service),
             ("AUTH_SVR_RESPONSE", self._check.proof()),
         ]
+        if not is_mounted:  # a mounted 19c does not send it (python-oracledb, issue 294)
+            session.append(("AUTH_MAX_OPEN_CURSORS", "300"))
         msg.write_pairs(out, [(key, value, 0) for key, value in session])
         msg.write_status(out)
 
@@ -349,6 +355,8 @@ class ClientSession:
             return
         if not is_query(cursor.sql):
             if cursor.sql.upper() == _READ_ONLY:
+                if self._state().catalogue.is_mounted:
+                    raise OraError(1109, "database not open")
                 self._reads_only = True
             elif self._reads_only and not cursor.sql.upper().startswith(_ALLOWED_READ_ONLY):
                 raise OraError(1456, _NO_CHANGE)

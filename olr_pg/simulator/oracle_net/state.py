@@ -34,6 +34,10 @@ ARCHIVE: Final = "/u01/app/oracle/archive"
 ORADATA: Final = "/u01/app/oracle/oradata/SIMDB"
 """The directory of online logs that the database claims to use: the path in V$LOGFILE.MEMBER."""
 
+STANDBY_ARCHIVE: Final = "/u02/standby/archive"
+STANDBY_LOGS: Final = "/u02/standby/redo"
+"""The directories that a standby claims to use for the redo that it receives."""
+
 DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
 UNDO_RETENTION: Final = 900
@@ -211,33 +215,52 @@ class OracleState:
         for one in sequences:
             self.catalogue.update(_ADVANCE, one.next, one.name, one.owner)
 
-    def show_online_logs(self, control: ControlFile) -> None:
-        """Let the views of online logs and threads show the groups of the control file."""
+    def show_online_logs(self, control: ControlFile, folder: str = ORADATA) -> None:
+        """Let the views of online logs and threads show the groups of the control file.
+
+        Args:
+            folder: the directory of the online logs, as V$LOGFILE shows it.
+        """
         self.catalogue.made_when_asked |= {
             "V$LOG": control.logs,
-            "V$LOGFILE": lambda: control.log_files(ORADATA),
+            "V$LOGFILE": lambda: control.log_files(folder),
             "V$THREAD": control.threads,
         }
 
-    def show_standby_logs(self, control: ControlFile) -> None:
-        """Become a physical standby that receives the redo of these groups in standby logs."""
-        self.catalogue.update(
-            'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?',
-            *("PHYSICAL STANDBY", "READ ONLY WITH APPLY"),
-        )
+    def show_standby_logs(self, control: ControlFile, folder: str = ORADATA) -> None:
+        """Become a physical standby that receives the redo of these groups in standby logs.
+
+        Args:
+            folder: the directory of the standby logs, as V$LOGFILE shows it.
+        """
+        self._set_role("PHYSICAL STANDBY", "READ ONLY WITH APPLY")
         self.catalogue.made_when_asked |= {
             "V$STANDBY_LOG": control.standby_logs,
-            "V$LOGFILE": lambda: control.log_files(ORADATA, "STANDBY"),
+            "V$LOGFILE": lambda: control.log_files(folder, "STANDBY"),
             "V$THREAD": control.threads,
         }
 
     def mount(self) -> None:
-        """Become a mounted physical standby: ordinary users cannot log in."""
-        self.catalogue.update(
-            'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?',
-            *("PHYSICAL STANDBY", "MOUNTED"),
-        )
+        """Become a mounted physical standby: ordinary users cannot log in. It knows nothing about
+        the threads of the primary: it shows them as closed.
+        """
+        self._set_role("PHYSICAL STANDBY", "MOUNTED")
+        self.catalogue.update("""UPDATE SYS."V$THREAD" SET "STATUS" = 'CLOSED'""")
+        self.catalogue.made_when_asked.pop("V$THREAD", None)
         self.catalogue.is_mounted = True
+
+    def activate(self, scn: int, resetlogs: int, activation: int) -> None:
+        """Fail over to this standby: it becomes the primary, in a new incarnation from `scn` on."""
+        with self.catalogue.alone():
+            self._open_resetlogs(scn, resetlogs, activation)
+            self._set_role("PRIMARY", "READ WRITE")
+            self.catalogue.update("""UPDATE SYS."V$THREAD" SET "STATUS" = 'OPEN'""")
+            self.catalogue.is_mounted = False
+
+    def _set_role(self, role: str, mode: str) -> None:
+        self.catalogue.update(
+            'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?', role, mode
+        )
 
     def archived(
         self,
@@ -258,7 +281,8 @@ class OracleState:
         if not known:
             instance = f"sim{header.thread}"
             thread = {"THREAD": header.thread, "INSTANCE": instance}
-            self.catalogue.put("V$THREAD", **thread, STATUS="OPEN", ENABLED="PUBLIC")
+            status = "CLOSED" if self.catalogue.is_mounted else "OPEN"
+            self.catalogue.put("V$THREAD", **thread, STATUS=status, ENABLED="PUBLIC")
         assert header.nab is not None
         self.catalogue.put(
             "V$ARCHIVED_LOG", THREAD=header.thread, SEQUENCE=header.sequence,

@@ -65,6 +65,15 @@ class Function(IntEnum):
     SET_SCHEMA = 152
 
 
+class AuthMode(IntEnum):
+    """The administrative privileges with which a client can ask to log in: a bit each."""
+
+    SYSDBA = 0x20
+    SYSOPER = 0x40
+    SYSBACKUP = 0x01000000
+    SYSDG = 0x02000000
+
+
 class LobOperation(IntEnum):
     """The operation that a LOB message requests."""
 
@@ -141,10 +150,14 @@ def read_data_types(reader: TtcReader) -> None:
         reader.raw(6)
 
 
-def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
-    """Read the user and the key/value pairs of one authentication phase."""
+def read_auth(reader: TtcReader) -> tuple[str, frozenset[AuthMode], dict[str, str]]:
+    """Read the user, the administrative privileges and the key/value pairs of one authentication
+    phase.
+    """
     has_user = reader.byte()
-    reader.skip("iib")
+    reader.skip("i")
+    bits = reader.integer()
+    reader.skip("b")
     pairs = reader.integer()
     reader.raw(2)
     user = (reader.bytes_() or b"").decode() if has_user else ""
@@ -153,7 +166,7 @@ def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
         key = reader.sized_bytes().decode()
         values[key] = reader.sized_bytes().decode()
         reader.skip("i")
-    return user, values
+    return user, frozenset(mode for mode in AuthMode if bits & mode), values
 
 
 def read_execute(

@@ -24,11 +24,12 @@ from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.config.source_section import OracleSource
 from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.online_checks import check_online
-from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.redo_source import read_once
 from olr_pg.oracle.transport.log_transport import make_transport, open_ranges
 from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.oracle_net.serve import LiveServer
-from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA
+from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, STANDBY_ARCHIVE, STANDBY_LOGS
+from tests.oracle.standby_pair import Pair, both, standby_section
 from tests.oracle.test_live_online import OPTIONS, Working, all_of, names
 from tests.oracle.transport.conftest import SshHost, breaking
 from tests.replicator.scripted_source import PATIENCE_SECONDS, SHOP, Delivered, Reader
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.live import LiveOptions
 
-KINDS = ("bfile", "sftp", "command")
+KINDS = ("bfile", "sftp", "command", "standby")
 SHORT = replace(OPTIONS, seconds=0.8)
 RANGE = 'tail -c +$(($2 + 1)) "$0/$(basename "$1")" | head -c "$3"'
 WHOLE = 'cat "$0/$(basename "$1")"'
@@ -74,6 +75,14 @@ def far(
     ssh_host.known_at(port, ssh_host.port)
     root = f"/backup/{folder.parent.name}/source"
     mapping = [ARCHIVE, f"{root}/logs", ORADATA, f"{root}/online"]
+    if kind == "standby":
+        working.source()
+        standby = working.watch.standby
+        common["server"] = both(working.server, standby)
+        at = stack.enter_context(breaking(standby.port, cut))
+        common["standby"] = standby_section(f"127.0.0.1:{at}/{standby.service}")
+        # Nothing of the primary can be read.
+        mapping = [STANDBY_ARCHIVE, f"{root}/logs", STANDBY_LOGS, f"{root}/online"]
     section = ssh_host.section(port=port, **{"path-mapping": mapping})
     return working.source(**common, transport=section)
 
@@ -94,14 +103,13 @@ def check_all_comes(
     """
     with ExitStack() as stack:
         home = tempfile.mkdtemp(dir=ssh_host.archive)
-        working = Working(Path(home) / "source", options, threads, LiveServer)
+        serve = Pair if kind == "standby" else LiveServer
+        working = Working(Path(home) / "source", options, threads, serve)
         stack.callback(working.end)
         source = far(stack, kind, working, ssh_host, folder / "vault", cut)
         assert source.transport is not None
         assert source.vault is not None
-        oracle = OracleDatabase(source)
-        stack.callback(oracle.close)
-        found = oracle.read("testing", lambda connection: check_online(connection, source))
+        found = read_once(source, "testing", lambda _, redo: check_online(redo, source))
         assert found == []
         if kills is None:
             database = _open_database(stack, source, folder)

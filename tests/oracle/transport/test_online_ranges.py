@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         pytest.param("command", SHORT, 1, id="command"),
         pytest.param("bfile", replace(SHORT, resetlogs_seconds=0.3), 1, id="resetlogs"),
         pytest.param("sftp", SHORT, 2, id="threads"),
+        pytest.param("standby", SHORT, 2, id="standby"),
+        pytest.param("standby", replace(SHORT, resetlogs_seconds=0.3), 1, id="failover"),
     ],
 )
 def test_everything_comes_once_and_in_order_over_a_line_that_is_cut(

@@ -1,0 +1,142 @@
+"""The database whose redo is read: the source, or a standby of it (`source.standby`).
+
+A physical standby receives a byte-for-byte copy of the primary's redo, and its control file lists
+the logs. It can be mounted and not open. Then only users with an administrative privilege can log
+in, and they can read only fixed views (Database Error Messages, ORA-01219). So the source, which is
+the primary, provides everything else: the dictionary, rows, LOB values, and two facts about redo.
+
+- **The open redo threads.** The status of threads in a standby's control file follows the redo that
+  the standby applies, and says nothing about the redo that it has not received yet. A thread that
+  is closed in the primary can have archived logs that the standby lacks
+  (`logs_of_closed_threads`): without them, transactions of other threads would be delivered too
+  early.
+- **The incarnations.** After a RESETLOGS of the primary, the standby can still contain orphaned
+  redo. The incarnations of the primary show its end.
+
+Each read first checks that the two databases belong together. If the standby is activated (a
+failover), its redo continues in an incarnation that the old primary does not have. From then on,
+rows and LOB values of the old primary would be wrong, so the read fails until `source.server` leads
+to the new primary. Both connections may lead to the same database then.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import select
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.archive import list_positions
+from olr_pg.oracle.facts import read_incarnations
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.tables import DATABASE, THREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.config.source_section import OracleSource
+
+_Result = TypeVar("_Result")
+
+
+class RedoSource:
+    """Reads what the source, and its standby if one is configured, show about redo.
+
+    Args:
+        source: the configuration.
+        primary: the source database.
+
+    Raises:
+        OlrPgError: 7008, see `OracleDatabase`.
+    """
+
+    def __init__(self, source: OracleSource, primary: OracleDatabase) -> None:
+        self._primary = primary
+        standby = source.standby
+        self._standby = None if standby is None else OracleDatabase(source, standby=standby)
+
+    def close(self) -> None:
+        """Close the connections to the standby."""
+        if self._standby is not None:
+            self._standby.close()
+
+    def read(self, doing: str, work: Callable[[Connection, Connection], _Result]) -> _Result:
+        """Run `work` with a connection to the source, and one to the database whose redo is read.
+        Without a standby, both are the same object.
+
+        Args:
+            doing: the purpose of `work`, for messages.
+
+        Raises:
+            OlrPgError: 7001 to 7009 errors of the databases, 7044 and 7045 they do not belong
+                together; any error of `work`.
+        """
+        standby = self._standby
+        if standby is None:
+            return self._primary.read(doing, lambda connection: work(connection, connection))
+
+        def read_both(primary: Connection) -> _Result:
+            def read_standby(received: Connection) -> _Result:
+                _check_fit(primary, received)
+                return work(primary, received)
+
+            # The outer read retries.
+            return standby.read(f"{doing} in the standby", read_standby, attempts=1)
+
+        return self._primary.read(doing, read_both)
+
+
+def read_once(
+    source: OracleSource, doing: str, work: Callable[[Connection, Connection], _Result]
+) -> _Result:
+    """Call `RedoSource.read` with connections of its own."""
+    with (
+        closing(OracleDatabase(source)) as primary,
+        closing(RedoSource(source, primary)) as redo,
+    ):
+        return redo.read(doing, work)
+
+
+def _check_fit(primary: Connection, standby: Connection) -> None:
+    """Check that a database is a standby of the primary, or the primary itself.
+
+    Raises:
+        OlrPgError: 7044 it is another database, 7045 its redo is of an incarnation that the primary
+            does not have.
+    """
+    ours, theirs = (one.execute(select(DATABASE.c.DBID)).scalar_one() for one in (primary, standby))
+    if ours != theirs:
+        raise OlrPgError(
+            Code.STANDBY_OF_ANOTHER_DATABASE,
+            f"its DBID is {theirs}, but the DBID of the source is {ours}",
+        )
+    line, other = read_incarnations(primary), read_incarnations(standby)
+    # The standby may be behind: it reaches a RESETLOGS of the primary later.
+    if line and other and other[0] not in line:
+        raise OlrPgError(
+            Code.STANDBY_INCARNATION,
+            f"`source.standby` is in incarnation {other[0].resetlogs_id}, which began at SCN"
+            f" {other[0].resetlogs_scn}; `source.server` is in incarnation"
+            f" {line[0].resetlogs_id} and does not contain it",
+        )
+
+
+def logs_of_closed_threads(
+    primary: Connection, incarnations: Sequence[int], scn: int, opened: Collection[int]
+) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Return the first and next SCN of every log that the primary has archived for a thread that
+    will produce no more logs.
+
+    Args:
+        incarnations: resetlogs ids of the incarnations to list.
+        scn: logs that end at this SCN or before it are left out.
+        opened: the threads that will produce more logs.
+    """
+    threads = {int(thread) for (thread,) in primary.execute(select(THREAD.c["THREAD#"]))}
+    if threads <= set(opened):
+        return {}  # the usual case; it saves a query of V$ARCHIVED_LOG
+    archived = list_positions(primary, incarnations, scn)
+    return {position: scns for position, scns in archived.items() if position[1] not in opened}

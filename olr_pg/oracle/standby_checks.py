@@ -1,0 +1,108 @@
+"""Checks for `olr-pg doctor` whether the redo of the source can be read from its standby."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlalchemy import select
+
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.findings import Finding, coded, warning
+from olr_pg.oracle.archive import list_positions
+from olr_pg.oracle.facts import read_incarnations, receives_redo
+from olr_pg.oracle.tables import DATABASE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from sqlalchemy import Connection
+
+    from olr_pg.oracle.redo_source import RedoSource
+
+CHECK: Final = "oracle.standby-redo"
+
+Position = tuple[int, int, int]
+"""(incarnation, thread, sequence) of a log."""
+
+
+class _Redo(NamedTuple):
+    """What the two databases show about redo.
+
+    Attributes:
+        role, mode: DATABASE_ROLE and OPEN_MODE of the standby.
+        is_standby: whether the standby receives the redo of another database.
+        archived, received: the logs that the source has archived, and that the standby has.
+    """
+
+    role: str
+    mode: str
+    is_standby: bool
+    archived: frozenset[Position]
+    received: frozenset[Position]
+
+
+def check_standby(redo: RedoSource, saved_scn: int | None) -> list[Finding]:
+    """Return findings: the standby cannot be read or belongs to another database, it is no standby
+    now, or it lacks logs.
+
+    Args:
+        saved_scn: the SCN from which redo is still needed; None before the first run.
+    """
+    try:
+        shown = redo.read(
+            "comparing the redo of the source",
+            lambda primary, standby: _shown(primary, standby, saved_scn or 0),
+        )
+    except OlrPgError as problem:
+        return [coded(CHECK, problem)]
+    if not shown.is_standby:
+        return [
+            warning(
+                CHECK,
+                f"the database in `source.standby` has the role {shown.role} and is {shown.mode}",
+                "after a switchover or failover, the redo is read from the new primary. To spare"
+                " it, name the new standby in `source.standby`",
+            )
+        ]
+    return list(_lags(shown))
+
+
+def _shown(primary: Connection, standby: Connection, scn: int) -> _Redo:
+    incarnations = [one.resetlogs_id for one in read_incarnations(primary)]
+    # The primary is read first: a log that it has archived by then should have been sent by now.
+    archived = frozenset(list_positions(primary, incarnations, scn))
+    received = frozenset(list_positions(standby, incarnations, scn))
+    columns = DATABASE.c.DATABASE_ROLE, DATABASE.c.OPEN_MODE
+    role, mode = standby.execute(select(*columns)).one()
+    return _Redo(str(role), str(mode), receives_redo(standby), archived, received)
+
+
+def _lags(shown: _Redo) -> Iterator[Finding]:
+    """Yield a finding for each redo thread of which the standby lacks logs.
+
+    The newest log can still be on its way. The standby never gets logs that are older than its
+    first one.
+    """
+    lacking = defaultdict[int, list[Position]](list)
+    for position in sorted(shown.archived - shown.received):
+        lacking[position[1]].append(position)
+    for thread, positions in lacking.items():
+        newest = _newest(shown.archived, thread)
+        first = min((one for one in shown.received if one[1] == thread), default=None)
+        missing = [
+            one for one in positions if one != newest and (first is None or one[0::2] > first[0::2])
+        ]
+        if missing:
+            yield warning(
+                CHECK,
+                f"the standby lacks {len(missing)} logs of thread {thread} that the source has"
+                f" archived: sequence {missing[0][2]} to {missing[-1][2]}",
+                "SELECT DEST_NAME, STATUS, ERROR FROM V$ARCHIVE_DEST; in the primary shows why it"
+                " does not send them",
+                "in the standby, FAL_SERVER must name the primary. Replication waits for the logs",
+            )
+
+
+def _newest(positions: Collection[Position], thread: int) -> Position:
+    return max(one for one in positions if one[1] == thread)

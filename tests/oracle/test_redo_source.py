@@ -1,0 +1,216 @@
+"""The redo of a primary, read from a mounted standby of it: each behind a stand-in of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.capture.logs import open_log
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.quiet_source import read_archived
+from olr_pg.oracle.redo_source import read_once
+from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.oracle_net.ttc_messages import AuthMode
+from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.writer.instance import Pace
+from tests.oracle.live_source import LiveSource
+from tests.oracle.standby_pair import StandbyOf, both
+from tests.oracle.test_live_run import QUERY, differences, run_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from olr_pg.simulator.simulated_files import Summary
+
+CLOSE_2 = 'UPDATE SYS."V$THREAD" SET "STATUS" = \'CLOSED\' WHERE "THREAD#" = 2'
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """The redo of a small shop with two redo threads."""
+    shape = replace(demo_shape(), pace=Pace(log_blocks=40), threads=2)
+    folder = tmp_path_factory.mktemp("source")
+    return simulate(7, folder, workload="orders", size=130_000, shape=shape)
+
+
+@pytest.fixture
+def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
+    source = LiveSource(summary, tmp_path)
+    yield source
+    source.close()
+
+
+@pytest.fixture
+def standby(live: LiveSource) -> Iterator[StandbyOf]:
+    made = StandbyOf(live)
+    yield made
+    made.close()
+
+
+def of_thread(logs: Sequence[Path], thread: int) -> list[Path]:
+    return [log for log in logs if open_log(str(log)).header.thread == thread]
+
+
+def test_the_standby_lists_the_logs_and_the_primary_has_the_rest(
+    live: LiveSource, standby: StandbyOf
+) -> None:
+    live.archive_all()
+    received = live.summary.logs[:2]
+    standby.receive(*received)
+    with live.database(standby.changes) as database:
+        snapshot, tables = database.resolve(QUERY)
+        scan = database.scan(0, 0)
+        assert snapshot.database == live.summary.snapshot.database
+        assert len(tables) == len(live.summary.snapshot.tables)
+        assert {log.path for log in scan.logs} == {str(live.mount / log.name) for log in received}
+        # The standby shows every thread as closed, and would show its own SCN.
+        assert scan.open_threads == frozenset({1, 2})
+        assert scan.absent == ()
+        assert database.current_scn() == live.state.scn
+        standby.receive(*live.summary.logs[2:])
+        assert len(database.scan(0, 0).logs) == len(live.summary.logs)
+    heard = [sql for sql, _ in standby.server.heard]
+    assert any("V$ARCHIVED_LOG" in sql for sql in heard)
+    assert not any("SET TRANSACTION" in sql or "DBA_" in sql for sql in heard)
+    named = [sql for sql, _ in live.server.heard if "V$ARCHIVED_LOG" in sql and '"NAME"' in sql]
+    assert named == []
+
+
+def test_a_thread_that_the_primary_has_closed_is_waited_for_until_all_of_it_is_received(
+    live: LiveSource, standby: StandbyOf
+) -> None:
+    live.archive_all()
+    logs = live.summary.logs
+    *early, last = of_thread(logs, 2)
+    standby.receive(*of_thread(logs, 1), *early)
+    with live.database(standby.changes) as database:
+        assert database.scan(0, 0).absent == ()
+        live.state.catalogue.update(CLOSE_2)
+        scan = database.scan(0, 0)
+        assert scan.open_threads == frozenset({1})
+        assert [one.position for one in scan.absent] == [open_log(str(last)).position]
+        standby.receive(last)
+        scan = database.scan(0, 0)
+        assert (scan.open_threads, scan.absent) == (frozenset({1}), ())
+        ends = read_once(
+            OracleSource.model_validate(live.section(**standby.changes)), "asking", read_archived
+        )
+        assert ends == {1: max(open_log(str(log)).next_scn for log in of_thread(logs, 1)) - 1}
+
+
+def test_a_standby_that_goes_away_is_waited_for(live: LiveSource, standby: StandbyOf) -> None:
+    standby.receive(live.archive())
+    with live.database(standby.changes) as database:
+        (log,) = database.scan(0, 0).logs
+        standby.server.refusing = True
+        standby.server.cut()
+        scan = database.scan(0, 0)
+        assert (scan.logs, scan.source_answers) == ((log,), False)
+        (problem,) = scan.unusable
+        assert "in the standby" in problem.detail
+        assert "source.standby" in problem.action
+        assert database.current_scn() is None
+        standby.server.refusing = False
+        standby.receive(live.archive())
+        assert len(database.scan(0, 0).logs) == 2
+
+
+@pytest.mark.parametrize(
+    ("privileges", "login", "code", "text"),
+    [
+        ({AuthMode.SYSBACKUP}, {"mode": "SYSDG"}, Code.ORACLE_PRIVILEGE, "ORA-01031"),
+        ({AuthMode.SYSDG}, {"password": "wrong"}, Code.ORACLE_LOGIN_REFUSED, "ORA-01017"),
+        ({AuthMode.SYSBACKUP}, {"mode": "SYSBACKUP"}, None, ""),
+        ({AuthMode.SYSDBA}, {"mode": "SYSDBA"}, None, ""),
+    ],
+)
+def test_only_an_administrator_may_log_in(
+    live: LiveSource,
+    standby: StandbyOf,
+    privileges: set[AuthMode],
+    login: dict[str, str],
+    code: Code | None,
+    text: str,
+) -> None:
+    standby.server.privileges = frozenset(privileges)
+    standby.changes["standby"] |= login
+    with live.database(standby.changes) as database:
+        if code is None:
+            assert database.scan(0, 0).source_answers
+            return
+        with pytest.raises(OlrPgError, match=text) as caught:
+            database.scan(0, 0)
+    assert caught.value.code == code
+    assert "GRANT SYSDG" in caught.value.action
+
+
+def test_a_standby_of_another_database_is_refused(live: LiveSource, standby: StandbyOf) -> None:
+    standby.receive(live.archive())
+    standby.state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DBID" = 4711')
+    with live.database(standby.changes) as database, pytest.raises(OlrPgError) as caught:
+        database.scan(0, 0)
+    assert caught.value.code == Code.STANDBY_OF_ANOTHER_DATABASE
+    assert "4711" in caught.value.detail
+
+
+def test_a_primary_that_was_reset_hides_what_the_standby_has_too_much(
+    live: LiveSource, standby: StandbyOf
+) -> None:
+    """The standby follows the RESETLOGS later; until then it has orphaned redo."""
+    live.archive_all()
+    standby.receive(*live.summary.logs)
+    cut = min(open_log(str(log)).next_scn for log in live.summary.logs) - 1
+    live.state.open_resetlogs(cut, 1_300_000_000, 99)
+    with live.database(standby.changes) as database:
+        scan = database.scan(0, 0)
+        assert scan.source_answers
+        assert scan.logs
+        assert all(log.header.first_scn < cut and log.end_scn == cut for log in scan.logs)
+
+
+def test_after_a_failover_the_old_primary_is_no_source_and_the_new_one_is(
+    live: LiveSource, standby: StandbyOf
+) -> None:
+    live.archive_all()
+    standby.receive(*live.summary.logs)
+    scn = max(open_log(str(log)).next_scn for log in live.summary.logs)
+    standby.changes["server"] = both(live.server, standby.server)
+    with live.database(standby.changes) as database:
+        assert len(database.scan(0, 0).logs) == len(live.summary.logs)
+        standby.state.activate(scn, 1_300_000_000, 99)
+        # The old primary still answers: its rows, and its next redo, are of another branch.
+        scan = database.scan(0, 0)
+        assert [one.code for one in scan.unusable] == [Code.STANDBY_INCARNATION]
+        assert "1300000000" in scan.unusable[0].detail
+        assert (scan.source_answers, database.current_scn()) == (False, None)
+        live.server.refusing = True
+        live.server.cut()
+        scan = database.scan(0, 0)
+        assert (scan.source_answers, scan.unusable) == (True, ())
+        assert len(scan.logs) == len(live.summary.logs)
+        assert database.database.resetlogs[0] == 1_300_000_000
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_run_and_the_one_after_it_replicate_what_the_standby_has(
+    live: LiveSource, standby: StandbyOf, tmp_path: Path, postgres_database: str
+) -> None:
+    fetch = f'case "$1" in /u02/standby/*) cat "{live.mount}/$(basename "$1")";; *) exit 3;; esac'
+    command = ["sh", "-c", fetch, "fetch", "{name}"]
+    changes = standby.changes | {
+        "path-mapping": {},
+        "vault": {"directory": str(tmp_path / "vault"), "keep-hours": 1},
+        "transport": {"kind": "command", "command": command},
+    }
+    config = live.write_config(tmp_path, postgres_database, **changes)
+    live.archive_all()
+    standby.receive(*live.summary.logs[:3])
+    run_once(config)
+    assert differences(postgres_database, live.summary) != []
+    standby.receive(*live.summary.logs[3:])
+    run_once(config)
+    assert differences(postgres_database, live.summary) == []
