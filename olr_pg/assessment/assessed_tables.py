@@ -1,17 +1,20 @@
-"""Assesses tables: their types, size, logging and key."""
+"""Assesses tables: their types, character sets, size, logging and key."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olr_pg.assessment.report import AssessedColumn, AssessedTable
+from olr_pg.assessment.report import AssessedColumn, AssessedTable, TextColumns
+from olr_pg.datatypes.charsets import DATABASE_FORM, charset
 from olr_pg.dictionary.flag_checks import non_flag_values
 from olr_pg.dictionary.inventory import oracle_type_text
+from olr_pg.dictionary.true_charsets import is_explicit
+from olr_pg.errors import OlrPgError
 from olr_pg.schema.table_definitions import key_of, made_columns
 from olr_pg.schema.value_kinds import NUMBERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from olr_pg.dictionary.inventory import InventoryTable
     from olr_pg.dictionary.model import Table
@@ -45,6 +48,24 @@ def assessed_table(
         key=_key(relations, table),
         columns=tuple(_columns(table, relations, found)),
     )
+
+
+def text_columns(declared: str, tables: Iterable[Table]) -> TextColumns | None:
+    """Count the text columns of replicated tables by the origin of their character set.
+
+    Returns:
+        None if the declared set is unsupported or can have several bytes per character: then no
+        other set can be configured.
+    """
+    try:
+        is_replaceable = charset(declared).structure == "single-byte"
+    except OlrPgError:
+        return None  # each text column has this obstacle in the report
+    if not is_replaceable:
+        return None
+    columns = [column for table in tables for column in table.delivered]
+    as_declared = sum(column.charset_form == DATABASE_FORM for column in columns)
+    return TextColumns(declared, as_declared, sum(map(is_explicit, columns)))
 
 
 def _key(relations: Relations, table: InventoryTable) -> str:

@@ -110,6 +110,8 @@ def _head(report: Report, title: str) -> Iterator[str]:
         " 3 routines that olr_pg converts, 4 triggers or views that you must rewrite, 5 routines"
         " that you must rewrite.</p>\n"
     )
+    if report.texts is not None and report.texts.remark:
+        yield f"<p>{escape(report.texts.remark)}</p>\n"
 
 
 def _bar(report: Report) -> str:

@@ -101,6 +101,38 @@ class AssessedTable(NamedTuple):
         return facts
 
 
+class TextColumns(NamedTuple):
+    """The text columns of the replicated tables in a database with one byte per character.
+
+    Attributes:
+        declared: NLS_CHARACTERSET.
+        as_declared: number of columns that are converted from the declared set.
+        configured: number of columns with another set in `source.character-sets`.
+    """
+
+    declared: str
+    as_declared: int
+    configured: int
+
+    @property
+    def remark(self) -> str:
+        """The risk of a wrongly declared set, and the next command; empty without such columns."""
+        if not self.as_declared:
+            return ""
+        spoilt = (
+            "become U+FFFD" if self.declared == _SEVEN_BITS else "become other characters or U+FFFD"
+        )
+        also = f" ({self.configured} have a configured set)" if self.configured else ""
+        return (
+            f"Text: the database declares {self.declared}, and olr_pg converts {self.as_declared}"
+            f" text columns from this set{also}. Oracle does not check the bytes that applications"
+            f" write: bytes of another set, such as WE8MSWIN1252, {spoilt} in PostgreSQL. Run"
+            " `olr-pg doctor --for-load` with the live source: it reads some rows, and names"
+            " columns with such bytes. Then name their set in `source.character-sets`"
+            " (docs/charsets.md)."
+        )
+
+
 class Item(NamedTuple):
     """An object of the source.
 
@@ -178,6 +210,7 @@ class CatchUp(NamedTuple):
     seconds: float | None
 
 
+_SEVEN_BITS: Final = "US7ASCII"
 _DAY_SECONDS: Final = 86_400
 NEEDED: Final = re.compile(r"it needs (.+), which is not created")
 _UNIT_MINUTES: Final = 5
@@ -204,7 +237,11 @@ NOT_LOOKED_AT: Final = (
 
 
 class Report(NamedTuple):
-    """The whole assessment."""
+    """The whole assessment.
+
+    Attributes:
+        texts: None if the database can have several bytes per character.
+    """
 
     database: str
     version: str
@@ -218,6 +255,7 @@ class Report(NamedTuple):
     rates: MeasuredRates | None
     redo_rates: RedoRates | None = None
     looked_at: Sequence[str] = ()
+    texts: TextColumns | None = None
 
     @property
     def not_looked_at(self) -> list[tuple[str, str]]:

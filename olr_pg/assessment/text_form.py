@@ -29,6 +29,8 @@ def report_lines(report: Report) -> Iterator[str]:
         f" ({report.cost_units} cost units and level {report.level}, as ora2pg counts)"
     )
     yield from report.time_lines()
+    if report.texts is not None and report.texts.remark:
+        yield report.texts.remark
     yield ""
     for count in report.counts:
         work = f", {count.by_hand} by hand: {duration(count.minutes)}" if count.by_hand else ""
@@ -151,5 +153,6 @@ def _facts_json(report: Report) -> dict[str, Any]:
         "redo": [day.model_dump() for day in report.redo],
         "rates": report.rates._asdict() if report.rates else None,
         "redo_rates": report.redo_rates._asdict() if report.redo_rates else None,
+        "texts": report.texts._asdict() if report.texts else None,
         "catch_up": report.catch_up._asdict() if report.catch_up else None,
     }

@@ -1,21 +1,34 @@
-"""Checks whether the bytes of text columns are text of the character set that the database declares
-(`dictionary.true_charsets`).
+"""Checks whether the bytes of text columns are text of the declared character set, or of the set
+that `source.character-sets` names (`dictionary.true_charsets`).
+
+Nothing in the database says which set the bytes really have. Two facts show that a set is wrong.
+Some bytes are no character of the set, or a control character that no application writes: in
+Windows' sets, the same bytes are letters. Or every value beyond ASCII is valid UTF-8, which text of
+other sets practically never is: then a client wrote UTF-8, although all of its bytes may be letters
+of the set.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.datatypes.charsets import DATABASE_FORM, UNDEFINED, charset
+from olr_pg.datatypes.charsets import (
+    DATABASE_FORM,
+    EXPLICIT_FORM,
+    UNDEFINED,
+    charset,
+    column_charset,
+)
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.dictionary.true_charsets import with_database_charsets
+from olr_pg.datatypes.text import decode_text_by_policy
+from olr_pg.dictionary.true_charsets import is_explicit, with_database_charsets
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.table_query import query_fields, quoted
-from olr_pg.oracle.text_bytes import RAW_MAX, text_pieces
+from olr_pg.oracle.text_bytes import RAW_MAX, clob_pieces, text_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,20 +41,41 @@ if TYPE_CHECKING:
 
 CHECK: Final = "oracle.text-bytes"
 ROWS: Final = 1_000
-"""Rows of a table that are checked."""
+"""Rows of a table whose short texts are checked."""
 
-_TEXTS: Final = (OracleType.VARCHAR2, OracleType.CHAR)
+CLOB_ROWS: Final = 100
+"""Rows of a table whose CLOBs are checked: each may need reads of its own from disk."""
+
+_SHORT: Final = (OracleType.VARCHAR2, OracleType.CHAR)
+_FORMS: Final = (DATABASE_FORM, EXPLICIT_FORM)
 _CONTROLS: Final = range(0x80, 0xA0)
-"""Control characters that no application writes: in Windows' sets, the same bytes are letters."""
+_CUT_MAX: Final = 3
+"""Maximum bytes of a character that the end of a cut value has without its last byte."""
+
+
+class _Doubt(NamedTuple):
+    """Why the bytes of a column are probably not text of its set.
+
+    Attributes:
+        charset: the name of the set.
+        is_explicit: whether the configuration names it, and not the database.
+        is_utf8: whether the values look like UTF-8.
+        has_odd_bytes: whether there are bytes that are no text in the set.
+    """
+
+    charset: str
+    is_explicit: bool
+    is_utf8: bool
+    has_odd_bytes: bool
 
 
 def check_text_bytes(
     oracle: OracleDatabase, tables: Sequence[Table], database: Database, sets: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Yield findings about text columns whose bytes are not text of the declared set, and about
-    columns with a configured set that a load cannot read.
+    """Yield findings about text columns whose bytes are not text of their set, and about columns
+    with a configured set that a load cannot read.
 
-    Only the first `ROWS` rows of each table are read, and of long texts only the first bytes. If
+    Only the first rows of each table are read, and of long texts only the first bytes. If
     characters can have several bytes, nothing is read: then another set cannot be configured.
 
     Args:
@@ -60,53 +94,97 @@ def check_text_bytes(
             query_fields(table)
         except OlrPgError as problem:
             yield coded(CHECK, problem)
-        columns = [column for column in table.delivered if _is_declared(column)]
-        if columns:
-            yield from _of_table(oracle, table, columns, declared)
+        try:
+            yield from _findings(table, dict(_doubts(oracle, table, database)))
+        except OlrPgError as problem:
+            if problem.code != PRIVILEGE:  # another check reports missing privileges
+                yield coded(CHECK, problem)
 
 
-def _is_declared(column: Column) -> bool:
-    return column.type_code in _TEXTS and column.charset_form == DATABASE_FORM
+def _doubts(
+    oracle: OracleDatabase, table: Table, database: Database
+) -> Iterator[tuple[str, _Doubt]]:
+    texts = [column for column in table.delivered if column.charset_form in _FORMS]
+    short = [column for column in texts if column.type_code in _SHORT]
+    clobs = [column for column in texts if column.type_code == OracleType.CLOB and not column.xml]
+    for columns, rows in ((short, ROWS), (clobs, CLOB_ROWS)):
+        for column, values in zip(columns, _read(oracle, table, columns, rows), strict=False):
+            found = column_charset(
+                column.charset_form, column.charset_id, database.charset, database.ncharset
+            )
+            own = [value for value in values if value and not value.isascii()]
+            is_odd = any(_is_odd(value, found) for value in own)
+            utf8 = found.structure == "single-byte" and bool(own) and all(map(_is_utf8, own))
+            if is_odd or utf8:
+                yield column.name, _Doubt(found.name, is_explicit(column), utf8, is_odd)
 
 
-def _of_table(
-    oracle: OracleDatabase, table: Table, columns: Sequence[Column], declared: Charset
-) -> Iterator[Finding]:
-    texts = (text_pieces(quoted(one.name), one.length)[0] for one in columns)
-    named = ", ".join(f"{text} AS C{number}" for number, text in enumerate(texts, 1))
+def _read(
+    oracle: OracleDatabase, table: Table, columns: Sequence[Column], count: int
+) -> Iterator[tuple[bytes | None, ...]]:
+    """Return the first bytes of the values of each column."""
+    named = ", ".join(f"{_piece(one)} AS C{number}" for number, one in enumerate(columns, 1))
     query = f"SELECT {named} FROM {quoted(table.source_owner)}.{quoted(table.name)}"  # noqa: S608
 
     def read(connection: Connection) -> list[tuple[bytes | None, ...]]:
         driver: Any = connection.connection
         with driver.cursor() as cursor:
-            cursor.arraysize = cursor.prefetchrows = ROWS
+            cursor.arraysize = cursor.prefetchrows = count
             cursor.execute(query)
-            found: list[tuple[bytes | None, ...]] = cursor.fetchmany(ROWS)
+            found: list[tuple[bytes | None, ...]] = cursor.fetchmany(count)
             return found
 
-    try:
-        rows = oracle.read(f"reading {table.full_name}", read)
-    except OlrPgError as problem:
-        if problem.code != PRIVILEGE:
-            yield coded(CHECK, problem)
-        return  # another check reports missing privileges
-    odd = bytes(byte for byte in range(256) if _is_odd(declared.table[byte]))
-    names = [
-        column.name
-        for column, values in zip(columns, zip(*rows, strict=True), strict=False)
-        if any(value and value.translate(None, odd) != value for value in values)
-    ]
-    if names:
-        example = json.dumps({f"{table.full_name}.*": "WE8MSWIN1252"})
+    rows = oracle.read(f"reading {table.full_name}", read) if columns else []
+    return zip(*rows, strict=True)
+
+
+def _piece(column: Column) -> str:
+    name = quoted(column.name)
+    is_clob = column.type_code == OracleType.CLOB
+    return (clob_pieces(name) if is_clob else text_pieces(name, column.length))[0]
+
+
+def _is_odd(value: bytes, found: Charset) -> bool:
+    if found.structure == "single-byte":
+        characters = map(found.table.__getitem__, value)
+        return any(one == UNDEFINED or ord(one) in _CONTROLS for one in characters)
+    return all(decode_text_by_policy(one, found)[1] for one in _ends(value))
+
+
+def _is_utf8(value: bytes) -> bool:
+    utf8 = charset("AL32UTF8")
+    return any(
+        not one.isascii() and not decode_text_by_policy(one, utf8)[1] for one in _ends(value)
+    )
+
+
+def _ends(value: bytes) -> Iterator[bytes]:
+    """Yield the value. If it is the first piece of a longer one, then also yield it without the
+    bytes that may be a part of a character.
+    """
+    yield value
+    if len(value) >= RAW_MAX:
+        yield from (value[:-cut] for cut in range(1, _CUT_MAX + 1))
+
+
+def _findings(table: Table, doubts: Mapping[str, _Doubt]) -> Iterator[Finding]:
+    for doubt in dict.fromkeys(doubts.values()):
+        names = ", ".join(name for name, one in doubts.items() if one == doubt)
+        contain = "contain" if "," in names else "contains"
+        what = (
+            f"bytes that are not text in {doubt.charset}"
+            if doubt.has_odd_bytes
+            else f"text that looks like UTF-8 instead of {doubt.charset}"
+        )
+        origin = "`source.character-sets` names" if doubt.is_explicit else "the database declares"
+        also = "; all of it looks like UTF-8" if doubt.is_utf8 and doubt.has_odd_bytes else ""
+        likely = "AL32UTF8" if doubt.is_utf8 else "WE8MSWIN1252"
+        example = json.dumps({f"{table.full_name}.*": likely})
         yield warning(
             CHECK,
-            f"{table.full_name}: {', '.join(names)} contain bytes that are not text in"
-            f" {declared.name}, which the database declares (in the first {ROWS:,} rows, the first"
-            f" {RAW_MAX:,} bytes of each value)",
+            f"{table.full_name}: {names} {contain} {what}, which {origin}{also} (in the first"
+            f" {ROWS:,} rows, for CLOBs the first {CLOB_ROWS}, the first {RAW_MAX:,} bytes of each"
+            " value)",
             "find out which character set the applications use, and name it in"
             f" `source.character-sets` (docs/charsets.md), such as {example}",
         )
-
-
-def _is_odd(character: str) -> bool:
-    return character == UNDEFINED or ord(character) in _CONTROLS

@@ -46,6 +46,8 @@ def database_facts(connection: Connection, current: CurrentDatabase) -> dict[str
         found[name] = _asked(connection, query)
     found["container"] = database.con_name or "none"
     found["character sets"] = f"{database.charset}, national {database.ncharset}"
+    if database.true_charsets:
+        found["configured character sets"] = ", ".join(map(": ".join, database.true_charsets))
     found["time zone"] = database.timezone
     found["byte order"] = "big endian" if database.big_endian else "little endian"
     return found

@@ -3,7 +3,9 @@ for each row the same changes.
 
 V$LOGMNR_CONTENTS contains each change as a statement (SQL_REDO) with the values as literals. The
 literals are parsed and compared with the decoded values, column by column. Tables with LOBs are
-left out, because LogMiner shows their values in pieces.
+left out, because LogMiner shows their values in pieces. Of columns with a configured character set
+(`dictionary.true_charsets`), only NULL and text in ASCII are compared, because Oracle has converted
+the statement from the declared set.
 """
 
 from __future__ import annotations
@@ -186,7 +188,10 @@ def _changes(rows: Iterable[Any]) -> Iterator[MinedChange]:
 
 
 def compare(
-    mined: Sequence[MinedChange], events: Iterable[Event], left_out: frozenset[str] = frozenset()
+    mined: Sequence[MinedChange],
+    events: Iterable[Event],
+    left_out: frozenset[str] = frozenset(),
+    converted: frozenset[tuple[str, str]] = frozenset(),
 ) -> list[str]:
     """Return the differences between LogMiner's changes and the decoded ones.
 
@@ -194,6 +199,7 @@ def compare(
         mined: LogMiner's changes in commit order.
         events: the events from `decoded.decoded_events`.
         left_out: tables that are not compared.
+        converted: (``OWNER.NAME``, column) of columns with a configured character set.
     """
     ours = [
         one for one in events
@@ -204,7 +210,7 @@ def compare(
     decoded = list(dict.fromkeys(str(one["xid"]) for one in ours))
     if order != decoded:
         return [f"LogMiner shows the transactions {_few(order)}; olr_pg decoded {_few(decoded)}"]
-    return list(_rows(theirs, ours))
+    return list(_rows(theirs, ours, converted))
 
 
 def _few(names: Sequence[str]) -> str:
@@ -212,7 +218,11 @@ def _few(names: Sequence[str]) -> str:
     return (", ".join(names[:10]) or "none") + more
 
 
-def _rows(theirs: Sequence[MinedChange], ours: Sequence[Event]) -> Iterator[str]:
+def _rows(
+    theirs: Sequence[MinedChange],
+    ours: Sequence[Event],
+    converted: frozenset[tuple[str, str]],
+) -> Iterator[str]:
     """Compare the changes of each row within each transaction."""
     by_row: dict[tuple[str, ...], tuple[list[MinedChange], list[Event]]] = defaultdict(
         lambda: ([], [])
@@ -231,17 +241,22 @@ def _rows(theirs: Sequence[MinedChange], ours: Sequence[Event]) -> Iterator[str]
             yield f"{where}: LogMiner shows {_few(operations)}; olr_pg decoded {_few(decoded)}"
             continue
         for change, event in zip(mined, events, strict=True):
-            for name in _differing(change, event):
+            for name in _differing(change, event, converted):
                 yield f"{where}: {change.operation}: {name} differs"
 
 
-def _differing(change: MinedChange, event: Event) -> Iterator[str]:
+def _differing(
+    change: MinedChange, event: Event, converted: frozenset[tuple[str, str]]
+) -> Iterator[str]:
     for side in ("before", "after"):
         mined: dict[str, str | None] = getattr(change, side)
         decoded = event.get(side, {})
         for name, text in mined.items():
             if name in decoded:
-                if not same_value(text, decoded[name]):
+                value = decoded[name]
+                if (change.table, name) in converted and text and not str(value).isascii():
+                    continue
+                if not same_value(text, value):
                     yield f"the value of {name} {side} the change"
             elif side == "after" and text is not None:
                 yield f"the value of {name} {side} the change"

@@ -26,6 +26,7 @@ from olr_pg.appliance.opened_target import open_target
 from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.true_charsets import is_explicit, with_true_charsets
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import replace_file
 from olr_pg.files.private import make_private_directory
@@ -164,6 +165,8 @@ def prove(
         stack.callback(containers.close)
         oracle = containers.first
         facts = oracle.read("reading what the database is", read_facts)
+        known = replace(facts.database, true_charsets=_sets(config.source))
+        facts = facts._replace(database=known)
         told = oracle.read("reading what the database is", lambda one: database_facts(one, facts))
         run = _Run(options.out, scenarios, facts)
         scratch = stack.enter_context(
@@ -193,6 +196,10 @@ def prove(
     return proof
 
 
+def _sets(source: OracleSource) -> tuple[tuple[str, str], ...]:
+    return tuple(source.character_sets.items())
+
+
 class _Run:
     """The results of the run so far, stored in files."""
 
@@ -203,6 +210,7 @@ class _Run:
             "version": version("olr-pg"),
             "dbid": facts.dbid,
             "scenarios": [one.name for one in scenarios],
+            "character_sets": [list(one) for one in facts.database.true_charsets],
             "digest": hashlib.sha256(repr(scenarios).encode()).hexdigest(),
         }
         path = out / RUN
@@ -366,7 +374,14 @@ class _Trial:
         mined = logminer.read_changes(self._source, owner, first, last)
         if isinstance(mined, str):
             return Verdict(Word.UNTRIED, mined)
-        differences = logminer.compare(mined, events, left_out | {f"{owner}.{JOURNAL}"})
+        converted = frozenset(
+            (table.full_name, column.name)
+            for table in notes.tables
+            for column in table.delivered
+            if is_explicit(column)
+        )
+        left_out |= {f"{owner}.{JOURNAL}"}
+        differences = logminer.compare(mined, events, left_out, converted)
         if differences:
             return Verdict(Word.DIFFERS, differences=tuple(differences[:DIFFERENCES_MAX]))
         return Verdict(Word.RIGHT, counted(len(mined), "change"))
@@ -463,7 +478,8 @@ class _Notes:
         self._note(line)
 
     def _dictionary(self) -> Snapshot:
-        return self._containers.read_dictionaries(self._names, structure=False)[0]
+        found = self._containers.read_dictionaries(self._names, structure=False)[0]
+        return with_true_charsets(found, _sets(self._source))
 
     def _follow(self) -> None:
         """Read the tables' definitions again, so that dropped tables are no longer compared."""

@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from olr_pg.assessment.assessed_tables import text_columns
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import html_pieces
-from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, RedoRates, Report
+from olr_pg.assessment.report import (
+    Carrier,
+    Effort,
+    Item,
+    MeasuredRates,
+    RedoRates,
+    Report,
+    TextColumns,
+)
 from olr_pg.assessment.text_form import csv_lines, report_json, report_lines, whole_report
 from olr_pg.cli.migration.assess import _write as write_report
 from olr_pg.datatypes.choices import Choices
 from olr_pg.dictionary.inventory import Inventory, InventoryView, LogDay, SchemaObject
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.relations import Relations
@@ -279,3 +289,20 @@ def test_what_objects_have_beside_is_named(snapshot: Snapshot) -> None:
     not_looked_at = {view for _, view in report.not_looked_at}
     assert "DBA_POLICIES" not in not_looked_at
     assert {"REDACTION_POLICIES", "DBA_COL_PRIVS"} <= not_looked_at
+
+
+def test_text_has_a_remark_only_if_its_set_can_be_configured() -> None:
+    texts = (
+        Column("A", 1, 1, 1, 1, 40, charset_id=31, charset_form=1),
+        Column("B", 2, 2, 2, 112, 4000, charset_id=31, charset_form=1),
+        Column("C", 3, 3, 3, 1, 40, charset_id=2000, charset_form=2),
+        Column("D", 4, 4, 4, 2, 22),
+    )
+    tables = [Table("APP", "T", 7, 7, texts)]
+    assert text_columns("AL32UTF8", tables) is None
+    assert text_columns("ZHS16GBK", tables) is None
+    assert text_columns("TR7DEC", tables) is None  # unsupported
+    found = text_columns("WE8ISO8859P1", tables)
+    assert found == TextColumns("WE8ISO8859P1", 2, 0)
+    assert "become other characters or U+FFFD" in found.remark
+    assert TextColumns("US7ASCII", 0, 2).remark == ""

@@ -40,7 +40,10 @@ USES = {
     "load/verification/key_ranges.py": "the order of the column's set; form 3: binds bytes",
     "oracle/table_query.py": "form 3: reads bytes (oracle.text_bytes)",
     "oracle/lob_fetch.py": "form 3: reads the bytes of a CLOB",
-    "oracle/text_byte_checks.py": "doctor: finds bytes that are not text of the declared set",
+    "oracle/text_byte_checks.py": "doctor: finds bytes that are not text of the set of the column",
+    # prove and assess
+    "proving/prove_run.py": "the sets are part of its dictionary; LogMiner shows converted text",
+    "assessment/assessed_tables.py": "counts columns by the origin of their set",
     # the way back
     "fallback/oracle_values.py": "form 3: writes bytes, or refuses the column",
     # the dictionary

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from olr_pg.datatypes.charsets import charset, column_charset, supported_charsets
-from olr_pg.datatypes.text import encode_text
+from olr_pg.datatypes.text import decode_text_by_policy, encode_text
 from olr_pg.errors import OlrPgError
 from tests.datatypes.strict_text import decode_text
 
@@ -108,3 +108,21 @@ def test_the_page_lists_what_is_supported() -> None:
         (one.number, one.name, one.codec, "exact" if one.exact else "near")
         for one in supported_charsets()
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "text"),
+    [
+        # Oracle 10g: DUMP(CONVERT(c1, 'AL32UTF8')) shows C2 85 (comp.databases.oracle.server,
+        # 7 April 2009)
+        ("WE8ISO8859P1", b"sys.\x85Med \x80", "sys.\x85Med \x80"),
+        ("WE8MSWIN1252", b"sys.\x85Med \x80", "sys.…Med €"),
+        ("WE8MSWIN1252", b"\x81\x8d\x8f\x90\x9d", "\x81\x8d\x8f\x90\x9d"),
+        ("WE8ISO8859P1", b"caf\xc3\xa9", "cafÃ©"),
+        ("AL32UTF8", b"caf\xc3\xa9", "café"),
+        ("ZHS16GBK", b"\xc4\xe3\xba\xc3", "你好"),
+        ("US7ASCII", b"\xc4\xe3\xba\xc3", "\ufffd" * 4),
+    ],
+)
+def test_the_cases_of_the_page_on_character_sets(name: str, raw: bytes, text: str) -> None:
+    assert decode_text_by_policy(raw, charset(name))[0] == text

@@ -17,6 +17,7 @@ from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.dictionary_export import export_dictionary
 from olr_pg.applier.target.connection import connect_with
+from olr_pg.cli.migration.assess import assess
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
@@ -318,16 +319,42 @@ def test_doctor_finds_the_columns_whose_set_is_not_declared(source: Source) -> N
     source.apply = {"tables": ["APP.*"]}
     source.sets = {}
     assert findings(source) == [
-        "APP.LETTERS: NAME, PADDED, RU, LONG_TEXT contain bytes that are not text in US7ASCII"
+        "NAME, PADDED, RU, LONG_TEXT, ZH, NOTE contain bytes that are not text in US7ASCII"
     ]
     source.sets = {"APP.LETTERS.RU": "CL8MSWIN1251", "APP.LETTERS.NO_SUCH": "WE8DEC"}
     assert findings(source) == [
-        "APP.LETTERS: NAME, PADDED, LONG_TEXT contain bytes that are not text in US7ASCII"
+        "NAME, PADDED, LONG_TEXT, ZH, NOTE contain bytes that are not text in US7ASCII"
     ]
     source.sets = SETS
+    assert findings(source) == [
+        "NAME, PADDED, LONG_TEXT, NOTE contain bytes that are not text in WE8MSWIN1252",
+        "ZH contains bytes that are not text in ZHS16GBK",
+    ]
+    source.execute("DELETE FROM letters WHERE id = 6")
     assert findings(source) == []
+
+
+def test_the_assessment_names_the_check_of_the_text(
+    source: Source, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
+    )
+    source.sets = {"APP.LETTERS.RU": "CL8MSWIN1251"}
+    source.config()
+    out = source.folder / "report"
+    assess(source.folder / "olr-pg.json", out=out, no_target=True)
+    remark = "the database declares US7ASCII, and olr_pg converts 5 text columns from this set (1 "
+    assert remark in capsys.readouterr().out
+    assert "olr-pg doctor --for-load" in (out / "report.html").read_text("utf-8")
+    texts = json.loads((out / "report.json").read_text("utf-8"))["texts"]
+    assert texts == {"declared": "US7ASCII", "as_declared": 5, "configured": 1}
 
 
 def findings(source: Source) -> list[str]:
     found = diagnose(source.config(), for_load=True)
-    return [one.what.partition(", which")[0] for one in found if one.check == "oracle.text-bytes"]
+    return [
+        one.what.partition(", which")[0].removeprefix("APP.LETTERS: ")
+        for one in found
+        if one.check == "oracle.text-bytes"
+    ]

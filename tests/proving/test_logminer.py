@@ -97,6 +97,22 @@ def test_tables_that_are_left_out() -> None:
     assert compare(MINED, [], frozenset({"S.T"})) == []
 
 
+def test_text_that_oracle_has_converted_is_not_compared() -> None:
+    mined = [MINED[0]._replace(after={"ID": "1", "V": "\ufffd"})]
+    decoded = {**DECODED[0], "after": {"ID": Decimal(1), "V": "é"}}
+    configured = frozenset({("S.T", "V")})
+    assert compare(mined, [decoded]) != []
+    assert compare(mined, [decoded], converted=configured) == []
+    for other in ("x", None):
+        wrong = {**decoded, "after": {"ID": Decimal(1), "V": other}}
+        assert compare(mined, [wrong], converted=configured) != []
+    missing = [MINED[0]._replace(after={"ID": "1", "V": None})]
+    assert compare(missing, [decoded], converted=configured) != []
+    assert compare(
+        mined, [{**decoded, "after": {"V": "é", "ID": Decimal(2)}}], converted=configured
+    )
+
+
 def test_the_reference_of_a_real_log_agrees_and_one_changed_value_does_not(
     tmp_path: Path, real_log_dir: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.proving import prove_run
 from olr_pg.proving.decoded import decoded_events
 from olr_pg.proving.prove_run import ProveOptions, chosen_scenarios, prove
+from olr_pg.proving.scenario import parse_scenario
 from olr_pg.proving.scratch_schema import ScratchSchema
 from olr_pg.proving.verdicts import Judge, Proof, Word
+from olr_pg.simulator.database_shape import demo_shape
 from tests.proving.served import Served, served_source
 
 if TYPE_CHECKING:
@@ -140,6 +143,52 @@ def test_a_run_that_was_broken_off_goes_on_and_a_whole_one_begins_anew(
     assert begun == ["transactions/named", "types/raw", "types/raw"]
     tried(*two)
     assert begun[3:] == list(two)
+
+
+ANOTHER_SET = """-- purpose: text of another character set than the declared one
+-- covers: character-sets
+CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20), c CHAR(4), note CLOB,
+    tail VARCHAR2(2500));
+INSERT INTO t VALUES (1, UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW('47E472746E6572')),
+    UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW('80')), UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW('93E994')), 'x');
+COMMIT;
+UPDATE t SET tail = UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW('DF'));
+COMMIT;
+"""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("one_session")
+def test_the_judges_use_the_configured_character_sets(
+    tmp_path: Path,
+    postgres_database: str,
+    shared_session: Callable[[], SparkSession],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = parse_scenario(ANOTHER_SET, "types/another_set")
+    monkeypatch.setattr(prove_run, "chosen_scenarios", lambda _patterns: [scenario])
+    decoded: list[Any] = []
+
+    def spoilt(*arguments: Any) -> Any:
+        decoded.extend(decoded_events(*arguments))
+        update = next(one for one in decoded if one["op"] == "update")
+        wrong = {**update, "after": {**update["after"], "TAIL": "à"}}
+        return [wrong if one is update else one for one in decoded]
+
+    monkeypatch.setattr(prove_run, "decoded_events", spoilt)
+    shape = replace(demo_shape(), charset="US7ASCII")
+    with served_source(tmp_path / "source", shape=shape) as served:
+        config = served.config(postgres_database)
+        sets = {"character_sets": {"*": "WE8MSWIN1252"}}
+        config = config.model_copy(update={"source": config.source.model_copy(update=sets)})
+        proof = prove(config, ProveOptions((), tmp_path / "out"), shared_session)
+    (inserted,) = (one["after"] for one in decoded if one["op"] == "insert")
+    assert (inserted["V"], inserted["C"], inserted["NOTE"]) == ("Gärtner", "€   ", "“é”")
+    verdicts = proof.results[0].verdicts
+    assert verdicts[Judge.WHOLE_WAY].word is Word.RIGHT
+    (found,) = verdicts[Judge.REPLAY].differences
+    assert "TAIL is à, not ß" in found
+    assert proof.facts["configured character sets"] == "*: WE8MSWIN1252"
 
 
 def test_a_pattern_that_fits_nothing() -> None:

@@ -67,6 +67,7 @@ def assess(
 
 def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.appliance.opened_target import opened_target
+    from olr_pg.assessment.assessed_tables import text_columns
     from olr_pg.assessment.assessor import assess as assess_inventory
     from olr_pg.assessment.joined_report import join_reports
     from olr_pg.assessment.rates import measure_rates
@@ -98,7 +99,15 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
         )
         for one, own in zip(schemas, statements, strict=True)
     }
-    return join_reports(reports)
+    replicated = (
+        table
+        for one in schemas
+        for table in one.joined.tables
+        if table.con_id == (one.names.con_id or table.con_id)
+        and f"{table.source_owner}.{table.name}" in one.replicated
+    )
+    texts = text_columns(schemas[0].joined.database.charset, replicated)
+    return join_reports(reports)._replace(texts=texts)
 
 
 def _write(report: Report, out: Path) -> None:
